@@ -55,7 +55,7 @@ def test_a_full_disk(tmp_path):
     code = """
 import resource, signal, sys
 import truecal as tc
-from truecal.writing import check_output, locked, write_folder, write_whole
+from truecal.writing import write_whole
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
@@ -111,7 +111,7 @@ def test_permissions_are_kept(tmp_path):
 
 def test_new_files_obey_the_umask_which_stays_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("os.umask", None)  # never called
-    code = "import os, sys; os.umask(0o027); from truecal.writing import check_output, locked, write_folder, write_whole; write_whole(sys.argv[1], 'x')"
+    code = "import os, sys; os.umask(0o027); from truecal.writing import write_whole; write_whole(sys.argv[1], 'x')"
     subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=True)
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
     write_whole(tmp_path / "other", "x")

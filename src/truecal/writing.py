@@ -253,7 +253,7 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
         if _is_stream(path):
             return
         target = _target(path)
-        check_not_input(target, inputs)
+        check_not_input(path, inputs)
         _replaceable(target)
         handle, temporary = _new_part(target.parent)  # the only test that holds for every file system
         os.close(handle)
@@ -301,9 +301,9 @@ _thread = threading.local()
 def locked(path: str | os.PathLike[str], seconds: float = _LOCK_SECONDS) -> Iterator[None]:
     """Let one process at a time read a file, change it and write it back.
 
-    The lock is on a file `.NAME.lock` beside it, which is removed afterwards. It is held by the operating system for a process: when
-    that ends in any way, so does the lock, and a lock file that a killed process left is just taken over. On file systems without
-    locks nothing is locked. A thread that holds the lock may take it again.
+    The lock is on a file `.NAME.lock` beside it, which is removed afterwards. The operating system ends it with the process, in
+    whatever way: a lock file that a killed process left is taken over. On file systems without locks nothing is locked. A thread
+    that holds the lock may take it again.
 
     Parameters
     ----------

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 import click
 
 import truecal as tc
-from truecal.errors import FileError, printable
-from truecal.writing import write_whole
+from truecal.errors import printable
+from truecal.table import markdown_text
+from truecal.writing import check_not_input, check_output, write_whole
 
 if TYPE_CHECKING:
     from truecal.watch.findings import GroupStep, WatchStep
@@ -80,13 +82,13 @@ def _markdown(answer: Answer) -> str:
     for finding in answer.findings:
         numbers = [_number(finding.numbers.get(name)) for name in names]
         lines.append(_row([finding.name, *numbers, *([_word(finding.passed).strip()] if gated else [])]))
-    notes = [f"- {printable(note)}" for note in answer.warnings]
-    verdict = ["", f"**{printable(answer.verdict)}**"] if answer.verdict else []
+    notes = [f"- {markdown_text(note)}" for note in answer.warnings]
+    verdict = ["", f"**{markdown_text(answer.verdict)}**"] if answer.verdict else []
     return "\n".join([*lines, *verdict, *([""] if notes else []), *notes])
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _number(value: float | None) -> str:
@@ -184,6 +186,35 @@ class Share(click.FloatRange):
         return number
 
 
+class OutputFile(click.Option):
+    """An option that names what is written. It is refused where it cannot be written or is read, before anything is computed."""
+
+    def __init__(self, *arguments: Any, folder: bool = False, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.folder = folder  # may be one: then the verb tests whether it can be written
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        value, rest = super().handle_parse_result(ctx, opts, args)
+        if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
+            (check_not_input if self.folder else check_output)(value, _inputs(ctx.command, opts))
+        return value, rest
+
+
+def _inputs(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
+    """The files that a command line names to be read: arguments, options whose value is a file, and @FILE."""
+    names: list[str] = []
+    for param in command.params:
+        value = opts.get(param.name or "")
+        values = [str(v) for v in value if v is not None] if isinstance(value, list | tuple) else [str(value or "")]
+        file = isinstance(param, click.Argument) or str(param.metavar).partition(".")[0] in ("FILE", "TABLE", "STORE")
+        if file and not isinstance(param, OutputFile):
+            names += values
+        names += [v.removeprefix("@") for v in values if v.startswith("@")]
+    return names
+
+
 @dataclass(frozen=True)
 class Output:
     """Where the answer goes, and in which format."""
@@ -250,6 +281,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON 
 _WRITTEN = click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 OUT = click.option(
     "--out",
+    cls=OutputFile,
     metavar="FILE",
     type=click.Path(),
     help="Write the answer to a file (whole or not at all); - is standard output.",
@@ -282,12 +314,10 @@ def _harmless(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def draw(figure: Any, file: str) -> None:
+def draw(figure: Any, file: str | Path) -> None:
     """Write a figure; the ending of the file says in which format."""
-    try:
-        figure.savefig(file, dpi=130)
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot draw {file}: {error}") from error
+    form = Path(file).suffix.lstrip(".") or None
+    write_whole(file, lambda opened: figure.savefig(opened, dpi=130, format=form))
 
 
 @contextmanager

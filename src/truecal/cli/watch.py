@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import click
 
 import truecal as tc
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import FORMATS_WATCH, as_typed, note, render_watch, say, working
+from truecal.cli.output import FORMATS_WATCH, OutputFile, as_typed, note, render_watch, say, working
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
@@ -22,7 +23,10 @@ _format_option = click.option(
     "--format", "form", type=click.Choice(FORMATS_WATCH), default="line", show_default=True, help="How to answer."
 )
 _out_option = click.option(
-    "--out", metavar="FILE", help="Write the answer to a file (whole or not at all); - is standard output."
+    "--out",
+    cls=OutputFile,
+    metavar="FILE",
+    help="Write the answer to a file (whole or not at all); - is standard output.",
 )
 
 
@@ -113,7 +117,9 @@ def show(state: str, form: str, out: str | None) -> int:
 
 @watch.command()
 @click.argument("state")
-@click.option("--out", metavar="FILE", default="watch.html", show_default=True, help="Where to write the page.")
+@click.option(
+    "--out", cls=OutputFile, metavar="FILE", default="watch.html", show_default=True, help="Where to write the page."
+)
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
@@ -200,7 +206,7 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = sources.folder_values(file)
+            values = {unquote(name): value for name, value in sources.folder_values(file).items()}
             lacking = [name for name in by if name not in values]
             if lacking:
                 raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")
