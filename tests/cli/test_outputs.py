@@ -170,6 +170,7 @@ WRITING = {
     "groups": "sketch save x.parquet --by k --out out",
     "merge": "sketch merge a.npz b.npz --out out",
     "watch": "watch update out x.parquet --at 2",
+    "undo": "watch undo out",
     "page": "watch report s.json --out out",
     "table": "recalibrate apply x.parquet --model map.json --score p --out out.csv",
 }

@@ -226,16 +226,17 @@ class Output:
         say(rendered(answer, self.form), self.file)
 
 
-def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--format, --json and --out; the command receives one `output`."""
+def format_options(command: Command, formats: Sequence[str] = FORMATS) -> Command:
+    """--format (the first is the default), --json and --out; the command receives one `output`."""
 
     @wraps(command)
     def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
         if as_json and form not in (None, "json"):
             raise click.UsageError(f"--json and --format {form} exclude each other; give one")
-        return command(output=Output("json" if as_json else form or "text", out), **options)
+        return command(output=Output("json" if as_json else form or formats[0], out), **options)
 
-    option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
+    words = f"How to answer.  [default: {formats[0]}]"
+    option = click.option("--format", "form", type=click.Choice(formats), help=words)
     return option(JSON(OUT(received)))
 
 
@@ -380,19 +381,22 @@ _METRICS = {
     "changed": "1 where calibration was shown to have changed",
     "log_e": "log of the evidence that calibration was ever off",
     "p_value": "p-value that may be read at any time",
-    "error": "mean score minus frequency since the last restart",
-    "low": "lower end of its confidence sequence",
-    "high": "upper end of its confidence sequence",
+    "difference": "mean difference (predicted - observed) since the last restart",
+    "difference_low": "lower end of its confidence sequence",
+    "difference_high": "upper end of its confidence sequence",
     "rows_seen": "labelled rows counted in",
+    "last_batch": "time of the last batch in seconds since 1970, or its number",
 }
 
 
-def render_watch(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> str:
-    """The answer after one or several batches."""
+def render_watch(
+    form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]", skipped: Mapping[str, str] | None = None
+) -> str:
+    """The answer after one or several batches; `skipped` says why others were not counted, by their time."""
     if form == "prometheus":
         return _prometheus_watch(watch)
     if form == "line":
-        return "\n".join(f"{step}{' (counted before)' if step.repeated else ''}" for step in steps)
+        return "\n".join(map(str, steps))
     from truecal.pages import records
 
     settings = watch.settings
@@ -406,20 +410,22 @@ def render_watch(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> 
         alarm=steps[-1].alarm,
         changed=steps[-1].changed,
         steps=[step.to_dict() for step in steps],
+        skipped=[{"at": time, "reason": reason} for time, reason in (skipped or {}).items()],
     )
     return json_text(content)
 
 
 def _prometheus_watch(watch: "tc.Watch") -> str:
     """The text format of Prometheus: one gauge per number, one line per group."""
+    from truecal.watch.state import time_number
+
     step = watch.step()
     lines = []
     for name, help_ in _METRICS.items():
         lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
-        lines += [
-            f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(getattr(group, name)):.10g}"
-            for group in step.groups.values()
-        ]
+        for group in step.groups.values():
+            numbers = {**group.to_dict(), "last_batch": time_number(group.at)}
+            lines.append(f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(numbers[name]):.10g}")
     lines += [
         "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
         "# TYPE truecal_watch_any_alarm gauge",

@@ -5,7 +5,7 @@ These are descriptions of the rows since the estimated start of the change, not 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp
+from math import exp, log
 from typing import Any, Literal
 
 import numpy as np
@@ -122,6 +122,12 @@ def e_value(log_e: float) -> float:
     return exp(min(log_e, _LARGEST))
 
 
+def evidence_text(log_e: float, p_value: float) -> str:
+    """The e-value and the p-value in a few digits."""
+    e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
+    return f"e = {e}, p = {p_value:.3g}" if p_value > 1e-6 else f"e = {e}, p < 0.000001"
+
+
 @dataclass(frozen=True)
 class GroupStep:
     """One group (or all rows) after a batch.
@@ -136,8 +142,9 @@ class GroupStep:
     evidence_of_change : log of the sum over starting times.
     since : the batch with which the change most likely began. worst : the region of scores that is off the most since then, and
         worst_class the class it belongs to where classes are watched.
-    error, low, high : mean score - frequency of all rows since the last restart (positive: overconfident), and its confidence
-        sequence, which holds at all times together.
+    error, low, high : mean difference, predicted - observed, of all rows since the last restart (positive: predicted too high), and
+        its confidence sequence, which holds at all times together. It is signed: opposite errors cancel, and an alarm may stand
+        beside a small one. In JSON: difference, difference_low, difference_high.
     advice : "wait", "offset suffices" or "refit"; offset : the offset in log odds that fits the rows since `since`.
     """
 
@@ -170,20 +177,20 @@ class GroupStep:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
+        renamed = {"error": "difference", "low": "difference_low", "high": "difference_high"}
         names = [name for name in self.__dataclass_fields__ if name not in ("group", "worst")]
-        worst = {**vars(self.worst), "error": self.worst.error, "direction": self.worst.direction}
         return {
             "group": list(self.group),
-            **{name: getattr(self, name) for name in names},
+            **{renamed.get(name, name): getattr(self, name) for name in names},
             "e_value": self.e_value,
-            "worst": worst,
+            "worst": {**vars(self.worst), "difference": self.worst.error, "direction": self.worst.direction},
         }
 
     def __str__(self) -> str:
         state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
         labelled = f"{self.rows} rows" if self.of is None else f"{self.rows} labelled of {self.of}"
-        line = f"{self.name}: {state}, e = {self.e_value:.3g}, p = {self.p_value:.3g}, {labelled} (in all {self.rows_seen})"
-        line += f", error {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        line = f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} (in all {self.rows_seen})"
+        line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         if not (self.alarm or self.changed):
             return line
         of = "" if self.worst_class is None else f"class {self.worst_class}, "
@@ -252,5 +259,5 @@ class WatchStep:
         lines = [f"{self.at}: {step}" for step in self.groups.values()]
         if len(lines) > 1:
             state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
-            lines.insert(0, f"{self.at}: {len(lines)} groups: {state}, e = {self.e_value:.3g}, p = {self.p_value:.3g}")
+            lines.insert(0, f"{self.at}: {len(lines)} groups: {state}, {evidence_text(self.log_e, self.p_value)}")
         return "\n".join(lines)
