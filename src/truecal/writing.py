@@ -273,7 +273,7 @@ def check_folder(path: str | os.PathLike[str], replaceable: str) -> None:
 def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse a file that is also read, under whatever name."""
     target = _target(path)
-    for name in map(os.fspath, inputs):
+    for name in [os.fspath(source) for source in inputs]:
         if not name or "://" in name or "\0" in name:
             continue
         pattern = has_magic(name) and not os.path.lexists(name)

@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -19,7 +20,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.lenses.lens import Lens
 from truecal.table import Frame
-from truecal.watch.e_processes import Batch, Stream, mixed
+from truecal.watch.e_processes import Batch, Blocks, Stream, mixed
 from truecal.watch.findings import Group, GroupStep, advice, group_name, worst_region
 from truecal.watch.incoming import Judged
 
@@ -321,7 +322,8 @@ class State:
 def to_text(state: State, lens: Lens | None) -> str:
     """Write a state as JSON."""
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
-    record = {"format": _FORMAT, "version": _VERSION, "lens": named, "state": _encoded(state)}
+    slim = _map_blocks(state, Blocks.without)  # half of what can be taken back are blocks that are still there
+    record = {"format": _FORMAT, "version": _VERSION, "lens": named, "state": _encoded(slim)}
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
 
@@ -339,7 +341,7 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
             "new state by counting the batches again, or use the truecal that wrote it"
         )
     try:
-        state: State = _decoded(State, record["state"])
+        state: State = _map_blocks(_decoded(State, record["state"]), Blocks.completed)
         for group in (*state.groups, *(() if state.undo is None else state.undo.groups)):
             _check_group(group)
         if state.judged is not None and len(state.judged.names or ()) not in (0, state.judged.classes):
@@ -347,6 +349,19 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
         return state, _lens(record["lens"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, zlib.error) as error:
         raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
+
+
+def _map_blocks(state: State, change: Callable[[Blocks, Blocks], Blocks]) -> State:
+    """The state with other blocks in what can be taken back, made from those and the blocks of now."""
+    if state.undo is None:
+        return state
+    streams_now = {group.key: group.streams for group in state.groups}
+    changed = []
+    for group in state.undo.groups:
+        pairs = zip(group.streams, streams_now[group.key], strict=True)
+        streams = tuple(replace(stream, blocks=change(stream.blocks, now.blocks)) for stream, now in pairs)
+        changed.append(replace(group, streams=streams))
+    return replace(state, undo=replace(state.undo, groups=tuple(changed)))
 
 
 def _lens(record: dict[str, Any] | None) -> Lens | None:
