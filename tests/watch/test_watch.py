@@ -391,6 +391,9 @@ def test_damaged_states_are_refused_by_name(tmp_path):
         "damaged: ValueError packed content is larger than 192": json.dumps(damaged("sums", [[1, 3, 16], bomb])),
         "damaged: ValueError an array of shape": json.dumps(damaged("sums", [[100_000, 3, 16], bomb])),
         "damaged: KeyError": json.dumps(damaged("undo", {"other": 1})),
+        "damaged: ValueError the batch to take back": json.dumps(
+            damaged("undo", {"judged": None, "peak": 0, "groups": [], "lines": [["other"]]})
+        ),
     }
     for words, text in bad.items():
         path.write_text(text)

@@ -494,10 +494,9 @@ class Blocks:
     def completed(self, other: "Blocks") -> "Blocks":
         """The blocks that :meth:`without` was called on."""
         sums_of = dict(zip(zip(other.first, other.lengths, strict=True), other.sums, strict=True))
-        lacking = iter(self.sums)
         blocks = list(zip(self.first, self.lengths, strict=True))
-        sums = [sums_of[block] if block in sums_of else next(lacking) for block in blocks]
-        return replace(self, sums=np.array(sums).reshape(len(blocks), *other.sums.shape[1:]))
+        sums_of.update(zip([block for block in blocks if block not in sums_of], self.sums, strict=True))
+        return replace(self, sums=np.array([sums_of[block] for block in blocks]))
 
     def split(self, start: int) -> tuple[Float64s, Float64s]:
         """Sums over the blocks that begin before a batch, and over those that begin with it or later."""

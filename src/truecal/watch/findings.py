@@ -135,18 +135,41 @@ class GroupStep:
 
     Attributes
     ----------
-    rows, of : rows with a label in this batch, and how many were predicted, where that was said. rows_seen : since the start.
-    e_value, p_value : evidence that calibration of this group was ever off by more than the tolerance since the last restart; the
-        p-value may be read after every batch. log_e : log of the e-value, for evidence beyond the range of floats.
-    alarm : the e-value is large enough; among groups as `truecal.watch.watch` says, as long as it is. changed : the evidence for
-        a change is large enough for the run length asked for.
-    evidence_of_change : log of the sum over starting times.
-    since : the batch with which the change most likely began. worst : the region of scores that is off the most since then, and
-        worst_class the class it belongs to where classes are watched.
-    error, low, high : mean difference, predicted - observed, of all rows since the last restart (positive: predicted too high), and
-        its confidence sequence, which holds at all times together. It is signed: opposite errors cancel, and an alarm may stand
-        beside a small one. In JSON: difference, difference_low, difference_high.
-    advice : "wait", "offset suffices" or "refit"; offset : the offset in log odds that fits the rows since `since`.
+    group : tuple of str
+        Its values of the columns `by`; empty for all rows.
+    at : str
+        Time of the batch.
+    rows : int
+        Rows with a label in this batch.
+    of : int or None
+        How many rows were predicted, where that is known.
+    rows_seen : int
+        Rows with a label since the start.
+    log_e : float
+        Log of the e-value: evidence that calibration was ever off by more than the tolerance since the last restart.
+    p_value : float
+        The same as a p-value, which may be read after every batch.
+    alarm : bool
+        Whether the e-value is large enough; among several groups, as long as it is.
+    changed : bool
+        Whether the evidence for a change is large enough for the run length.
+    evidence_of_change : float
+        Log of the evidence for a change, summed over starting times.
+    since : str
+        Time of the batch with which the change most likely began.
+    worst : Region
+        The region of scores that is off the most since then.
+    worst_class : str or None
+        The class that `worst` is about, where classes are watched.
+    error : float
+        Mean difference, predicted - observed, of all rows since the last restart; positive: predicted too high. It is signed, so
+        that opposite errors cancel: an alarm may stand beside a small one. In JSON `difference`.
+    low, high : float
+        Its confidence sequence, which holds at all times together. In JSON `difference_low` and `difference_high`.
+    advice : "wait", "offset suffices" or "refit"
+        What to do.
+    offset : float
+        The offset in log odds that fits the rows since `since`.
     """
 
     group: Group
@@ -200,10 +223,26 @@ class GroupStep:
 
 @dataclass(frozen=True)
 class WatchStep:
-    """What the batch `at` says of all groups together; `groups` has one GroupStep per group, `called` those that raise the alarm.
+    """All groups together after a batch. Without groups it has every attribute of its one GroupStep too.
 
-    Without groups every attribute of the one GroupStep can be asked of the step itself. `repeated`: the batch had been seen before
-    and changed nothing.
+    Attributes
+    ----------
+    at : str
+        Time of the batch.
+    groups : mapping of tuple of str to GroupStep
+        One per group of the batch.
+    called : tuple of tuple of str
+        The groups that raise the alarm.
+    log_e : float
+        Log of the weighted mean of the groups' e-values.
+    p_value : float
+        The same as a p-value, which may be read after every batch.
+    alarm : bool
+        Whether calibration was shown to be off by more than the tolerance, in any group.
+    changed : bool
+        Whether it was shown to have changed, in any group.
+    repeated : bool
+        Whether the batch was counted before, and changed nothing.
     """
 
     at: str

@@ -344,6 +344,9 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
         state: State = _map_blocks(_decoded(State, record["state"]), Blocks.completed)
         for group in (*state.groups, *(() if state.undo is None else state.undo.groups)):
             _check_group(group)
+        lines = {group.key: group.history.lines for group in state.groups}
+        if state.undo is not None and not (state.undo.lines and all(map(lines.get, state.undo.lines))):
+            raise ValueError("the batch to take back is not in the history")
         if state.judged is not None and len(state.judged.names or ()) not in (0, state.judged.classes):
             raise ValueError("the names are not those of the classes")
         return state, _lens(record["lens"])
@@ -411,9 +414,9 @@ def _decoded(kind: Any, value: Any) -> Any:
     if kind is History:
         rows = json.loads(_inflated(value, _LARGEST_HISTORY))
         return History(tuple(_line(row) for row in rows))
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        return kind(**{name: _decoded(hints[name], part) for name, part in value.items()})  # type: ignore[operator]
+        return kind(**{name: _decoded(hints[name], part) for name, part in value.items()})
     if origin is UnionType:
         return None if value is None else _decoded(arguments[0], value)
     if origin is tuple:
@@ -422,7 +425,8 @@ def _decoded(kind: Any, value: Any) -> Any:
         return tuple(_decoded(arguments[0], part) for part in value)
     if origin is np.ndarray:
         return _array(value, get_args(arguments[1])[0])
-    return {float: _number, int: _count, str: str}[kind](value)
+    readers: dict[type, Callable[[Any], Any]] = {float: _number, int: _count, str: str}
+    return readers[kind](value)
 
 
 @lru_cache
