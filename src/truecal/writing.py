@@ -215,7 +215,8 @@ def _new_part(folder: Path) -> tuple[int, Path]:
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove the temporary files and folders of processes that ended before they renamed them."""
-    for path in folder.glob(".truecal-*.part"):
+    names = [name for name in os.listdir(folder) if name.startswith(".truecal-") and name.endswith(".part")]
+    for path in map(folder.joinpath, names):
         try:
             if os.name == "nt":
                 if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
