@@ -118,6 +118,11 @@ def test_labels_that_lack_and_come_late(truecal, tmp_path):
     assert "--late" in other.err
     late = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-01", "--late", "-q")
     assert "(in all 200)" in late.out
+    later = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-03", "-q")
+    assert later.code == 0
+    truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-02", "--late", "-q")
+    metrics = truecal("watch", "show", state, "--format", "prometheus").out
+    assert "truecal_watch_last_batch 1777766400" in metrics  # 2026-05-03: late labels do not move it
     engine = tmp_path / "engine.json"
     ran = truecal(
         "watch", "update", engine, tmp_path / "day.parquet", "--at", 1, "--drop-null", "-q", "--engine", "duckdb"

@@ -424,7 +424,7 @@ def _prometheus_watch(watch: "tc.Watch") -> str:
     for name, help_ in _METRICS.items():
         lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
         for group in step.groups.values():
-            numbers = {**group.to_dict(), "last_batch": time_number(group.at)}
+            numbers = {**group.to_dict(), "last_batch": time_number(watch.group(*group.group).history.latest)}
             lines.append(f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(numbers[name]):.10g}")
     lines += [
         "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
