@@ -256,3 +256,15 @@ def test_two_updates_at_once_lose_nothing(month, tmp_path, rounds):
         watch = race(folder, files)
         assert watch.groups == (("s0",), ("s1",))
         assert [path.name for path in folder.iterdir()] == ["state.json"]
+
+
+def test_the_page_is_written_by_a_process_of_its_own(month, tmp_path):
+    """The public modules load on first use, and other tests may have loaded the pages before."""
+    state, page = tmp_path / "state.json", tmp_path / "watch.html"
+    watch = tc.Watch()
+    frame = pl.read_parquet(month / "2026-05-01.parquet")
+    watch.update(tc.Predictions.from_frame(frame, label="y", probs="p"), at="2026-05-01")
+    command = [sys.executable, "-m", "truecal.cli.main", "watch", "report", watch.save(state), "--out", page]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert page.exists()

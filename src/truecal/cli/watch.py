@@ -158,7 +158,9 @@ def undo(state: str, reply: JsonReply) -> None:
 @written_option
 def report(state: str, out: str, title: str, reply: JsonReply) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    path = tc.pages.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
+    from truecal.pages import report_watch
+
+    path = report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
     size = path.stat().st_size
     reply.give("watch-written", f"wrote {path} ({size / 1e6:.1f} MB)", state=state, path=str(path), bytes=size)
 
