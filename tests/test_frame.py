@@ -66,7 +66,7 @@ def test_refusals():
 
 def test_markup_is_escaped():
     assert FRAME.to_markdown().splitlines()[2] == "| a\\|b | 0.125 | 3 | True |"
-    assert FRAME.to_markdown().splitlines()[3] == "| x & <y> z | nan | 4 |  |"
+    assert FRAME.to_markdown().splitlines()[3] == "| x &amp; &lt;y&gt; z | nan | 4 |  |"
     assert "x &amp; &lt;y&gt;" in FRAME.to_html()
     assert "<y>" not in FRAME._repr_html_()
     assert "x \\& <y> z & nan & 4" in FRAME.to_latex()

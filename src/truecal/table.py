@@ -168,7 +168,7 @@ class Frame:
         | 1 |
         | 2.5 |
         """
-        cells = [[_line(cell).replace("|", "\\|") for cell in row] for row in self._cells()]
+        cells = [[markdown_text(cell).replace("|", "\\|") for cell in row] for row in self._cells()]
         cells.insert(1, ["---"] * len(self.columns))
         return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
@@ -193,25 +193,29 @@ class Frame:
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
+    def to_csv(self) -> str:
+        """Comma-separated values in full precision; text that a spreadsheet would compute has a quote before it.
+
+        >>> Frame({"name": ["=1+1"], "n": [2]}).to_csv()
+        "name,n\\n'=1+1,2\\n"
+        """
+        import csv
+
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(map(_inert, self.columns))
+        writer.writerows([_inert(value) for value in row.values()] for row in self)
+        return text.getvalue()
+
     def write(self, path: str | Path) -> Path:
         """To .csv (full precision), .parquet, .md, .tex or .html, by the ending; whole or not at all."""
         file = Path(path)
-        writers = {".md": self.to_markdown, ".tex": self.to_latex, ".html": self.to_html, ".csv": self._csv}
+        writers = {".md": self.to_markdown, ".tex": self.to_latex, ".html": self.to_html, ".csv": self.to_csv}
         if file.suffix == ".parquet":
-            table = self.to_polars()
-            return write_whole(file, table.write_parquet)
+            return write_table(self.to_polars(), file)
         if file.suffix not in writers:
             raise InputError(f"a frame is written to .csv, .parquet, .md, .tex or .html, not {file.name!r}")
         return write_whole(file, writers[file.suffix]())
-
-    def _csv(self) -> str:
-        import csv
-
-        held = io.StringIO()
-        writer = csv.writer(held, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_inert(value) for value in row.values()] for row in self)
-        return held.getvalue()
 
     def _cells(self) -> list[list[str]]:
         """Header and rows as text."""
@@ -355,6 +359,17 @@ def _line(cell: str) -> str:
     return " ".join(map(printable, cell.splitlines()))
 
 
+def markdown_text(text: str) -> str:
+    """Text on one line of a Markdown document, in which it cannot be HTML.
+
+    >>> markdown_text("a <b>\\nc")
+    'a &lt;b&gt; c'
+    """
+    from html import escape
+
+    return escape(_line(text), quote=False)
+
+
 def _latex(cell: str) -> str:
     return "".join(_LATEX.get(character, character) for character in cell)
 
@@ -362,6 +377,43 @@ def _latex(cell: str) -> str:
 def _inert(value: object) -> object:
     """Text that a spreadsheet would compute, with a quote before it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+# ----------------------------------------------------------------------------------------------------
+# Tables of any size, as polars frames
+
+_TABLE_WRITERS = {
+    ".csv": "write_csv",
+    ".jsonl": "write_ndjson",
+    ".ndjson": "write_ndjson",
+    ".parquet": "write_parquet",
+}
+
+
+def check_table(path: str | Path) -> str:
+    """Refuse a file whose ending is no kind of table; return the polars method that writes it."""
+    file = Path(path)
+    if file.suffix.lower() not in _TABLE_WRITERS:
+        raise InputError(f"{file.name}: unknown kind of file; write to .csv, .parquet or .jsonl")
+    return _TABLE_WRITERS[file.suffix.lower()]
+
+
+def write_table(frame: Any, path: str | Path) -> Path:
+    """Write a polars frame by the ending of the file, whole or not at all; in CSV, text that a spreadsheet would compute is quoted.
+
+    Parameters
+    ----------
+    frame : a polars DataFrame.
+    path : .csv, .parquet or .jsonl.
+    """
+    method = check_table(path)
+    if method == "write_csv":
+        import polars as pl
+
+        texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+        frame = frame.with_columns(texts.str.replace(r"^([=+\-@\t\r])", "'${1}"))
+        frame = frame.rename({name: str(_inert(name)) for name in frame.columns})
+    return write_whole(path, getattr(frame, method))
 
 
 def _aligned(cells: list[list[str]]) -> list[str]:

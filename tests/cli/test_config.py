@@ -1,6 +1,7 @@
 """Settings in pyproject.toml and truecal.toml."""
 
 import json
+import os
 
 import pytest
 
@@ -49,3 +50,20 @@ def test_what_is_misspelt_is_refused(truecal, project, binary_csv, text, words):
 
 def test_verbs_are_suggested(truecal):
     assert "did you mean 'measure'" in truecal("mesure", "x.csv").err
+
+
+def test_settings_of_other_users_are_refused_unless_named(truecal, project, binary_csv):
+    settings = project / "truecal.toml"
+    settings.write_text("[measure]\nmax-error = 0.0\n")
+    if os.geteuid():
+        pytest.skip("only root can give files away")
+    for foreign in (settings, project):
+        os.chown(foreign, 12345, 12345)
+        ran = truecal("measure", binary_csv)
+        assert ran.code == 2
+        assert f"{foreign} belongs to user 12345; use them with --config {settings}" in ran.err
+        assert truecal("--config", settings, "measure", binary_csv).code == 1
+        assert truecal("measure", binary_csv, f"--config={settings}").code == 1
+        assert truecal("measure", binary_csv, "--config", os.devnull).code == 0
+        os.chown(foreign, 0, 0)
+    assert truecal("measure", binary_csv).code == 1

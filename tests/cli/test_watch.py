@@ -1,6 +1,8 @@
 """`truecal watch` and `truecal sketch`."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -39,7 +41,10 @@ def test_a_month_is_replayed_and_gone_on_with(truecal, month, tmp_path):
     assert not last["a"]["alarm"]
     before = state.read_bytes()
     again = truecal("watch", "update", state, month, "--by", "model", "-q")  # everything is counted already
-    assert again.code == 1
+    assert again.code == 2
+    assert "nothing was counted" in again.err
+    assert "skipped 2026-05-01: already counted" in again.err
+    assert "ok" not in again.out
     assert state.read_bytes() == before
     watch = tc.Watch(by="model")
     for day in range(1, 13):
@@ -60,7 +65,8 @@ def test_show_prometheus_and_page(truecal, month, tmp_path):
     assert 'truecal_watch_alarm{model="b"} 1' in lines
     assert 'truecal_watch_alarm{model="a"} 0' in lines
     assert "truecal_watch_any_alarm 1" in lines
-    assert sum(line.startswith("# TYPE") for line in lines) == 9
+    assert sum(line.startswith("# TYPE") for line in lines) == 10
+    assert 'truecal_watch_last_batch{model="a"} 1778544000' in lines  # 2026-05-12
     written = truecal("watch", "report", state, "--out", page)
     assert written.code == 0
     assert "overconfident" in page.read_text()
@@ -112,6 +118,11 @@ def test_labels_that_lack_and_come_late(truecal, tmp_path):
     assert "--late" in other.err
     late = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-01", "--late", "-q")
     assert "(in all 200)" in late.out
+    later = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-03", "-q")
+    assert later.code == 0
+    truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-02", "--late", "-q")
+    metrics = truecal("watch", "show", state, "--format", "prometheus").out
+    assert "truecal_watch_last_batch 1777766400" in metrics  # 2026-05-03: late labels do not move it
     engine = tmp_path / "engine.json"
     ran = truecal(
         "watch", "update", engine, tmp_path / "day.parquet", "--at", 1, "--drop-null", "-q", "--engine", "duckdb"
@@ -122,11 +133,14 @@ def test_labels_that_lack_and_come_late(truecal, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--tolerance", "0.05"), "begun with tolerance 0.02, not 0.05"),
-        (("--alpha", "0.01"), "begun with alpha 0.05, not 0.01"),
-        (("--run-length", "50"), "begun with run_length 1000, not 50"),
-        (("--by", "site"), "begun by nothing, not by site"),
-        (("--lens", "top-label"), "begun with --lens auto, not top-label"),
+        (
+            ("--tolerance", "0.05"),
+            "state.json was started with --tolerance 0.02, not 0.05. Drop --tolerance, or use a new",
+        ),
+        (("--alpha", "0.01"), "started with --alpha 0.05, not 0.01"),
+        (("--run-length", "50"), "started with --run-length 1000, not 50"),
+        (("--by", "site"), "state.json was started without --by. Drop --by, or use a new state file."),
+        (("--lens", "top-label"), "started with --lens auto, not top-label"),
         (("--restart", "--label", "none"), "'none'"),
     ],
 )
@@ -153,3 +167,104 @@ def test_refusals(truecal, binary_csv, tmp_path):
     bad.write_text("y,p\n1,0.5\n0,nan\n")
     assert truecal("watch", "update", state, bad).code == 2
     assert not state.exists()
+
+
+def test_days_are_compared_as_days_and_skips_are_explained(truecal, month, tmp_path):
+    state = tmp_path / "state.json"
+    words = ("watch", "update", state)
+    assert truecal(*words, month / "2026-05-03.parquet", "--at", "20260503", "-q").code == 0
+    ran = truecal(*words, month, "-q", "--json")
+    content = json.loads(ran.out)
+    assert [step["at"] for step in content["steps"]] == [f"2026-05-{day:02}" for day in range(4, 13)]
+    assert [line["at"] for line in content["skipped"]] == ["2026-05-01", "2026-05-02", "2026-05-03"]
+    assert "skipped 2026-05-02: before the last counted batch, 2026-05-03; --late counts it" in ran.err
+    assert "skipped 2026-05-03: already counted" in ran.err
+    one = truecal(*words, month / "2026-05-12.parquet", "--at", "2026-05-12", "-q")
+    assert one.code == 2
+    assert "nothing was counted" in one.err
+    assert "skipped 2026-05-12: already counted, with the same rows" in one.err
+    none = truecal(*words, month, "--since", "2026-06-01", "-q")
+    assert none.code == 2
+    assert "skipped 2026-05-01: before --since 2026-06-01" in none.err
+    mixed = truecal(*words, month, "--since", "7", "-q")
+    assert "2026-05-01 is a time without a zone but --since is 7, a number" in mixed.err
+
+
+def test_a_batch_of_the_far_future_is_taken_back(truecal, month, tmp_path):
+    state = tmp_path / "state.json"
+    truecal("watch", "update", state, month / "2026-05-01.parquet", "-q")
+    before = json.loads(truecal("watch", "show", state, "--json").out)
+    ran = truecal("watch", "update", state, month / "2026-05-02.parquet", "--at", "2999-01-01", "-q")
+    assert "warning: 2999-01-01 is more than a year ahead" in ran.err
+    assert truecal("watch", "update", state, month, "-q").code == 2
+    undone = truecal("watch", "undo", state)
+    assert (undone.code, undone.out) == (0, "took back the batch at 2999-01-01; the last is now 2026-05-01\n")
+    assert json.loads(truecal("watch", "show", state, "--json").out) == before
+    again = truecal("watch", "undo", state)
+    assert again.code == 2
+    assert "only the last one can be, once" in again.err
+    assert truecal("watch", "update", state, month / "2026-05-02.parquet", "-q").code == 0
+    content = json.loads(truecal("watch", "undo", state, "--json").out)
+    assert (content["undone"], content["latest"]) == ("2026-05-02", "2026-05-01")
+
+
+def test_every_verb_answers_in_json(truecal, month, tmp_path):
+    state, page = tmp_path / "state.json", tmp_path / "watch.html"
+    for words in (
+        ("update", state, month / "2026-05-01.parquet", "-q"),
+        ("show", state),
+        ("report", state, "--out", page),
+        ("undo", state),
+    ):
+        ran = truecal("watch", *words, "--json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["schema"].startswith("truecal.watch")
+
+
+def test_the_difference_is_named(truecal, month, tmp_path):
+    state = tmp_path / "state.json"
+    ran = truecal("watch", "update", state, month / "2026-05-01.parquet", "-q")
+    assert "mean difference (predicted - observed) " in ran.out
+    (group,) = json.loads(truecal("watch", "show", state, "--json").out)["steps"][0]["groups"]
+    assert group["difference_low"] < group["difference"] < group["difference_high"]
+    assert "error" not in group
+    assert "difference" in group["worst"]
+
+
+def race(folder, files):
+    """Count several files into one state at once, each in a process of its own."""
+    state = folder / "state.json"
+    command = [sys.executable, "-m", "truecal.cli.main", "watch", "update", str(state)]
+    running = [
+        subprocess.Popen([*command, str(file), "--by", "site", "--at", "1", "-q"], stdout=subprocess.DEVNULL)
+        for file in files
+    ]
+    assert all(process.wait() in (0, 1) for process in running)
+    return tc.Watch.load(state)
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.full)])
+def test_two_updates_at_once_lose_nothing(month, tmp_path, rounds):
+    files = []
+    for i in range(2):
+        frame = pl.read_parquet(month / "2026-05-01.parquet").with_columns(site=pl.lit(f"s{i}"))
+        frame.write_parquet(tmp_path / f"{i}.parquet")
+        files.append(tmp_path / f"{i}.parquet")
+    for i in range(rounds):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        watch = race(folder, files)
+        assert watch.groups == (("s0",), ("s1",))
+        assert [path.name for path in folder.iterdir()] == ["state.json"]
+
+
+def test_the_page_is_written_by_a_process_of_its_own(month, tmp_path):
+    """The public modules load on first use, and other tests may have loaded the pages before."""
+    state, page = tmp_path / "state.json", tmp_path / "watch.html"
+    watch = tc.Watch()
+    frame = pl.read_parquet(month / "2026-05-01.parquet")
+    watch.update(tc.Predictions.from_frame(frame, label="y", probs="p"), at="2026-05-01")
+    command = [sys.executable, "-m", "truecal.cli.main", "watch", "report", watch.save(state), "--out", page]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert page.exists()

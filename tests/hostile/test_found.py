@@ -245,9 +245,9 @@ NO_STATE = {
     "half a position": ("position", 0.5, "0.5 is no count"),
     "rows that are true": ("rows", True, "True is no count"),
     "an infinite centre": ("centre", float("inf"), "inf is no finite number"),
-    "an error of NaN": ("errors", [30, float("nan"), 1.0], "nan is no finite number"),
+    "an error of NaN": ("total", float("nan"), "nan is no finite number"),
     "a length too few": ("lengths", [], "the sums of the blocks are no counts"),
-    "names that are no list": ("names", {"a": 1}, "the names are not those of the classes"),
+    "names that are no list": ("names", {"a": 1}, "is no list"),
 }
 
 

@@ -7,7 +7,7 @@ import click
 import truecal as tc
 from truecal import parallel
 from truecal.cli.estimators import classes_by_word, lens_option, level_option, make_lens, scale_of, seed_option
-from truecal.cli.output import Reply, draw, reply_options, working
+from truecal.cli.output import OutputFile, Reply, draw, reply_options, working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, input_options, load, scan_options
 from truecal.errors import InputError
@@ -94,7 +94,7 @@ def _audited(
 @click.option(
     "--of", "shown", metavar="CLASS", help="The class whose probability is shown; default: the predicted one."
 )
-@click.option("--figure", metavar="FILE", type=click.Path(), help="Also draw it (png, svg, pdf).")
+@click.option("--figure", cls=OutputFile, metavar="FILE", type=click.Path(), help="Also draw it (png, svg, pdf).")
 @level_option
 @seed_option
 @reply_options

@@ -7,16 +7,23 @@ from textwrap import fill
 import click
 
 import truecal as tc
+from truecal.cli.output import OutputFile, number, table
 from truecal.errors import MissingExtraError
 
 _TOLERANCE = 0.02
 
 
 @click.command()
-@click.option("--out", metavar="FILE", default="truecal-demo.html", show_default=True, help="Where the report goes.")
+@click.option(
+    "--out",
+    cls=OutputFile,
+    metavar="FILE",
+    default="truecal-demo.html",
+    show_default=True,
+    help="Where the report goes.",
+)
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    from truecal.cli.output import number, table
     from truecal.pages.content import judge
 
     rows, verdicts = [], []
@@ -81,7 +88,6 @@ def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
 
 
 def _all_estimators(preds: "tc.Predictions") -> str:
-    from truecal.cli.output import number, table
 
     chosen = {
         "rank series (default)": tc.RankSeries(),

@@ -6,7 +6,8 @@
     max-error = 0.02
     by = ["site"]
 
-A key that no option has is refused: a threshold that is misspelt must not be ignored.
+A key that no option has is refused: a threshold that is misspelt must not be ignored. So are files of other users, unless they are
+named by --config.
 """
 
 import os
@@ -55,21 +56,37 @@ class Settings:
         }
 
 
+def read_settings(file: Path) -> Settings:
+    """The settings in a file: all of it, or [tool.truecal] of a pyproject.toml."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FileError(f"cannot read the settings in {file}: {error}") from error
+    values = content.get("tool", {}).get("truecal", {}) if file.name == "pyproject.toml" else content
+    return Settings(file, values)
+
+
 def nearest_settings(folder: Path) -> Settings:
-    """The settings of a folder or of the nearest one above it that has some."""
-    for place in (folder, *folder.parents):
-        for name in _FILES:
-            file = place / name
-            if not file.is_file():
-                continue
-            try:
-                held = tomllib.loads(file.read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-                raise FileError(f"cannot read the settings in {file}: {error}") from error
-            values = held if name == "truecal.toml" else held.get("tool", {}).get("truecal")
-            if values is not None:
-                return Settings(file, values)
+    """The settings of a folder or of the nearest one above it that has some; those of other users are refused."""
+    for parent in (folder, *folder.parents):
+        for file in (parent / name for name in _FILES):
+            if file.is_file() and (settings := read_settings(file)).values:
+                _check_owner(file)
+                return settings
     return Settings()
+
+
+def _check_owner(file: Path) -> None:
+    """Refuse settings that another user than this one or root could have written: they may name files to write."""
+    if not hasattr(os, "geteuid"):
+        return
+    for path in (file, file.parent):
+        owner = path.stat().st_uid
+        if owner not in (0, os.geteuid()):
+            raise FileError(
+                f"the settings in {file} may be another user's: {path} belongs to user {owner}; "
+                f"use them with --config {file}, or none with --config {os.devnull}"
+            )
 
 
 def _parameter(key: str) -> str:
@@ -125,6 +142,15 @@ def _group() -> Any:
             self._use_settings(ctx, cmd_name, command)
             return command
 
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            """--config may stand before or after the verb."""
+            end = args.index("--") if "--" in args else len(args)
+            config = [i for i in range(end) if args[i].partition("=")[0] == "--config"]
+            for i in reversed(config):
+                words = args[i : i + 1] if "=" in args[i] else args[i : i + 2]
+                args = [*words, *args[:i], *args[i + len(words) :]]
+            return super().parse_args(ctx, args)
+
         def resolve_command(
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -137,7 +163,8 @@ def _group() -> Any:
             options = {p.name: p.multiple for p in command.params if isinstance(p, click.Option) and p.name}
             if not options or ctx.resilient_parsing:
                 return
-            settings = nearest_settings(Path.cwd())
+            config = ctx.params.get("config")
+            settings = nearest_settings(Path.cwd()) if config is None else read_settings(Path(config))
             chosen = settings.for_verb(verb, VERBS, options)
             if chosen:
                 ctx.default_map = {verb: chosen}
@@ -150,7 +177,10 @@ def _group() -> Any:
 
     @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
     @click.version_option(None, "--version", package_name="truecal", message="truecal %(version)s")
-    def truecal() -> None:
+    @click.option(
+        "--config", metavar="FILE", help="Settings file to use instead of the nearest truecal.toml or pyproject.toml."
+    )
+    def truecal(config: str | None) -> None:
         """How far a classifier's confidence is from the truth, how sure that answer is, and what fixes it.
 
         \b

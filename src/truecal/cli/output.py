@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 import click
 
 import truecal as tc
-from truecal.errors import FileError, printable
-from truecal.writing import write_whole
+from truecal.errors import printable
+from truecal.table import markdown_text
+from truecal.writing import check_not_input, check_output, write_whole
 
 if TYPE_CHECKING:
     from truecal.watch.findings import GroupStep, WatchStep
@@ -80,13 +82,13 @@ def _markdown(answer: Answer) -> str:
     for finding in answer.findings:
         numbers = [_number(finding.numbers.get(name)) for name in names]
         lines.append(_row([finding.name, *numbers, *([_word(finding.passed).strip()] if gated else [])]))
-    notes = [f"- {printable(note)}" for note in answer.warnings]
-    verdict = ["", f"**{printable(answer.verdict)}**"] if answer.verdict else []
+    notes = [f"- {markdown_text(note)}" for note in answer.warnings]
+    verdict = ["", f"**{markdown_text(answer.verdict)}**"] if answer.verdict else []
     return "\n".join([*lines, *verdict, *([""] if notes else []), *notes])
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _number(value: float | None) -> str:
@@ -184,6 +186,35 @@ class Share(click.FloatRange):
         return number
 
 
+class OutputFile(click.Option):
+    """An option that names what is written. It is refused where it cannot be written or is read, before anything is computed."""
+
+    def __init__(self, *arguments: Any, folder: bool = False, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.folder = folder  # may be one: then the verb tests whether it can be written
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        value, rest = super().handle_parse_result(ctx, opts, args)
+        if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
+            (check_not_input if self.folder else check_output)(value, _inputs(ctx.command, opts))
+        return value, rest
+
+
+def _inputs(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
+    """The files that a command line names to be read: arguments, options whose value is a file, and @FILE."""
+    names: list[str] = []
+    for param in command.params:
+        value = opts.get(param.name or "")
+        values = [str(v) for v in value if v is not None] if isinstance(value, list | tuple) else [str(value or "")]
+        file = isinstance(param, click.Argument) or str(param.metavar).partition(".")[0] in ("FILE", "TABLE", "STORE")
+        if file and not isinstance(param, OutputFile):
+            names += values
+        names += [v.removeprefix("@") for v in values if v.startswith("@")]
+    return names
+
+
 @dataclass(frozen=True)
 class Output:
     """Where the answer goes, and in which format."""
@@ -195,16 +226,17 @@ class Output:
         say(rendered(answer, self.form), self.file)
 
 
-def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--format, --json and --out; the command receives one `output`."""
+def format_options(command: Command, formats: Sequence[str] = FORMATS) -> Command:
+    """--format (the first is the default), --json and --out; the command receives one `output`."""
 
     @wraps(command)
     def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
         if as_json and form not in (None, "json"):
             raise click.UsageError(f"--json and --format {form} exclude each other; give one")
-        return command(output=Output("json" if as_json else form or "text", out), **options)
+        return command(output=Output("json" if as_json else form or formats[0], out), **options)
 
-    option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
+    words = f"How to answer.  [default: {formats[0]}]"
+    option = click.option("--format", "form", type=click.Choice(formats), help=words)
     return option(JSON(OUT(received)))
 
 
@@ -250,6 +282,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON 
 _WRITTEN = click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 OUT = click.option(
     "--out",
+    cls=OutputFile,
     metavar="FILE",
     type=click.Path(),
     help="Write the answer to a file (whole or not at all); - is standard output.",
@@ -282,12 +315,10 @@ def _harmless(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def draw(figure: Any, file: str) -> None:
+def draw(figure: Any, file: str | Path) -> None:
     """Write a figure; the ending of the file says in which format."""
-    try:
-        figure.savefig(file, dpi=130)
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot draw {file}: {error}") from error
+    form = Path(file).suffix.lstrip(".") or None
+    write_whole(file, lambda opened: figure.savefig(opened, dpi=130, format=form))
 
 
 @contextmanager
@@ -350,19 +381,22 @@ _METRICS = {
     "changed": "1 where calibration was shown to have changed",
     "log_e": "log of the evidence that calibration was ever off",
     "p_value": "p-value that may be read at any time",
-    "error": "mean score minus frequency since the last restart",
-    "low": "lower end of its confidence sequence",
-    "high": "upper end of its confidence sequence",
+    "difference": "mean difference (predicted - observed) since the last restart",
+    "difference_low": "lower end of its confidence sequence",
+    "difference_high": "upper end of its confidence sequence",
     "rows_seen": "labelled rows counted in",
+    "last_batch": "time of the last batch in seconds since 1970, or its number",
 }
 
 
-def render_watch(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> str:
-    """The answer after one or several batches."""
+def render_watch(
+    form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]", skipped: Mapping[str, str] | None = None
+) -> str:
+    """The answer after one or several batches; `skipped` says why others were not counted, by their time."""
     if form == "prometheus":
         return _prometheus_watch(watch)
     if form == "line":
-        return "\n".join(f"{step}{' (counted before)' if step.repeated else ''}" for step in steps)
+        return "\n".join(map(str, steps))
     from truecal.pages import records
 
     settings = watch.settings
@@ -376,20 +410,22 @@ def render_watch(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> 
         alarm=steps[-1].alarm,
         changed=steps[-1].changed,
         steps=[step.to_dict() for step in steps],
+        skipped=[{"at": time, "reason": reason} for time, reason in (skipped or {}).items()],
     )
     return json_text(content)
 
 
 def _prometheus_watch(watch: "tc.Watch") -> str:
     """The text format of Prometheus: one gauge per number, one line per group."""
+    from truecal.watch.state import time_number
+
     step = watch.step()
     lines = []
     for name, help_ in _METRICS.items():
         lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
-        lines += [
-            f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(getattr(group, name)):.10g}"
-            for group in step.groups.values()
-        ]
+        for group in step.groups.values():
+            numbers = {**group.to_dict(), "last_batch": time_number(watch.group(*group.group).history.latest)}
+            lines.append(f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(numbers[name]):.10g}")
     lines += [
         "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
         "# TYPE truecal_watch_any_alarm gauge",

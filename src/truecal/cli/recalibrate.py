@@ -11,7 +11,7 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.output import JsonReply, json_option, number, table, working
+from truecal.cli.output import JsonReply, OutputFile, json_option, number, table, working
 from truecal.cli.source import (
     Loaded,
     Source,
@@ -24,6 +24,7 @@ from truecal.cli.source import (
 )
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames
+from truecal.table import check_table, write_table
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ _AUTO_MANY = (
     *("structured-matrix", "beta", "isotonic", "histogram", "scaling-binning"),
 )
 _MOST_CLASSES = 100  # beyond, maps per class and matrices of classes are left out of 'auto'
-_WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson", ".parquet": "write_parquet"}
 
 
 def _form_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,7 +84,14 @@ def recalibrate() -> None:
 @_form_options
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the folds.")
-@click.option("--out", metavar="FILE", default="recalibrator.json", show_default=True, help="Where the fit is written.")
+@click.option(
+    "--out",
+    cls=OutputFile,
+    metavar="FILE",
+    default="recalibrator.json",
+    show_default=True,
+    help="Where the fit is written.",
+)
 @json_option
 @input_options
 def fit(
@@ -139,6 +146,7 @@ def fit(
 @predictions_in
 @click.option(
     "--out",
+    cls=OutputFile,
     metavar="FILE",
     required=True,
     help="Where the rows go, with new probabilities: csv, jsonl, parquet or npz.",
@@ -150,6 +158,8 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     From logits the new probabilities go to columns p_<class>.
     """
     fitted = _read(model)
+    if Path(out).suffix != ".npz":
+        check_table(out)
     with as_file(file) as path:
         frame, columns = open_columns(path)
         where = frames.choose_predictions(columns, probs=probs, logits=logits)
@@ -160,20 +170,26 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
         values, columns_read = outputs_of(path, frame, wanted)
         classes = _classes(columns, wanted) if frame is not None else None
         probs_after = fitted.by_name(values, classes)
-        data = _npz(path, columns_read, probs_after, kind) if frame is None else None
-    if data is None:
-        data = _written(
-            _replaced(frame, columns_read, probs_after, kind, classes or fitted.order_.columns.tolist()), Path(out)
-        )
-    elif Path(out).suffix != ".npz":
-        raise InputError("arrays of an npz file can only be written to an npz file")
-    write_whole(out, data)
+        arrays = _npz(path, columns_read, probs_after, kind) if frame is None else None
+    if (arrays is None) == (Path(out).suffix == ".npz"):
+        raise InputError("arrays of an npz file are written to an npz file, and tables to .csv, .parquet or .jsonl")
+    if arrays is None:
+        names_after = classes or fitted.order_.columns.tolist()
+        write_table(_replaced(frame, columns_read, probs_after, kind, names_after), out)
+    else:
+        write_whole(out, arrays)
     reply.give("recalibrate-apply", f"wrote {len(probs_after)} rows to {out}", rows=len(probs_after), path=out)
 
 
 @recalibrate.command()
 @click.option("--model", metavar="FILE", required=True, help="A recalibrator written by 'truecal recalibrate fit'.")
-@click.option("--out", metavar="FILE", required=True, help="Where it goes: .onnx, or .pt for a scripted torch module.")
+@click.option(
+    "--out",
+    cls=OutputFile,
+    metavar="FILE",
+    required=True,
+    help="Where it goes: .onnx, or .pt for a scripted torch module.",
+)
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
@@ -307,15 +323,6 @@ def _replaced(frame: Any, columns_read: list[str], probs: Any, kind: str, classe
     else:
         columns = {f"p_{name}": probs[:, k] for k, name in enumerate(classes)}
     return frame.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
-
-
-def _written(frame: Any, path: Path) -> bytes:
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise InputError(f"{path.name}: unknown kind of file; write to .csv, .jsonl or .parquet")
-    buffer = BytesIO()
-    getattr(frame, writer)(buffer)
-    return buffer.getvalue()
 
 
 def _npz(path: Path, columns_read: list[str], probs: Any, kind: str) -> bytes:

@@ -11,7 +11,7 @@ import click
 import truecal as tc
 from truecal.cli.clinical import make_dossier
 from truecal.cli.estimators import lens_option, level_option, make_lens, scale_of, seed_option
-from truecal.cli.output import JsonReply, Share, as_typed, working, written_option
+from truecal.cli.output import JsonReply, OutputFile, Share, as_typed, working, written_option
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
@@ -38,6 +38,7 @@ from truecal.errors import InputError
 @click.option("--bands", metavar="WORD=LOW:HIGH,...", help="Words for confidence, e.g. 'low=0:0.1,high=0.1:1'.")
 @click.option(
     "--out",
+    cls=OutputFile,
     metavar="FILE",
     type=click.Path(),
     default="report.html",

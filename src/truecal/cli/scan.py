@@ -14,9 +14,10 @@ import click
 import truecal as tc
 from truecal import names
 from truecal.cli.estimators import lens_of, lens_option, selected_columns, selection_of
-from truecal.cli.output import Reply, note, reply_options, working
+from truecal.cli.output import OutputFile, Reply, note, reply_options, working
 from truecal.cli.source import Source, by_option, class_names, scan_options
 from truecal.errors import InputError
+from truecal.writing import check_folder, check_output, write_folder
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------
 # Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches
 
+SKETCH = "sketch.npz"  # the file of a group
 # Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
 _SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
 
@@ -188,7 +190,10 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
 def sketch_files(name: str) -> list[str]:
     """The saved sketches behind a file or folder."""
     path = Path(name)
-    return [name] if path.suffix == ".npz" else sorted(map(str, path.rglob("*.npz"))) if path.is_dir() else []
+    if path.suffix == ".npz" and not path.is_dir():
+        return [name]
+    files = path.rglob("*.npz") if path.is_dir() else ()
+    return sorted(str(file) for file in files if "/.truecal-" not in file.as_posix())  # not what is being written
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -210,7 +215,12 @@ def sketch() -> None:
 @lens_option
 @by_option
 @click.option(
-    "--out", metavar="FILE", required=True, help="The sketch to write; with --by a folder, one file per group."
+    "--out",
+    cls=OutputFile,
+    folder=True,
+    metavar="FILE",
+    required=True,
+    help="The sketch to write; with --by a folder, one file per group.",
 )
 @scan_options
 def save(source: Source, lens: str, out: str) -> None:
@@ -218,23 +228,34 @@ def save(source: Source, lens: str, out: str) -> None:
 
     With --by, OUT becomes a folder with one sketch per group, OUT/model=a/sketch.npz, which `truecal watch update` reads.
     """
+    if source.by:
+        check_folder(out, SKETCH)
+    else:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        check_output(out)
     scan = scanned(source, lens)
     if scan.shares is not None:
         raise InputError("a class-wise scan has one sketch per class; save one class at a time with --lens class=NAME")
-    written = []
-    for group, (held,) in scan.sketches.items():
-        parts = [f"{name}={quote(str(value), safe='')}" for name, value in zip(scan.by, group, strict=True)]
-        path = Path(out, *parts, "sketch.npz") if scan.by else Path(out)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        held.save(path)
-        written.append(path)
-    many = f"{len(written)} groups below {out}" if scan.by else str(written[0])
-    note(f"wrote {many}: {scan.rows} rows, {scan.judged}")
+    if scan.by:
+        write_folder(out, lambda folder: _write_groups(scan, folder), SKETCH)
+    else:
+        scan.sketch.save(out)
+    where = f"{len(scan.sketches)} groups below {out}" if scan.by else out
+    note(f"wrote {where}: {scan.rows} rows, {scan.judged}")
+
+
+def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
+    """Write the sketch of every group to column=value/.../sketch.npz; names and values are quoted, so that they stay inside."""
+    for group, (sums,) in scan.sketches.items():
+        values = zip(scan.by, group, strict=True)
+        path = folder.joinpath(*(f"{quote(name, safe='')}={quote(str(value), safe='')}" for name, value in values))
+        path.mkdir(parents=True, exist_ok=True)
+        sums.save(path / SKETCH)
 
 
 @sketch.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help="The sketch to write.")
+@click.option("--out", cls=OutputFile, metavar="FILE", required=True, help="The sketch to write.")
 def merge(files: tuple[str, ...], out: str) -> None:
     """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it."""
     total, many = _added(files)

@@ -13,8 +13,10 @@ import truecal as tc
 from truecal import parallel
 from truecal.cli.output import (
     JsonReply,
+    OutputFile,
     Reply,
     as_typed,
+    draw,
     json_option,
     note,
     number,
@@ -24,7 +26,8 @@ from truecal.cli.output import (
     written_option,
 )
 from truecal.errors import InputError, MissingExtraError
-from truecal.writing import write_whole
+from truecal.table import check_table, write_table
+from truecal.writing import check_output, write_whole
 
 # ----------------------------------------------------------------------------------------------------
 # `truecal study`: many models, many datasets and many metrics from one file, kept in a store
@@ -170,17 +173,16 @@ def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str
 
 @study.command()
 @_STORE
-@click.option("--out", metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl.")
+@click.option(
+    "--out", cls=OutputFile, metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl."
+)
 @click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
 def export(store: str, out: str, diagrams: bool) -> None:
     """Write every number of the finished files to one table, one number per row."""
-    writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
-    kind = writer.get(Path(out).suffix.lower())
-    if kind is None:
-        raise InputError(f"{Path(out).name}: unknown kind of file; write to .csv, .parquet or .jsonl")
+    check_table(out)
     held = tc.study.Store(store)
     frame = held.diagrams() if diagrams else held.frame()
-    write_whole(out, getattr(frame, kind))
+    write_table(frame, out)
     note(f"wrote {len(frame)} rows to {out}", err=True)
 
 
@@ -215,7 +217,13 @@ _NAMES = {
 @click.command(epilog="Figures: " + "; ".join(f"{name} ({words})" for name, words in _NAMES.items()))
 @click.argument("name", type=click.Choice([*_NAMES, "all"]), metavar="NAME")
 @click.argument("store", metavar="STORE")
-@click.option("--out", metavar="FILE", help="Picture (.png, .pdf, .svg); for all, a folder. [default: NAME.png]")
+@click.option(
+    "--out",
+    cls=OutputFile,
+    folder=True,
+    metavar="FILE",
+    help="Picture (.png, .pdf, .svg); for all, a folder. [default: NAME.png]",
+)
 @click.option("--metric", metavar="NAME", help="Calibration error to show. [default: ece-mass-100-l1 if it is there]")
 @click.option("--dataset", metavar="NAME", help="Dataset of figures on clean data. [default: the clean one]")
 @click.option("--covariate", metavar="NAME", help="Column that models or datasets differ in. [default: size]")
@@ -229,7 +237,7 @@ _NAMES = {
     metavar="NAME ERROR VALUE",
     help="A point from elsewhere, in figures 1 and 2 before recalibration; may be given several times.",
 )
-@click.option("--numbers", metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
+@click.option("--numbers", cls=OutputFile, metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
 @written_option
 def figure(
     name: str,
@@ -248,6 +256,8 @@ def figure(
     points = tuple(figures.External(*point) for point in external)
     choice = replace(figures.Choice(models=models, external=points), **chosen)  # type: ignore[arg-type]
     wanted = list(figures.FIGURES) if name == "all" else [name]
+    if name != "all" and out is not None and Path(out).parent.is_dir():
+        check_output(out)
     written, notes = {}, []
     for one in wanted:
         target = Path(out or f"{one}.png") if name != "all" else Path(out or "figures") / f"{one}.png"
@@ -263,8 +273,7 @@ def figure(
         written[one] = str(target)
         notes += [f"{one}: {note}" if name == "all" else note for note in drawn.notes]
         if numbers is not None and name != "all":
-            frame = drawn.frame()
-            write_whole(numbers, getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv"))
+            write_table(drawn.frame(), numbers)
     lines = [f"wrote {path}" for path in written.values()]
     text = "\n".join([*lines, *(f"note: {note}" for note in notes)])
     reply.give("study-figure", text, store=store, written=written, notes=notes)
@@ -275,9 +284,7 @@ def _save(drawn: Any, target: Path) -> None:
 
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        write_whole(target, lambda file: drawn.savefig(file, dpi=130, format=target.suffix.lstrip(".") or None))
-    except ValueError as error:
-        raise InputError(f"cannot write {target}: {error}") from error
+        draw(drawn, target)
     finally:
         pyplot.close(drawn)
 
@@ -288,7 +295,7 @@ def _save(drawn: Any, target: Path) -> None:
 
 @click.command("import")
 @click.argument("table", metavar="TABLE")
-@click.option("--out", metavar="STORE", required=True, help="Folder of the new store.")
+@click.option("--out", cls=OutputFile, folder=True, metavar="STORE", required=True, help="Folder of the new store.")
 @click.option(
     "--preset",
     type=click.Choice(["revisiting-calibration"]),
@@ -426,7 +433,9 @@ def _example(folder: Path) -> Path:
     show_default=True,
     help="How large the page may be; what does not fit is left out, the least asked for first.",
 )
-@click.option("--out", metavar="FILE", default="study.html", show_default=True, help="Where to write the page.")
+@click.option(
+    "--out", cls=OutputFile, metavar="FILE", default="study.html", show_default=True, help="Where to write the page."
+)
 @written_option
 def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonReply) -> None:
     """Write a self-contained HTML page that explores the results in STORE.

@@ -1,29 +1,42 @@
 """`truecal watch`: is calibration still within the tolerance? Batches counted in, the state shown, a page written."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import click
 
 import truecal as tc
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import FORMATS_WATCH, as_typed, note, render_watch, say, working
+from truecal.cli.output import (
+    FORMATS_WATCH,
+    JsonReply,
+    Output,
+    OutputFile,
+    as_typed,
+    format_options,
+    json_option,
+    note,
+    render_watch,
+    say,
+    working,
+    written_option,
+)
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
+from truecal.watch.state import canonical_time, check_same_kind, time_order
+from truecal.writing import locked
 
 if TYPE_CHECKING:
     from truecal.watch import findings
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
-_format_option = click.option(
-    "--format", "form", type=click.Choice(FORMATS_WATCH), default="line", show_default=True, help="How to answer."
-)
-_out_option = click.option(
-    "--out", metavar="FILE", help="Write the answer to a file (whole or not at all); - is standard output."
-)
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?")
+_LISTED = 12  # skipped batches that are named
+_answer_options = partial(format_options, formats=FORMATS_WATCH)
 
 
 @click.group()
@@ -34,15 +47,16 @@ def watch() -> None:
     truecal watch update state.json day.parquet --at 2026-05-01 --by model
     truecal watch update state.json logs/             # folders or files by day, replayed in order
     truecal watch show state.json --format prometheus
+    truecal watch undo state.json                     # take back the last batch
     truecal watch report state.json --out watch.html
 
-    Exit 0 within the tolerance, 1 on an alarm, 2 if the input cannot be used.
+    Exit 0 within the tolerance, 1 on an alarm, 2 if the input cannot be used or nothing was counted.
     """
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the options ask of a state; None where they say nothing."""
+class _Options:
+    """What the options say of a state; None where they leave it open."""
 
     tolerance: float | None
     alpha: float | None
@@ -64,91 +78,128 @@ class _Asked:
 @click.option("--restart", is_flag=True, help="Forget the evidence first: the model was repaired.")
 @lens_option
 @by_option
-@_format_option
-@_out_option
+@_answer_options
 @scan_options
-def update(
-    source: Source, state: str, at: str | None, since: str | None, form: str, out: str | None, **options: Any
-) -> int:
+def update(source: Source, state: str, at: str | None, since: str | None, output: Output, **options: Any) -> int:
     """Count the batch in FILE into STATE, which is made if it is not there; exit 1 on an alarm.
 
     FILE may be predictions of any kind, sketches (npz) or folders of these. Without --at, files and folders are taken apart by the
-    date in their names (2026-05-01.parquet, day=2026-05-01/...) and replayed in order; dates up to the last counted are skipped.
+    date in their names (2026-05-01.parquet, day=2026-05-01/...) and replayed in order; dates up to the last counted are skipped,
+    and the command says which. If nothing was counted, it ends with 2. Other updates of STATE wait until this one has ended.
     """
-    asked = _Asked(*(options.pop(name) for name in ("tolerance", "alpha", "run_length", "lens")))
+    chosen = _Options(*(options.pop(name) for name in ("tolerance", "alpha", "run_length", "lens")))
     predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
-    columns = source.by
-    watching = _opened(Path(state), asked, columns)
     steps: list[findings.WatchStep] = []
-    batches = _batches(source, at)
-    with working(f"watching {source.name}") as tell:
+    skipped: dict[str, str] = {}
+    with locked(state), working(f"watching {source.name}") as tell:
+        watching = _opened(Path(state), chosen, source.by)
+        batches = _batches(source, at)
         for i, (when, part) in enumerate(batches):
-            if _skipped(watching, when, at, since, late):
+            reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=at is None)
+            if reason is not None:
+                skipped[str(when)] = reason
                 continue
             tell(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
-            data, dropped, lens = _read(part, asked.lens if watching is None else _word(watching, asked.lens), columns)
+            lens_word = chosen.lens if watching is None else _lens_word(watching, chosen.lens, state)
+            data, dropped, lens = _read(part, lens_word, source.by)
             if watching is None:
-                watching = _begun(asked, columns, lens)
-            of = predicted if predicted is not None or columns or not dropped else len(data) + dropped
-            steps.append(watching.update(data, at=when, of=of, late=late, restart=restart and not steps))
+                watching = _begun(chosen, source.by, lens)
+            of = predicted if predicted is not None or source.by or not dropped else len(data) + dropped
+            step = watching.update(data, at=when, of=of, late=late, restart=restart and not steps)
+            if step.repeated:
+                skipped[step.at] = "already counted, with the same rows"
+                continue
+            steps.append(step)
             watching.save(state)
-    if watching is None or not (steps or watching.groups):
-        raise InputError(f"no batch to count: nothing in {source.name} is from {since} or later")
-    last = steps[-1] if steps else watching.step()
-    say(render_watch(form, watching, steps or [last]), out)
-    return 1 if last.alarm or last.changed else 0
+    if watching is None or not steps:
+        raise InputError("\n".join(["nothing was counted", *_listed(skipped)]))
+    for line in _listed(skipped):
+        note(line, err=True)
+    say(render_watch(output.form, watching, steps, skipped), output.file)
+    return 1 if steps[-1].alarm or steps[-1].changed else 0
+
+
+def _listed(skipped: Mapping[str, str]) -> list[str]:
+    lines = [f"skipped {time}: {reason}" for time, reason in list(skipped.items())[:_LISTED]]
+    return [*lines, f"skipped {len(skipped) - _LISTED} more"] if len(skipped) > _LISTED else lines
 
 
 @watch.command()
 @click.argument("state")
-@_format_option
-@_out_option
-def show(state: str, form: str, out: str | None) -> int:
+@_answer_options
+def show(state: str, output: Output) -> int:
     """Say what STATE knows; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
     step = watching.step()
-    say(render_watch(form, watching, [step]), out)
+    say(render_watch(output.form, watching, [step]), output.file)
     return 1 if step.alarm or step.changed else 0
 
 
 @watch.command()
 @click.argument("state")
-@click.option("--out", metavar="FILE", default="watch.html", show_default=True, help="Where to write the page.")
+@json_option
+def undo(state: str, reply: JsonReply) -> None:
+    """Take back the last batch counted into STATE, as if it had never come; only one can be taken back."""
+    with locked(state):
+        watching = tc.Watch.load(state)
+        when = watching.undo()
+        watching.save(state)
+    latest = watching.latest or None
+    words = "it was the first" if latest is None else f"the last is now {latest}"
+    reply.give("watch-undo", f"took back the batch at {when}; {words}", state=state, undone=when, latest=latest)
+
+
+@watch.command()
+@click.argument("state")
+@click.option(
+    "--out", cls=OutputFile, metavar="FILE", default="watch.html", show_default=True, help="Where to write the page."
+)
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
-def report(state: str, out: str, title: str) -> None:
+@written_option
+def report(state: str, out: str, title: str, reply: JsonReply) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
     path = tc.report(tc.Watch.load(state), out, title=title, command=as_typed())
-    note(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    size = path.stat().st_size
+    reply.give("watch-written", f"wrote {path} ({size / 1e6:.1f} MB)", state=state, path=str(path), bytes=size)
 
 
-def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "tc.Watch | None":
-    """The watch of a state that is there, with the settings asked for or none said."""
+def _opened(state: Path, chosen: _Options, by: tuple[str, ...]) -> "tc.Watch | None":
+    """The watch of a state that is there; None where there is none. Other settings than those it was started with are refused."""
     if not state.exists():
         return None
-    held = tc.Watch.load(state)
-    held.refuse_other(tolerance=asked.tolerance, alpha=asked.alpha, run_length=asked.run_length)
-    if by != held.settings.by:
-        listed = ", ".join(held.settings.by) or "nothing"
-        raise InputError(f"the state was begun by {listed}, not by {', '.join(by) or 'nothing'}; say --by as before")
-    return held
+    watching = tc.Watch.load(state)
+    for name in ("tolerance", "alpha", "run_length"):
+        value, option = getattr(chosen, name), f"--{name.replace('_', '-')}"
+        if value not in (None, getattr(watching.settings, name)):
+            _refuse_setting(state, f"{option} {getattr(watching.settings, name)}, not {value}", option)
+    if by != watching.settings.by:
+        started = " ".join(f"--by {name}" for name in watching.settings.by)
+        if not started:
+            raise InputError(f"{state.name} was started without --by. Drop --by, or use a new state file.")
+        raise InputError(f"{state.name} was started with {started}. Give {started}, or use a new state file.")
+    return watching
 
 
-def _begun(asked: _Asked, by: tuple[str, ...], lens: Any) -> "tc.Watch":
-    tolerance = 0.02 if asked.tolerance is None else asked.tolerance
-    alpha = 0.05 if asked.alpha is None else asked.alpha
-    return tc.Watch(tolerance, alpha, lens=lens, by=by or None, run_length=asked.run_length)
+def _refuse_setting(state: Path, difference: str, option: str) -> None:
+    raise InputError(f"{state.name} was started with {difference}. Drop {option}, or use a new state file.")
 
 
-def _word(watching: "tc.Watch", asked: str) -> str:
-    """--lens of a state that is there: what it was begun with."""
-    held = watching.lens
+def _begun(chosen: _Options, by: tuple[str, ...], lens: Any) -> "tc.Watch":
+    tolerance = 0.02 if chosen.tolerance is None else chosen.tolerance
+    alpha = 0.05 if chosen.alpha is None else chosen.alpha
+    return tc.Watch(tolerance, alpha, lens=lens, by=by or None, run_length=chosen.run_length)
+
+
+def _lens_word(watching: "tc.Watch", word: str, state: str) -> str:
+    """--lens of a state that is there: what it was started with."""
+    lens = watching.lens
     kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
-    word = "auto" if held is None else kinds[held.pushed_down().kind]
-    name = getattr(held, "name", None)
-    word = f"class={name}" if name is not None else word
-    if asked not in ("auto", word):
-        raise InputError(f"the state was begun with --lens {word}, not {asked}; begin another state for that")
-    return word
+    started = "auto" if lens is None else kinds[lens.pushed_down().kind]
+    name = getattr(lens, "name", None)
+    started = started if name is None else f"class={name}"
+    if word not in ("auto", started):
+        _refuse_setting(Path(state), f"--lens {started}, not {word}", "--lens")
+    return started
 
 
 # ---------------------------------------------------------------------- batches
@@ -162,31 +213,37 @@ def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
 
     days: dict[str, list[str]] = {}
     for file in _files([source.file, *source.also], files_of):
-        dates = _DATE.findall(file)
+        dates = list(_DATE.finditer(file))
         if not dates:
             raise InputError(f"no date in the name {file}; say when the batch is from with --at 2026-05-01")
-        days.setdefault(dates[-1], []).append(file)
-    return [(day, replace(source, file=days[day][0], also=tuple(days[day][1:]))) for day in sorted(days)]
+        day, *clock = (part for part in dates[-1].groups() if part is not None)
+        days.setdefault(canonical_time(f"{day}T{':'.join(clock)}" if clock else day, ""), []).append(file)
+    ordered = sorted(days, key=time_order)
+    return [(day, replace(source, file=days[day][0], also=tuple(days[day][1:]))) for day in ordered]
 
 
 def _files(given: Sequence[str], files_of: Any) -> list[str]:
     """Files behind paths, patterns and folders; sketches among them."""
     files: list[str] = []
     for name in given:
-        held = sketch_files(name)
-        files += held if held else files_of(name)
+        files += sketch_files(name) or files_of(name)
     return files
 
 
-def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:
-    """Whether a batch of a replay is too old, or counted already."""
-    if when is None or late:
-        return False
-    if since is not None and when < since:
-        return True
-    if at is not None or watching is None:
-        return False
-    return when <= max((watching.group(*key).history.latest for key in watching.groups), default="")
+def _reason_to_skip(watching: "tc.Watch | None", when: str, since: str | None, *, replayed: bool) -> str | None:
+    """Why a batch is not counted: it is from before --since or, in a replay, not later than the last one."""
+    if since is not None:
+        check_same_kind(when, since, "--since is")
+        if time_order(when) < time_order(since):
+            return f"before --since {since}"
+    if not replayed or watching is None or not watching.latest:
+        return None
+    check_same_kind(when, watching.latest, "the last counted batch was at")
+    if time_order(when) > time_order(watching.latest):
+        return None
+    if any(watching.group(*key).history.counted(when) for key in watching.groups):
+        return "already counted (its rows were not read again)"
+    return f"before the last counted batch, {watching.latest}; --late counts it"
 
 
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
@@ -200,7 +257,7 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = sources.folder_values(file)
+            values = {unquote(name): value for name, value in sources.folder_values(file).items()}
             lacking = [name for name in by if name not in values]
             if lacking:
                 raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")

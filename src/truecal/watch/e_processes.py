@@ -1,4 +1,4 @@
-"""The cells of a watch: batches of rows or sketches, added up in a few hundred cells of scores.
+"""E-processes: bets on the outcomes of batches, whose winnings are evidence that calibration is off. Theory: docs/watch.md.
 
 Cells are 1/64 wide in the middle and have four per halving of the distance towards 0 and 1. Their edges are edges of sketch
 cells, so a sketch adds up to them exactly: rows, parts and sketches of the same rows give the same cells.
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
+from truecal.special import sigmoid
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -60,23 +61,13 @@ class Batch:
         """Rows of both, without units."""
         mean = np.concatenate([self.mean, other.mean])
         n, ones = np.concatenate([self.n, other.n]), np.concatenate([self.ones, other.ones])
-        place, count = np.searchsorted(edges(), mean, side="right") - 1, len(edges())
-        rows, score = np.bincount(place, n, count), np.bincount(place, n * mean, count)
-        filled = np.flatnonzero(rows)
-        return Batch(
-            n=rows[filled].astype(np.float64),
-            ones=np.bincount(place, ones, count)[filled].astype(np.float64),
-            mean=_means(score, rows, filled),
-            size=self.size + other.size,
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-        )
+        sums = (self.size + other.size, self.total + other.total, self.squares + other.squares)
+        return Batch(*_filled_cells(mean, n, ones, n * mean), *sums)
 
     @property
     def fingerprint(self) -> str:
         """Of the counts in the cells: the same for rows, parts and sketches of the same rows."""
-        place = np.searchsorted(edges(), self.mean, side="right") - 1
-        counts = np.rint(np.stack([place, self.n, self.ones])).astype("<i8")
+        counts = np.rint(np.stack([cell_of(self.mean), self.n, self.ones])).astype("<i8")
         return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
 
     @classmethod
@@ -84,21 +75,10 @@ class Batch:
         """The cells of a watch from those of a sketch: nothing is approximated, every sum is known."""
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
-        place = np.searchsorted(edges(), edge, side="right") - 1
-        count = len(edges())
-        rows, ones = np.bincount(place, n, count), np.bincount(place, y, count)
-        score = np.bincount(place, edge * n + r, count)
-        filled = np.flatnonzero(rows)
-        product = edge * y + sums["ry"]
-        square = edge * edge * n + 2 * edge * r + sums["rr"]
-        return cls(
-            n=rows[filled].astype(np.float64),
-            ones=ones[filled].astype(np.float64),
-            mean=_means(score, rows, filled),
-            size=float(n.sum()),
-            total=float(score.sum() - y.sum()),
-            squares=float(np.sum(square - 2 * product + y)),
-        )
+        scores, products = edge * n + r, edge * y + sums["ry"]
+        squares = edge * edge * n + 2 * edge * r + sums["rr"] - 2 * products + y
+        cells = _filled_cells(edge, n, y, scores)
+        return cls(*cells, size=float(n.sum()), total=float(scores.sum() - y.sum()), squares=float(squares.sum()))
 
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> "Batch":
@@ -108,16 +88,24 @@ class Batch:
         size = np.bincount(code)
         mean = np.bincount(code, scores - outcomes) / size
         order = np.argsort(code, kind="stable")
-        held = UnitRows(scores[order].astype(np.float64), outcomes[order].astype(np.float64), np.cumsum(size) - size)
-        return cls(
-            plain.n, plain.ones, plain.mean, float(len(size)), float(mean.sum()), float((mean * mean).sum()), held
-        )
+        rows = UnitRows(scores[order].astype(np.float64), outcomes[order].astype(np.float64), np.cumsum(size) - size)
+        sums = (float(len(size)), float(mean.sum()), float((mean * mean).sum()))
+        return cls(plain.n, plain.ones, plain.mean, *sums, rows)
 
 
-def _means(scores: Any, rows: Any, filled: Indices) -> Float64s:
-    """Mean scores of the filled cells; rounding must not carry one into the next cell."""
-    last = np.append(np.nextafter(edges()[1:], 0.0), 1.0)
-    return np.clip(scores[filled] / rows[filled], edges()[filled], last[filled])
+def cell_of(scores: Float64s) -> Indices:
+    """Number of the cell of every score."""
+    return np.searchsorted(edges(), scores, side="right") - 1
+
+
+def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple[Float64s, Float64s, Float64s]:
+    """Rows, outcomes 1 and mean score of the cells with rows, from sums at given scores."""
+    cells, count = cell_of(scores), len(edges())
+    rows, ones, sums = (np.bincount(cells, values, count) for values in (n, ones, score_sums))
+    filled = np.flatnonzero(rows)
+    last = np.append(np.nextafter(edges()[1:], 0.0), 1.0)  # rounding must not carry a mean into the next cell
+    mean = np.clip(sums[filled] / rows[filled], edges()[filled], last[filled])
+    return rows[filled].astype(np.float64), ones[filled].astype(np.float64), mean
 
 
 @dataclass(frozen=True)
@@ -130,17 +118,13 @@ class UnitRows:
 
     def parts(self, rows: int) -> "Sequence[UnitRows]":
         """The same in parts of whole units of about so many rows."""
-        cuts = [0]
-        for unit, start in enumerate(self.starts):
-            if start - self.starts[cuts[-1]] >= rows:
-                cuts.append(unit)
-        bounds = [*self.starts[cuts], len(self.scores)]
-        parts_of = []
-        for i, first in enumerate(cuts):
-            last = cuts[i + 1] if i + 1 < len(cuts) else len(self.starts)
-            rows_of = slice(bounds[i], bounds[i + 1])
-            parts_of.append(UnitRows(self.scores[rows_of], self.outcomes[rows_of], self.starts[first:last] - bounds[i]))
-        return parts_of
+        cuts = np.flatnonzero(np.diff(self.starts // rows)) + 1  # the first unit of every further part
+        bounds = self.starts[cuts]
+        split = (np.split(values, bounds) for values in (self.scores, self.outcomes))
+        starts = np.split(self.starts, cuts)
+        return [
+            UnitRows(scores, outcomes, units - units[0]) for scores, outcomes, units in zip(*split, starts, strict=True)
+        ]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -153,8 +137,8 @@ _ROWS = 4096  # rows of units worked on together
 
 
 def _both(values: list[float]) -> Float64s:
-    held = np.array(values)
-    return np.concatenate([-held[::-1], held])
+    """The values in both directions, mirrored."""
+    return np.array([*(-value for value in reversed(values)), *values])
 
 
 # how far beyond the edge of the band; of offsets and slopes: beyond about the smallest that leaves the band
@@ -210,10 +194,11 @@ class Experts:
         """For a stream whose first batch has n rows at these mean scores."""
         order = np.argsort(mean)
         total = np.cumsum(n[order])
-        wanted = total[-1] * np.arange(1, _BINS) / _BINS
-        # at edges of cells, so that no rounding of a mean score moves a cell into another bin
-        place = np.searchsorted(edges(), mean[order][np.searchsorted(total, wanted)], side="right") - 1
-        cuts = np.unique(edges()[place[place > 0]])
+        quantiles = mean[order][np.searchsorted(total, total[-1] * np.arange(1, _BINS) / _BINS)]
+        cells = cell_of(
+            quantiles
+        )  # cuts are edges of cells, so that no rounding of a mean score moves a cell into another bin
+        cuts = np.unique(edges()[cells[cells > 0]])
         centre = float((n * log_odds(mean)).sum() / n.sum())
         return cls(tolerance, tuple(cuts.tolist()), centre)
 
@@ -224,10 +209,10 @@ class Experts:
         """Single bins and runs of two, four and eight of them, one row each: 1 where a bin belongs to the run."""
         last = len(self.cuts) + 1
         runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
-        held = np.zeros((len(runs), last))
+        members = np.zeros((len(runs), last))
         for row, (first, end) in enumerate(sorted(runs)):
-            held[row, first:end] = 1
-        return held
+            members[row, first:end] = 1
+        return members
 
     def bin_of(self, scores: Float64s) -> Indices:
         return np.searchsorted(np.array(self.cuts), scores, side="right")
@@ -264,9 +249,9 @@ class Experts:
 
     def bets(self, mean: Float64s) -> Bets:
         """Of rows in cells with these mean scores."""
-        place = np.searchsorted(edges(), mean, side="right") - 1
+        cells = cell_of(mean)
         tilt, cost = self._tilts(mean)
-        apart = self._apart(tilt, edges()[place], np.append(edges(), 1.0)[place + 1])
+        apart = self._apart(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
         inside = self.spans.T[self.bin_of(mean), :, None]  # (scores, runs of bins, 1)
 
         def of_experts(values: Float64s) -> Float64s:
@@ -281,17 +266,17 @@ class Experts:
         won, apart = np.zeros(len(self.prior)), np.zeros(len(self.prior))
         for part in rows.parts(_ROWS):
             size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
-            gained, lost = self.play_rows(part)
-            won += np.log1p(gained / size).sum(axis=0)
-            apart += (lost / size).sum(axis=0)
+            gains, losses = self.play_rows(part)
+            won += np.log1p(gains / size).sum(axis=0)
+            apart += (losses / size).sum(axis=0)
         return self.played(won, apart)
 
     def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
         """Sums of factor - 1 and of 1 - exp(-m) over the rows of every unit, (units, experts)."""
         tilt, cost = self._tilts(rows.scores)
-        gained = np.expm1(rows.outcomes[:, None] * tilt - cost)
-        lost = -np.expm1(-self._apart(tilt, rows.scores, rows.scores))
-        return self._summed(gained, rows.scores, rows.starts), self._summed(lost, rows.scores, rows.starts)
+        gains = np.expm1(rows.outcomes[:, None] * tilt - cost)
+        losses = -np.expm1(-self._apart(tilt, rows.scores, rows.scores))
+        return self._summed(gains, rows.scores, rows.starts), self._summed(losses, rows.scores, rows.starts)
 
     def _summed(self, values: Float64s, scores: Float64s, starts: Indices) -> Float64s:
         """Values of the global experts and of the local tilts, (scores, tilts), summed over runs of rows for every expert, which
@@ -331,20 +316,15 @@ class Experts:
         angle = np.arcsin(np.sqrt(np.where(LOCAL > 0, up, down))) + LOCAL
         expected = [
             np.where(SHIFTS > 0, up, down) + SHIFTS,
-            _probability(odds + offsets),
-            _probability(odds + (odds - self.centre) * slopes),
-            _probability(odds + odds * slopes),
+            sigmoid(odds + offsets),
+            sigmoid(odds + (odds - self.centre) * slopes),
+            sigmoid(odds + odds * slopes),
             np.sin(np.clip(angle, 0, np.pi / 2)) ** 2,
         ]
         there = np.clip(np.concatenate(expected, axis=1), 0.0, 1.0)
         edge = np.where(there > up, up, np.where(there < down, down, there))
         tilt = np.clip(log_odds(there) - log_odds(edge), -_LARGEST_TILT, _LARGEST_TILT)
         return tilt, np.log1p(edge * np.expm1(tilt))
-
-
-def _probability(odds: Float64s) -> Float64s:
-    """Of log odds."""
-    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def log_sum(values: Float64s) -> Float64s:
@@ -494,23 +474,29 @@ class Blocks:
 
     def plus(self, number: int, batch: Batch, experts: Experts) -> "Blocks":
         """With one more batch, of this number."""
-        place, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
-        values = (batch.n, batch.ones, batch.n * batch.mean)
-        fresh = np.array([np.bincount(place, value, count) for value in values])
-        made = Blocks((*self.first, number), (*self.lengths, 1), np.concatenate([self.sums, fresh[None]]))._joined()
-        # for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
-        return replace(made, sums=made.sums.astype(np.float32).astype(np.float64))
-
-    def _joined(self) -> "Blocks":
+        bins, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
+        new = [np.bincount(bins, values, count) for values in (batch.n, batch.ones, batch.n * batch.mean)]
+        first, lengths, sums = [*self.first, number], [*self.lengths, 1], [*self.sums, np.array(new)]
         length = 1
-        held = self
-        while held.lengths.count(length) > _OF_ONE_LENGTH:
-            i = held.lengths.index(length)
-            sums = np.concatenate([held.sums[:i], held.sums[i : i + 2].sum(axis=0)[None], held.sums[i + 2 :]])
-            lengths = (*held.lengths[:i], 2 * length, *held.lengths[i + 2 :])
-            held = Blocks((*held.first[: i + 1], *held.first[i + 2 :]), lengths, sums)
+        while lengths.count(length) > _OF_ONE_LENGTH:  # join the two oldest blocks of this length
+            i = lengths.index(length)
+            first[i : i + 2], lengths[i : i + 2], sums[i : i + 2] = [first[i]], [2 * length], [sums[i] + sums[i + 1]]
             length *= 2
-        return held
+        # for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
+        return Blocks(tuple(first), tuple(lengths), np.array(sums).astype(np.float32).astype(np.float64))
+
+    def without(self, other: "Blocks") -> "Blocks":
+        """The same blocks, with the sums of those only that the other blocks lack."""
+        shared = set(zip(other.first, other.lengths, strict=True))
+        rows = [i for i, block in enumerate(zip(self.first, self.lengths, strict=True)) if block not in shared]
+        return replace(self, sums=self.sums[rows])
+
+    def completed(self, other: "Blocks") -> "Blocks":
+        """The blocks that :meth:`without` was called on."""
+        sums_of = dict(zip(zip(other.first, other.lengths, strict=True), other.sums, strict=True))
+        blocks = list(zip(self.first, self.lengths, strict=True))
+        sums_of.update(zip([block for block in blocks if block not in sums_of], self.sums, strict=True))
+        return replace(self, sums=np.array([sums_of[block] for block in blocks]))
 
     def split(self, start: int) -> tuple[Float64s, Float64s]:
         """Sums over the blocks that begin before a batch, and over those that begin with it or later."""

@@ -5,11 +5,12 @@ These are descriptions of the rows since the estimated start of the change, not 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp
+from math import exp, log
 from typing import Any, Literal
 
 import numpy as np
 
+from truecal.special import sigmoid
 from truecal.table import Frame
 from truecal.types import Float64s
 from truecal.watch.e_processes import Experts, log_odds
@@ -78,7 +79,7 @@ def fitted_offset(sums: Float64s) -> float:
     low, high = -20.0, 20.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if (n @ (1 / (1 + np.exp(-before - middle)))) / size < rate:
+        if n @ sigmoid(before + middle) / size < rate:
             low = middle
         else:
             high = middle
@@ -97,9 +98,9 @@ def advice(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
     from scipy.stats import chi2
 
     n, ones, scores = (part[sums[0] > 0] for part in sums)
-    expected = 1 / (1 + np.exp(-log_odds(scores / n) - offset))
-    left = np.maximum(np.abs(ones - n * expected) - experts.tolerance * n, 0.0)
-    statistic = float(np.sum(left**2 / np.maximum(n * expected * (1 - expected), 1.0)))
+    expected = sigmoid(log_odds(scores / n) + offset)
+    residual = np.maximum(np.abs(ones - n * expected) - experts.tolerance * n, 0.0)
+    statistic = float(np.sum(residual**2 / np.maximum(n * expected * (1 - expected), 1.0)))
     misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _UNLIKELY
     return ("refit" if misfit else "offset suffices"), offset
 
@@ -122,23 +123,53 @@ def e_value(log_e: float) -> float:
     return exp(min(log_e, _LARGEST))
 
 
+def evidence_text(log_e: float, p_value: float) -> str:
+    """The e-value and the p-value in a few digits."""
+    e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
+    return f"e = {e}, p = {p_value:.3g}" if p_value > 1e-6 else f"e = {e}, p < 0.000001"
+
+
 @dataclass(frozen=True)
 class GroupStep:
     """One group (or all rows) after a batch.
 
     Attributes
     ----------
-    rows, of : rows with a label in this batch, and how many were predicted, where that was said. rows_seen : since the start.
-    e_value, p_value : evidence that calibration of this group was ever off by more than the tolerance since the last restart; the
-        p-value may be read after every batch. log_e : log of the e-value, for evidence beyond the range of floats.
-    alarm : the e-value is large enough; among groups as `truecal.watch.watch` says, as long as it is. changed : the evidence for
-        a change is large enough for the run length asked for.
-    evidence_of_change : log of the sum over starting times.
-    since : the batch with which the change most likely began. worst : the region of scores that is off the most since then, and
-        worst_class the class it belongs to where classes are watched.
-    error, low, high : mean score - frequency of all rows since the last restart (positive: overconfident), and its confidence
-        sequence, which holds at all times together.
-    advice : "wait", "offset suffices" or "refit"; offset : the offset in log odds that fits the rows since `since`.
+    group : tuple of str
+        Its values of the columns `by`; empty for all rows.
+    at : str
+        Time of the batch.
+    rows : int
+        Rows with a label in this batch.
+    of : int or None
+        How many rows were predicted, where that is known.
+    rows_seen : int
+        Rows with a label since the start.
+    log_e : float
+        Log of the e-value: evidence that calibration was ever off by more than the tolerance since the last restart.
+    p_value : float
+        The same as a p-value, which may be read after every batch.
+    alarm : bool
+        Whether the e-value is large enough; among several groups, as long as it is.
+    changed : bool
+        Whether the evidence for a change is large enough for the run length.
+    evidence_of_change : float
+        Log of the evidence for a change, summed over starting times.
+    since : str
+        Time of the batch with which the change most likely began.
+    worst : Region
+        The region of scores that is off the most since then.
+    worst_class : str or None
+        The class that `worst` is about, where classes are watched.
+    error : float
+        Mean difference, predicted - observed, of all rows since the last restart; positive: predicted too high. It is signed, so
+        that opposite errors cancel: an alarm may stand beside a small one. In JSON `difference`.
+    low, high : float
+        Its confidence sequence, which holds at all times together. In JSON `difference_low` and `difference_high`.
+    advice : "wait", "offset suffices" or "refit"
+        What to do.
+    offset : float
+        The offset in log odds that fits the rows since `since`.
     """
 
     group: Group
@@ -170,20 +201,20 @@ class GroupStep:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
+        renamed = {"error": "difference", "low": "difference_low", "high": "difference_high"}
         names = [name for name in self.__dataclass_fields__ if name not in ("group", "worst")]
-        worst = {**vars(self.worst), "error": self.worst.error, "direction": self.worst.direction}
         return {
             "group": list(self.group),
-            **{name: getattr(self, name) for name in names},
+            **{renamed.get(name, name): getattr(self, name) for name in names},
             "e_value": self.e_value,
-            "worst": worst,
+            "worst": {**vars(self.worst), "difference": self.worst.error, "direction": self.worst.direction},
         }
 
     def __str__(self) -> str:
         state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
         labelled = f"{self.rows} rows" if self.of is None else f"{self.rows} labelled of {self.of}"
-        line = f"{self.name}: {state}, e = {self.e_value:.3g}, p = {self.p_value:.3g}, {labelled} (in all {self.rows_seen})"
-        line += f", error {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        line = f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} (in all {self.rows_seen})"
+        line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         if not (self.alarm or self.changed):
             return line
         of = "" if self.worst_class is None else f"class {self.worst_class}, "
@@ -192,10 +223,26 @@ class GroupStep:
 
 @dataclass(frozen=True)
 class WatchStep:
-    """What the batch `at` says of all groups together; `groups` has one GroupStep per group, `called` those that raise the alarm.
+    """All groups together after a batch. Without groups it has every attribute of its one GroupStep too.
 
-    Without groups every attribute of the one GroupStep can be asked of the step itself. `repeated`: the batch had been seen before
-    and changed nothing.
+    Attributes
+    ----------
+    at : str
+        Time of the batch.
+    groups : mapping of tuple of str to GroupStep
+        One per group of the batch.
+    called : tuple of tuple of str
+        The groups that raise the alarm.
+    log_e : float
+        Log of the weighted mean of the groups' e-values.
+    p_value : float
+        The same as a p-value, which may be read after every batch.
+    alarm : bool
+        Whether calibration was shown to be off by more than the tolerance, in any group.
+    changed : bool
+        Whether it was shown to have changed, in any group.
+    repeated : bool
+        Whether the batch was counted before, and changed nothing.
     """
 
     at: str
@@ -252,5 +299,5 @@ class WatchStep:
         lines = [f"{self.at}: {step}" for step in self.groups.values()]
         if len(lines) > 1:
             state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
-            lines.insert(0, f"{self.at}: {len(lines)} groups: {state}, e = {self.e_value:.3g}, p = {self.p_value:.3g}")
+            lines.insert(0, f"{self.at}: {len(lines)} groups: {state}, {evidence_text(self.log_e, self.p_value)}")
         return "\n".join(lines)

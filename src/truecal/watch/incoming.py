@@ -66,7 +66,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
         return _of_sketches({(): data}, by)
     if isinstance(data, Mapping) and all(isinstance(sketch, tc.Sketch) for sketch in data.values()):
         groups = [_group(key) for key in data]
-        _refuse_alike(groups, "groups")
+        _refuse_equal(groups, "groups")
         return _of_sketches(dict(zip(groups, data.values(), strict=True)), by)
     raise InputError(
         "a watch takes Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, "
@@ -76,12 +76,11 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
 
 def _of_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     judge = default_lens(preds) if lens is None else lens
-    asked = judge.pushed_down()
     if preds.weights is not None:
         raise InputError(
             "a watch bets on rows that count once; leave out the weights, or watch every weight class apart"
         )
-    judged = Judged(asked.kind, judge.describe(preds), preds.class_count, _names(preds.classes))
+    judged = Judged(judge.pushed_down().kind, judge.describe(preds), preds.class_count, _names(preds.classes))
     shares = judge.shares(preds)
     groups = {group: preds.take(rows) for group, rows in _members(preds, by).items()}
     batches = {group: tuple(_of_sample(sample) for sample in judge.samples(rows)) for group, rows in groups.items()}
@@ -100,21 +99,21 @@ def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
     if not by:
         return {(): np.arange(len(preds))}
     keys = list(zip(*(_words(preds, name) for name in by), strict=True))
-    places: dict[Group, list[int]] = {}
+    rows_of: dict[Group, list[int]] = {}
     for row, key in enumerate(keys):
-        places.setdefault(key, []).append(row)
-    return {key: np.array(places[key]) for key in sorted(places)}
+        rows_of.setdefault(key, []).append(row)
+    return {key: np.array(rows_of[key]) for key in sorted(rows_of)}
 
 
 def _words(preds: tc.Predictions, name: str) -> list[str]:
     """The values of a column as text, row by row."""
-    held, place = validation.distinct(column(preds, name), f"column {name!r}")
-    words = [_word(value) for value in held]
-    _refuse_alike([word for word in words if word != MISSING], f"values of column {name!r}")
-    return [words[i] for i in place]
+    values, codes = validation.distinct(column(preds, name), f"column {name!r}")
+    words = [_word(value) for value in values]
+    _refuse_equal([word for word in words if word != MISSING], f"values of column {name!r}")
+    return [words[i] for i in codes]
 
 
-def _refuse_alike(keys: Sequence[object], what: str) -> None:
+def _refuse_equal(keys: Sequence[object], what: str) -> None:
     """The state of a watch knows groups by their text: two that read alike would be one."""
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
@@ -140,9 +139,9 @@ def _of_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> I
 
 def _of_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
     if any(len(group) != len(by) for group in sketches):
-        given = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
-        asked = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
-        raise InputError(f"{given} came, but the watch {asked}")
+        data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
+        expected = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
+        raise InputError(f"{data} came, but the watch {expected}")
     batches: dict[Group, tuple[Batch, ...]] = {
         group: (_of_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
     }
@@ -169,9 +168,9 @@ def _together(parts: Sequence[Incoming]) -> Incoming:
             judged.refuse_other(part.judged)
         if part.shares != first.shares:
             raise InputError("some parts of the batch watch every class and others one score; use one lens")
-        for group, held in part.batches.items():
+        for group, parts_of_group in part.batches.items():
             before = batches.get(group)
-            batches[group] = held if before is None else tuple(map(_added, before, held))
+            batches[group] = parts_of_group if before is None else tuple(map(_added, before, parts_of_group))
     return replace(first, batches=dict(sorted(batches.items())), judged=judged, dropped=sum(p.dropped for p in parts))
 
 

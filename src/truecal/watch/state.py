@@ -1,32 +1,107 @@
-"""What happened when: one line per batch of a group, of the last batches only, so that the state stays small."""
+"""The state of a watch: when batches came, what is known of every group, and both as one JSON file."""
 
 import hashlib
 import json
+import re
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import date, datetime
-from math import exp
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from math import exp, prod
+from types import UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.lenses.lens import Lens
 from truecal.table import Frame
-from truecal.types import Float64s
-from truecal.watch.e_processes import Batch, Blocks, Evidence, Experts, MeanError, Stream, log_sum, mixed, rounded_down
+from truecal.watch.e_processes import Batch, Blocks, Stream, mixed
 from truecal.watch.findings import Group, GroupStep, advice, group_name, worst_region
 from truecal.watch.incoming import Judged
 
 # ----------------------------------------------------------------------------------------------------
+# Times: numbers, dates and timestamps, compared as what they are
+
+_KINDS = ("a number", "a time without a zone", "a time with a zone")
+_COMPACT_DATE = re.compile(r"(19|2\d)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_LONGEST_NUMBER = 18  # digits
+_FAR_AHEAD = timedelta(days=366)
+
+
+def time_order(text: str) -> tuple[int, Any]:
+    """Return what times are compared by: the kind (a number, a time without or with a zone) and the value.
+
+    >>> time_order("20260301") == time_order("2026-03-01") < time_order("2026-03-01T12:00")
+    True
+    >>> time_order("7"), time_order("1772323200")
+    ((0, 7), (0, 1772323200))
+    """
+    digits = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    if digits and not _COMPACT_DATE.fullmatch(text):
+        return 0, int(text)
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{text!r} is no time; use a date such as 2026-05-01 or 20260501, a time such as 2026-05-01T12:00, or a number"
+        ) from None
+    return (1, value) if value.tzinfo is None else (2, value.astimezone(UTC))
+
+
+def canonical_time(at: Any, latest: str) -> str:
+    """Return a time as text, one text for equal times; without a time, the number after the latest.
+
+    >>> canonical_time(date(2026, 5, 1), ""), canonical_time("20260501", ""), canonical_time("2026-05-01T12:00", "")
+    ('2026-05-01', '2026-05-01', '2026-05-01T12:00')
+    >>> canonical_time("2026-05-01T12:00+02:00", ""), canonical_time(None, "7")
+    ('2026-05-01T10:00+00:00', '8')
+    """
+    if at is None:
+        if latest and time_order(latest)[0]:
+            raise InputError(f"say when the batch is from: at= (the last was at {latest})")
+        return str(int(latest or 0) + 1)
+    if isinstance(at, date):
+        at = at.isoformat()
+    elif options.is_whole(at) and at >= 0:
+        at = str(at)
+    elif not isinstance(at, str):
+        raise InputError(f"at must be an ISO date such as 2026-05-01, a date or a whole number, not {at!r}")
+    kind, value = time_order(at)
+    if kind == 0:
+        return str(value)
+    if kind == 1 and value.time() == time():
+        return str(value.date().isoformat())
+    return str(value.isoformat(timespec="auto" if value.second or value.microsecond else "minutes"))
+
+
+def check_same_kind(text: str, other: str, what: str) -> None:
+    """Refuse to compare a number with a date, or a time with a zone with one without."""
+    kind, expected = time_order(text)[0], time_order(other)[0]
+    if kind != expected:
+        raise InputError(f"{text} is {_KINDS[kind]} but {what} {other}, {_KINDS[expected]}; use one kind")
+
+
+def is_far_ahead(text: str) -> bool:
+    """Whether a time is more than a year from now: most likely a mistake, which would keep out all batches until then."""
+    kind, value = time_order(text)
+    return bool(kind and value > datetime.now(value.tzinfo) + _FAR_AHEAD)
+
+
+def time_number(text: str) -> float:
+    """Return a time as seconds since 1970 (UTC where it has no zone), or the number that it is."""
+    kind, value = time_order(text)
+    return float(value if kind == 0 else (value if kind == 2 else value.replace(tzinfo=UTC)).timestamp())
+
+
+# ----------------------------------------------------------------------------------------------------
 # What happened when: one line per batch of a group, of the last batches only, so that the state stays small
 
-_KEPT = 730  # batches: two years of days
+_LINES = 730  # batches: two years of days
 
 
 @dataclass(frozen=True)
@@ -52,86 +127,43 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """Lines in the order in which batches came; `latest` is the time up to which batches are known."""
+    """Lines in the order in which batches came."""
 
-    lines: tuple[Line, ...] = field(default=())
-    latest: str = ""
+    lines: tuple[Line, ...] = ()
 
-    def plus(self, line: Line) -> "History":
-        latest = self.latest if line.late else line.at
-        return History((*self.lines, line)[-_KEPT:], latest)
+    @property
+    def latest(self) -> str:
+        """The time up to which batches were counted; late labels do not move it."""
+        on_time = [line.at for line in self.lines if not line.late] or [line.at for line in self.lines]
+        return on_time[-1] if on_time else ""
 
     def frame(self) -> Frame:
         """One row per batch."""
         names = [item.name for item in fields(Line) if item.name != "fingerprint"]
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
-    def seen(self, at: str, fingerprint: str) -> bool:
-        """Whether this very batch has been counted."""
-        return any(line.at == at and line.fingerprint == fingerprint for line in self.lines)
+    def counted(self, when: str, content: str | None = None) -> bool:
+        """Whether a batch of this time (and content) was counted."""
+        return any(line.at == when and content in (None, line.fingerprint) for line in self.lines)
 
-    def refuse_past(self, at: str, group: str) -> None:
-        """Raise where a batch is not later than those before it."""
+    def check_order(self, when: str, group: str) -> None:
+        """Refuse a batch that is not later than those before it."""
         if not self.lines:
             return
-        _refuse_unlike(at, self.latest)
-        if any(line.at == at for line in self.lines):
+        if self.counted(when):
             raise InputError(
-                f"{group}: a batch at {at} was counted before, with other rows; further labels of it are counted with late=True "
-                "(--late)"
+                f"{group}: a batch at {when} was counted before, with other rows; count further labels of it with late=True "
+                "(--late), or take it back with undo if it is the last"
             )
-        if order(at) <= order(self.latest):
+        if time_order(when) <= time_order(self.latest):
             raise InputError(
-                f"{group}: the batch at {at} comes after the one at {self.latest}; replay batches in order, or count labels that "
-                "came late with late=True (--late)"
+                f"{group}: {when} is before the last counted batch, {self.latest}; send batches in order of time, or count labels "
+                "that came late with late=True (--late)"
             )
 
-    def at(self, number: int) -> str:
-        """The time of a batch; of one that is no longer kept, the first that is."""
-        for line in self.lines:
-            if line.number >= number:
-                return line.at
-        return self.latest
-
-
-def moment(at: Any, before: str) -> str:
-    """A time as text: an ISO date or time, or a whole number; without one, the number after the last.
-
-    >>> moment(date(2026, 5, 1), ""), moment("2026-05-01T12:00", ""), moment(None, "7")
-    ('2026-05-01', '2026-05-01T12:00', '8')
-    """
-    if at is None:
-        if before and not before.isdigit():
-            raise InputError(f"say when the batch is from: at= (the last was at {before})")
-        return str(int(before or 0) + 1)
-    if isinstance(at, (date, datetime)):
-        return at.isoformat()
-    if options.is_whole(at) and at >= 0:
-        return str(at)
-    if isinstance(at, str):
-        order(at)
-        return at
-    raise InputError(f"at must be an ISO date such as 2026-05-01, a date or a whole number, not {at!r}")
-
-
-def order(at: str) -> tuple[int, Any]:
-    """What times are compared by."""
-    if at.isdigit() and len(at) < 8:
-        return 0, int(at)
-    try:
-        when = datetime.fromisoformat(at)
-    except ValueError:
-        raise InputError(
-            f"{at!r} is no time; use an ISO date such as 2026-05-01 or 2026-05-01T12:00, or a number"
-        ) from None
-    return (2, when) if when.tzinfo is not None else (1, when)
-
-
-def _refuse_unlike(at: str, latest: str) -> None:
-    kinds = {0: "a number", 1: "a time without a zone", 2: "a time with a zone"}
-    mine, theirs = order(at)[0], order(latest)[0]
-    if mine != theirs:
-        raise InputError(f"{at} is {kinds[mine]} but the last batch was at {latest}, {kinds[theirs]}; use one kind")
+    def time_of(self, number: int) -> str:
+        """The time of a batch; of one whose line is gone, that of the first line."""
+        return next((line.at for line in self.lines if line.number >= number), self.latest)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -148,8 +180,7 @@ class Settings:
     by: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Arrival:
+class Arrival(NamedTuple):
     """When a batch came and how: `rows` are labelled of the `of` that were predicted; a late one may be older than the last."""
 
     at: str
@@ -199,7 +230,7 @@ class WatchedGroup:
         """With all evidence forgotten."""
         return replace(self, streams=tuple(stream.restarted() for stream in self.streams), peak=0.0)
 
-    def noted(self, batches: tuple[Batch, ...], arrival: Arrival, step: GroupStep) -> "WatchedGroup":
+    def with_line(self, batches: tuple[Batch, ...], arrival: Arrival, step: GroupStep) -> "WatchedGroup":
         """With the batch in its history."""
         leading = batches[self.leader]
         line = Line(
@@ -219,7 +250,7 @@ class WatchedGroup:
             late=arrival.late,
             restart=arrival.restart,
         )
-        return replace(self, history=self.history.plus(line))
+        return replace(self, history=History((*self.history.lines, line)[-_LINES:]))
 
     def step(self, arrival: Arrival, settings: Settings, *, alarm: bool, changed: bool) -> GroupStep:
         """What the group says after a batch that is not yet in its history."""
@@ -239,7 +270,7 @@ class WatchedGroup:
             alarm=alarm,
             changed=changed,
             evidence_of_change=self.log_change,
-            since=arrival.at if stream.start == stream.batches else self.history.at(stream.start),
+            since=arrival.at if stream.start == stream.batches else self.history.time_of(stream.start),
             worst=worst_region(since_then, stream.experts),
             worst_class=self.labels[leading],
             error=stream.errors.mean,
@@ -258,12 +289,23 @@ def fingerprint(batches: tuple[Batch, ...]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of
+# The state as JSON of bounded size. Records are written field by field and read by the types of their fields; arrays are packed as
+# float32 (exactly, for evidence is rounded down to it and sums are counts) or int32.
 
-_FORMAT, _VERSION = "truecal.watch", 4
+_FORMAT, _VERSION = "truecal.watch", 5
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-_ARRAYS = ("ever", "change", "best")
 _DIGITS = 6  # of numbers in the history, which are shown and not computed with
+_LARGEST_HISTORY = 1_000_000  # bytes
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What the last batch replaced: the groups that it changed as they were, without their history, and those it gave a line."""
+
+    judged: Judged | None
+    peak: float
+    groups: tuple[WatchedGroup, ...]
+    lines: tuple[Group, ...]
 
 
 @dataclass(frozen=True)
@@ -271,53 +313,58 @@ class State:
     """What a file holds."""
 
     settings: Settings
-    lens: Lens | None
     judged: Judged | None
     peak: float
-    groups: dict[Group, WatchedGroup]
+    groups: tuple[WatchedGroup, ...]
+    undo: Undo | None
 
 
-def to_text(
-    settings: Settings, lens: Lens | None, judged: Judged | None, peak: float, groups: Mapping[Group, WatchedGroup]
-) -> str:
-    """The state as JSON."""
+def to_text(state: State, lens: Lens | None) -> str:
+    """Write a state as JSON."""
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
-    record = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "settings": asdict(settings),
-        "lens": named,
-        "judged": None if judged is None else asdict(judged),
-        "peak": peak,
-        "groups": [_group_record(groups[key]) for key in sorted(groups)],
-    }
+    slim = _map_blocks(state, Blocks.without)  # half of what can be taken back are blocks that are still there
+    record = {"format": _FORMAT, "version": _VERSION, "lens": named, "state": _encoded(slim)}
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def from_text(text: str, name: str) -> State:
-    """The state that a text holds; `name` is how errors call the file."""
+def from_text(text: str, name: str) -> tuple[State, Lens | None]:
+    """Read the state and the lens that a text holds; `name` is how errors call the file."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{name} is not the state of a watch: it is not valid JSON") from error
     if not isinstance(record, dict) or record.get("format") != _FORMAT:
         raise FileError(f"{name} is not the state of a watch")
-    if not isinstance(record.get("version"), int) or record["version"] > _VERSION:
-        raise FileError(f"{name} was written by a newer truecal (version {record.get('version')} of the format)")
-    try:
-        held = record["settings"]
-        settings = Settings(**{**held, "by": tuple(held["by"])})
-        groups = [_group(part, settings.tolerance, record["version"]) for part in record["groups"]]
-        state = State(
-            settings,
-            _lens(record["lens"]),
-            None if record["judged"] is None else _judged(record["judged"]),
-            _number(record["peak"]),
-            {group.key: group for group in groups},
+    if record.get("version") != _VERSION:
+        raise FileError(
+            f"{name} has version {record.get('version')!r} of the format, and this truecal reads version {_VERSION} only; start a "
+            "new state by counting the batches again, or use the truecal that wrote it"
         )
+    try:
+        state: State = _map_blocks(_decoded(State, record["state"]), Blocks.completed)
+        for group in (*state.groups, *(() if state.undo is None else state.undo.groups)):
+            _check_group(group)
+        lines = {group.key: group.history.lines for group in state.groups}
+        if state.undo is not None and not (state.undo.lines and all(map(lines.get, state.undo.lines))):
+            raise ValueError("the batch to take back is not in the history")
+        if state.judged is not None and len(state.judged.names or ()) not in (0, state.judged.classes):
+            raise ValueError("the names are not those of the classes")
+        return state, _lens(record["lens"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, zlib.error) as error:
         raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
-    return state
+
+
+def _map_blocks(state: State, change: Callable[[Blocks, Blocks], Blocks]) -> State:
+    """The state with other blocks in what can be taken back, made from those and the blocks of now."""
+    if state.undo is None:
+        return state
+    streams_now = {group.key: group.streams for group in state.groups}
+    changed = []
+    for group in state.undo.groups:
+        pairs = zip(group.streams, streams_now[group.key], strict=True)
+        streams = tuple(replace(stream, blocks=change(stream.blocks, now.blocks)) for stream, now in pairs)
+        changed.append(replace(group, streams=streams))
+    return replace(state, undo=replace(state.undo, groups=tuple(changed)))
 
 
 def _lens(record: dict[str, Any] | None) -> Lens | None:
@@ -329,110 +376,80 @@ def _lens(record: dict[str, Any] | None) -> Lens | None:
     return _LENSES[record["name"]](**options)
 
 
-def _judged(record: dict[str, Any]) -> Judged:
-    names = record["names"]
-    if names is not None and not (isinstance(names, list) and len(names) == record["classes"]):
-        raise ValueError("the names are not those of the classes")
-    return Judged(**{**record, "names": None if names is None else tuple(map(str, names))})
-
-
-# ---------------------------------------------------------------------- groups
-
-
-def _group_record(group: WatchedGroup) -> dict[str, Any]:
-    columns = [field.name for field in fields(Line)]
-    lines = [[_rounded(getattr(line, name)) for name in columns] for line in group.history.lines]
-    return {
-        "key": list(group.key),
-        "position": group.position,
-        "shares": list(group.shares),
-        "labels": list(group.labels),
-        "peak": group.peak,
-        "latest": group.history.latest,
-        "columns": columns,
-        "lines": _deflated(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode()),
-        "streams": [_stream_record(stream) for stream in group.streams],
-    }
-
-
-def _group(record: dict[str, Any], tolerance: float, version: int) -> WatchedGroup:
-    held = record["lines"]
-    rows = json.loads(_inflated(held)) if isinstance(held, str) else held
-    lines = tuple(_line(dict(zip(record["columns"], row, strict=True))) for row in rows)
-    streams = tuple(_stream(part, tolerance, version) for part in record["streams"])
-    if not streams or len(streams) != len(record["shares"]) or len(streams) != len(record["labels"]):
+def _check_group(group: WatchedGroup) -> None:
+    """Refuse parts that do not fit together."""
+    if not group.streams or len(group.streams) != len(group.shares) or len(group.streams) != len(group.labels):
         raise ValueError("classes, shares and streams do not match")
-    shares = tuple(map(_number, record["shares"]))
-    if min(shares) < 0 or not np.isclose(sum(shares), 1.0):
-        raise ValueError(f"the shares of the classes are {shares}, which are not parts of 1")
-    return WatchedGroup(
-        key=tuple(map(str, record["key"])),
-        position=_whole(record["position"]),
-        shares=shares,
-        labels=tuple(record["labels"]),
-        streams=streams,
-        history=History(lines, str(record["latest"])),
-        peak=_number(record["peak"]),
-    )
+    if min(group.shares) < 0 or not np.isclose(sum(group.shares), 1.0):
+        raise ValueError(f"the shares of the classes are {group.shares}, which are not parts of 1")
+    for stream in group.streams:
+        evidence, blocks = stream.evidence, stream.blocks
+        shapes = {values.shape for values in (evidence.since, evidence.ever, evidence.change, evidence.best)}
+        if (
+            shapes != {stream.experts.prior.shape}
+            or not (np.array([evidence.ever, evidence.change, evidence.best]) < np.inf).all()
+        ):
+            raise ValueError("the evidence does not match the experts")
+        shape = (len(blocks.first), 3, len(stream.experts.cuts) + 1)
+        if blocks.sums.shape != shape or len(blocks.lengths) != len(blocks.first) or not np.isfinite(blocks.sums).all():
+            raise ValueError("the sums of the blocks are no counts")
 
 
-def _line(record: dict[str, Any]) -> Line:
+def _encoded(value: Any) -> Any:
+    """A record as JSON holds it."""
+    if isinstance(value, History):
+        lines = [[_rounded(getattr(line, item.name)) for item in fields(Line)] for line in value.lines]
+        return _deflated(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode())
+    if is_dataclass(value):
+        return {item.name: _encoded(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, np.ndarray):
+        kind = "<i4" if value.dtype.kind == "i" else "<f4"
+        return [list(value.shape), _deflated(np.ascontiguousarray(value, kind).tobytes())]
+    return [_encoded(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _decoded(kind: Any, value: Any) -> Any:
+    """A value of this type from what JSON holds; what does not fit raises one of the errors of :func:`from_text`."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is History:
+        rows = json.loads(_inflated(value, _LARGEST_HISTORY))
+        return History(tuple(_line(row) for row in rows))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: _decoded(hints[name], part) for name, part in value.items()})
+    if origin is UnionType:
+        return None if value is None else _decoded(arguments[0], value)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{value!r:.40} is no list")
+        return tuple(_decoded(arguments[0], part) for part in value)
+    if origin is np.ndarray:
+        return _array(value, get_args(arguments[1])[0])
+    readers: dict[type, Callable[[Any], Any]] = {float: _number, int: _count, str: str}
+    return readers[kind](value)
+
+
+@lru_cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _array(value: Any, dtype: type) -> Any:
+    shape, text = value
+    size = 4 * prod(map(_count, shape))
+    if size > _LARGEST_HISTORY:
+        raise ValueError(f"an array of shape {shape} is too large")
+    return np.frombuffer(_inflated(text, size), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
+
+
+def _line(row: list[Any]) -> Line:
     """One line of the history: what is not text is a number, true or false, or nothing."""
-    for name, value in record.items():
+    line = Line(*row)
+    for name, value in vars(line).items():
         if name not in ("at", "fingerprint") and not isinstance(value, bool | None):
             _number(value)
-    return Line(**record)
-
-
-def _stream_record(stream: Stream) -> dict[str, Any]:
-    evidence = stream.evidence
-    return {
-        "cuts": list(stream.experts.cuts),
-        "centre": stream.experts.centre,
-        "batches": stream.batches,
-        "rows": stream.rows,
-        "errors": [stream.errors.size, stream.errors.total, stream.errors.squares],
-        "blocks": {
-            "first": list(stream.blocks.first),
-            "lengths": list(stream.blocks.lengths),
-            "sums": _packed(stream.blocks.sums, "<f4"),
-        },
-        "evidence": {
-            "batches": evidence.batches,
-            "since": _packed(evidence.since, "<i4"),
-            **{name: _packed(getattr(evidence, name), "<f4") for name in _ARRAYS},
-        },
-    }
-
-
-def _stream(record: dict[str, Any], tolerance: float, version: int) -> Stream:
-    experts = Experts(tolerance, tuple(map(_number, record["cuts"])), _number(record["centre"]))
-    blocks = record["blocks"]
-    kind = "<f8" if isinstance(record["evidence"]["since"], list) else "<f4"
-    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1), kind)
-    if not np.isfinite(sums).all() or len(blocks["lengths"]) != len(sums):
-        raise ValueError("the sums of the blocks are no counts")
-    return Stream(
-        experts=experts,
-        evidence=_evidence(record["evidence"], experts, version),
-        errors=MeanError(*map(_number, record["errors"])),
-        blocks=Blocks(tuple(map(_whole, blocks["first"])), tuple(map(_whole, blocks["lengths"])), sums),
-        batches=_whole(record["batches"]),
-        rows=_whole(record["rows"]),
-    )
-
-
-def _evidence(record: dict[str, Any], experts: Experts, version: int) -> Evidence:
-    held = record["since"]
-    since = np.array(held, np.int64) if isinstance(held, list) else _unpacked(held, (-1,), "<i4").astype(np.int64)
-    kind = "<f4" if version >= 4 else "<f8"
-    ever, change, best = (_unpacked(record[name], since.shape, kind) for name in _ARRAYS)
-    if version < 4:
-        since = np.full(len(experts.prior), since[np.argmax(best)])
-        ever, change, best = (rounded_down(experts.prior + won) for won in (log_sum(ever), log_sum(change), best.max()))
-    if since.shape != experts.prior.shape or not (np.array([ever, change, best]) < np.inf).all():
-        raise ValueError("the evidence does not match the experts")
-    return Evidence(_whole(record["batches"]), ever, change, best, since)
+    time_order(line.at)
+    return line
 
 
 def _number(value: object) -> float:
@@ -442,27 +459,23 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def _whole(value: object) -> int:
+def _count(value: object) -> int:
     """A whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{value!r:.40} is no count")
     return value
 
 
-def _packed(values: Float64s | NDArray[np.int64], kind: str) -> str:
-    return _deflated(np.ascontiguousarray(values, kind).tobytes())
-
-
-def _unpacked(text: str, shape: tuple[int, ...], kind: str) -> Float64s:
-    return np.frombuffer(_inflated(text), kind).reshape(shape).astype(np.float64)
-
-
 def _deflated(content: bytes) -> str:
     return b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
-def _inflated(text: str) -> bytes:
-    return zlib.decompress(b64decode(text, validate=True))
+def _inflated(text: str, largest: int) -> bytes:
+    """Unpack at most so many bytes: a small file must not fill the memory."""
+    content = zlib.decompressobj().decompress(b64decode(text, validate=True), largest + 1)
+    if len(content) > largest:
+        raise ValueError(f"packed content is larger than {largest} bytes")
+    return content
 
 
 def _rounded(value: Any) -> Any:

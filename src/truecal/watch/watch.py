@@ -13,19 +13,34 @@ from math import exp, log
 from pathlib import Path
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
+from warnings import warn
 
 import numpy as np
 
 from truecal import options
-from truecal.errors import FileError, InputError
+from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.lenses.lens import Lens, check_lens
 from truecal.table import Frame
 from truecal.types import Float64s
 from truecal.watch.e_processes import Batch, Stream, mixed
 from truecal.watch.findings import Group, GroupStep, WatchStep
 from truecal.watch.incoming import Incoming, Judged, read
-from truecal.watch.state import Arrival, Settings, WatchedGroup, fingerprint, from_text, moment, order, to_text
-from truecal.writing import write_whole
+from truecal.watch.state import (
+    Arrival,
+    History,
+    Settings,
+    State,
+    Undo,
+    WatchedGroup,
+    canonical_time,
+    check_same_kind,
+    fingerprint,
+    from_text,
+    is_far_ahead,
+    time_order,
+    to_text,
+)
+from truecal.writing import locked, write_whole
 
 # ----------------------------------------------------------------------------------------------------
 # Control over groups: which of them are called, so that false calls stay rare however many groups there are
@@ -76,27 +91,36 @@ def _alone(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Watch:
-    """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
+    """Watch calibration batch by batch, with alarms that stay valid however often one looks.
 
-    Two questions are answered after every batch. *Has it ever been off by more than the tolerance?* `alarm`: for a model within
-    the tolerance the chance that it is ever raised, over all batches together, is at most `alpha`. *Has it changed?* `changed`: for
-    such a model there are at least `run_length` batches between two false alarms on average; quicker, for it forgets.
-
-    Within the tolerance means: given the past and the scores of a batch, every outcome is 1 with a probability within `tolerance`
-    of its score. Rows of a batch are independent, or clusters say which are not.
+    Two questions are answered after every batch. *Has it ever been off?* `alarm`: for a model that is within the tolerance, the
+    chance that it is ever raised, over all batches together, is at most `alpha`. *Has it changed?* `changed`: for such a model
+    there are at least `run_length` batches between two false alarms on average; it is quicker, because it forgets.
 
     Parameters
     ----------
-    tolerance : the error that is still acceptable, in probability. With 0 any model will be found to be off, given enough rows.
-    alpha : chance of a false alarm, ever; the level of confidence sequences is 1 - alpha.
-    lens : TopLabel, OneClass or ClassWise (the classes' e-values are averaged); default as for :func:`measure`.
-    by : columns whose values are watched apart, with control over all of them together (see `truecal.watch.watch`).
-    run_length : see above; default 1000 batches.
+    tolerance : float
+        The error that is still acceptable, in probability. With 0 any model will be off, given enough rows.
+    alpha : float
+        Chance of a false alarm, ever; the level of confidence sequences is 1 - alpha.
+    lens : TopLabel, OneClass or ClassWise, optional
+        What is judged (the e-values of classes are averaged); default as for :func:`measure`.
+    by : str or sequence of str, optional
+        Columns whose values are watched separately, with control over all of them together.
+    run_length : int, optional
+        Batches between false alarms about a change, on average; default 1000.
 
+    Notes
+    -----
+    Within the tolerance means: given the past and the scores of a batch, every outcome is 1 with a probability within `tolerance`
+    of its score. Rows of a batch are independent, or clusters say which are not. docs/watch.md has the derivation.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> watch = tc.Watch(tolerance=0.02)
-    >>> for day in range(1, 21):  # from the eleventh day on, the odds are half of what is said
+    >>> for day in range(1, 21):  # from the eleventh day on, the odds are half of what is predicted
     ...     p = rng.beta(4, 1, 300)
     ...     true = p if day <= 10 else p / (p + 2 * (1 - p))
     ...     step = watch.update(tc.Predictions.from_probs(p, rng.random(300) < true), at=f"2026-05-{day:02}")
@@ -127,6 +151,7 @@ class Watch:
         self._groups: dict[Group, WatchedGroup] = {}
         self._judged: Judged | None = None
         self._peak = 0.0  # largest log of the mean e-value over all groups since the last restart
+        self._undo: Undo | None = None
         self._loaded: tuple[Path, str] | None = None  # file and text this watch was read from
         self._lock = RLock()
 
@@ -148,77 +173,129 @@ class Watch:
         late: bool = False,
         restart: bool = False,
     ) -> WatchStep:
-        """Count in a batch and say what is known now. A batch that is refused changes nothing.
+        """Count a batch and return what is known now. A batch that is refused changes nothing.
 
         Parameters
         ----------
-        data : Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, which are parts of the batch.
-            The answer is the same for rows, parts and sketches.
-        at : when the batch is from: an ISO date or time, or a number; batches come in this order. The same batch (`at` and
-            counts) once more changes nothing; other rows at the same time are refused.
-        of : how many rows were predicted, where labels are still missing; by group where there are groups.
-        late : the rows are labels that came late, of a time that was counted before: they are counted as a batch of their own.
-        restart : forget all evidence first, because the model was repaired.
+        data : Predictions, Sketch, Scan, mapping of groups to sketches, or a list of these
+            A list holds parts of one batch. The answer is the same for rows, parts and sketches.
+        at : str, date, datetime or int, optional
+            When the batch is from: a date, a time, or a whole number, of one kind in all batches, which come in this order. The
+            same batch (`at` and counts) once more changes nothing; other rows at the same time are refused.
+        of : int or mapping of groups to int, optional
+            How many rows were predicted, where labels are still missing.
+        late : bool
+            The rows are labels that came late, of a time that was counted before: they are counted as a batch of their own.
+        restart : bool
+            Forget all evidence first, because the model was repaired.
+
+        Returns
+        -------
+        WatchStep
+            Its `repeated` says that the batch was counted before.
+
+        Raises
+        ------
+        InputError
+            If the batch does not fit: its time, its groups, its classes or its rows.
         """
         incoming = read(data, self.lens, self.settings.by)
         if self._judged is not None and incoming.judged is not None:
             self._judged.refuse_other(incoming.judged)
         if not incoming.batches:
             raise InputError("the batch holds no labelled row; leave it out until labels come")
-        latest = max((group.history.latest for group in self._groups.values()), key=order, default="")
-        when = moment(at, latest)
+        when = canonical_time(at, self.latest)
+        if self.latest:
+            check_same_kind(when, self.latest, "the last batch was at")
         arrivals = self._arrivals(incoming, when, of, late=late, restart=restart)
         fresh = {
             key: batches
             for key, batches in incoming.batches.items()
-            if key not in self._groups or not self._groups[key].history.seen(when, fingerprint(batches))
+            if key not in self._groups or not self._groups[key].history.counted(when, fingerprint(batches))
         }
         for key in fresh:
             if key in self._groups and not late:
-                self._groups[key].history.refuse_past(when, self._groups[key].name)
+                self._groups[key].history.check_order(when, self._groups[key].name)
         if not fresh:
             return replace(self.step(when, tuple(incoming.batches)), repeated=True)
+        if is_far_ahead(when):
+            warn(
+                f"{when} is more than a year ahead, and later batches must have later times; if it is a mistake, take it back with "
+                "Watch.undo() (truecal watch undo STATE)",
+                TruecalWarning,
+                stacklevel=3,
+            )
+        before, judged, peak = dict(self._groups), self._judged, self._peak
         if restart:
             self.restart()
-        known = len(self._groups)
-        grown = {key: self._group(key, batches, incoming, known).after(batches) for key, batches in fresh.items()}
-        self._groups.update(grown)
+        self._groups.update(
+            {key: self._group(key, batches, incoming, len(before)).after(batches) for key, batches in fresh.items()}
+        )
         self._judged = self._judged or incoming.judged
         self._peak = max(self._peak, self.log_e)
         step = self._step(arrivals)
         for key, batches in fresh.items():
-            self._groups[key] = self._groups[key].noted(batches, arrivals[key], step.groups[key])
+            self._groups[key] = self._groups[key].with_line(batches, arrivals[key], step.groups[key])
+        replaced = (group for key, group in before.items() if self._groups[key] is not group)
+        self._undo = Undo(judged, peak, tuple(replace(group, history=History()) for group in replaced), tuple(fresh))
         return step
 
-    def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, known: int) -> WatchedGroup:
+    def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, groups_before: int) -> WatchedGroup:
+        """The group as it is, or a new one with its share of the evidence."""
         if key in self._groups:
             return self._groups[key]
         later = sum(group.position > 0 for group in self._groups.values())
-        order_of = list(incoming.batches)
-        new = [other for other in order_of if other not in self._groups]
-        position = 0 if not known else later + new.index(key) + 1
+        new = [other for other in incoming.batches if other not in self._groups]
+        position = later + new.index(key) + 1 if groups_before else 0
         streams = tuple(Stream.beginning(self.settings.tolerance, batch) for batch in batches)
         return WatchedGroup(key, position, incoming.shares, incoming.labels, streams)
 
     def _arrivals(
-        self, incoming: Incoming, at: str, of: int | Mapping[Any, int] | None, *, late: bool, restart: bool
+        self, incoming: Incoming, when: str, of: int | Mapping[Any, int] | None, *, late: bool, restart: bool
     ) -> dict[Group, Arrival]:
         """How the batch of every group came."""
         arrivals = {}
         for key, batches in incoming.batches.items():
             if key in self._groups and len(self._groups[key].streams) != len(batches):
                 raise InputError("the watch judges every class of its groups, and this batch one score; use one lens")
-            rows = batches[0].rows
+            rows, predicted = batches[0].rows, None
             if isinstance(of, Mapping):
                 predicted = of.get(key, of.get(", ".join(key)))
-            else:
+            elif len(incoming.batches) == 1:  # otherwise the number is that of all groups together
                 predicted = of if of is not None else rows + incoming.dropped if incoming.dropped else None
-                if predicted is not None and len(incoming.batches) > 1:
-                    predicted = None  # of all groups together
             if predicted is not None:
                 options.whole(predicted, "of", rows)
-            arrivals[key] = Arrival(at, rows, predicted, late, restart)
+            arrivals[key] = Arrival(when, rows, predicted, late, restart)
         return arrivals
+
+    @_alone
+    def undo(self) -> str:
+        """Take back the last batch, as if it had never come.
+
+        Returns
+        -------
+        str
+            The time of the batch.
+
+        Raises
+        ------
+        InputError
+            If there is none: one batch can be taken back, and none after a restart of its own or a merge.
+        """
+        if self._undo is None:
+            raise InputError(
+                "there is no batch to take back: only the last one can be, once; for more, start a new state and count the batches "
+                "that are right"
+            )
+        before = {group.key: group for group in self._undo.groups}
+        when = self._groups[self._undo.lines[0]].history.lines[-1].at
+        for key in self._undo.lines:
+            history = History(self._groups.pop(key).history.lines[:-1])
+            if key in before:
+                self._groups[key] = replace(before.pop(key), history=history)
+        self._groups.update({key: replace(group, history=self._groups[key].history) for key, group in before.items()})
+        self._judged, self._peak, self._undo = self._undo.judged, self._undo.peak, None
+        return when
 
     # ------------------------------------------------------------------ answers
 
@@ -226,6 +303,11 @@ class Watch:
     def groups(self) -> tuple[Group, ...]:
         """Groups seen so far, sorted."""
         return tuple(sorted(self._groups))
+
+    @property
+    def latest(self) -> str:
+        """The time of the latest batch of any group, late labels aside; "" before the first."""
+        return max((group.history.latest for group in self._groups.values()), key=time_order, default="")
 
     @property
     def log_e(self) -> float:
@@ -243,15 +325,20 @@ class Watch:
         return {key: share(group.position, first) for key, group in self._groups.items()}
 
     def step(self, at: str | None = None, groups: Sequence[Group] | None = None) -> WatchStep:
-        """What the watch says now, without a new batch, of all groups or of some."""
+        """Return what the watch says now, without a new batch.
+
+        Parameters
+        ----------
+        at : str, optional
+            Show the rows of the batch of this time instead of the last.
+        groups : sequence of tuple of str, optional
+            Only these groups.
+        """
         if not self._groups:
             raise InputError("the watch has seen no batch yet")
-        wanted = tuple(self._groups) if groups is None else groups
         arrivals = {}
-        for key in wanted:
-            if key not in self._groups:
-                raise InputError(f"there is no group {key!r}; the watch has seen {list(self._groups)[:10]}")
-            lines = self._groups[key].history.lines
+        for key in self._groups if groups is None else groups:
+            lines = self.group(*key).history.lines
             line = next((line for line in reversed(lines) if line.at == at), lines[-1])
             arrivals[key] = Arrival(line.at, line.rows, line.of, line.late, line.restart)
         return self._step(arrivals)
@@ -269,7 +356,7 @@ class Watch:
             for key in sorted(arrivals)
         }
         return WatchStep(
-            at=max((arrival.at for arrival in arrivals.values()), key=order),
+            at=max((arrival.at for arrival in arrivals.values()), key=time_order),
             groups=steps,
             called=tuple(sorted(alarmed)),
             log_e=self.log_e,
@@ -279,15 +366,19 @@ class Watch:
         )
 
     def group(self, *key: object) -> WatchedGroup:
-        """Everything known of one group, for pages and plots."""
+        """Return everything known of one group, for pages and plots."""
         name = tuple(map(str, key))
         if name not in self._groups:
-            known = "; ".join(", ".join(group) for group in self.groups[:10]) or "none yet"
-            raise InputError(f"there is no group {', '.join(name)!r}; the groups are {known}")
+            names = "; ".join(", ".join(group) for group in self.groups[:10]) or "none yet"
+            raise InputError(f"there is no group {', '.join(name)!r}; the groups are {names}")
         return self._groups[name]
 
     def frame(self, *key: object) -> Frame:
-        """The history of a group (without a key: of the only one): one row per batch, of the last 730."""
+        """Return the history of a group (without a key: of the only one): one row per batch, of the last 730.
+
+        `error`, `low` and `high` are the mean difference (predicted - observed) since the last restart and its confidence sequence,
+        `batch_error` is that of the batch alone.
+        """
         return self.group(*key).history.frame()
 
     @property
@@ -295,7 +386,7 @@ class Watch:
         """What is judged, in words."""
         return "scores" if self._judged is None else self._judged.words
 
-    # ------------------------------------------------------------------ keeping it
+    # ------------------------------------------------------------------ repairs and files
 
     @_alone
     def restart(self, *groups: object) -> None:
@@ -303,10 +394,11 @@ class Watch:
         keys = [self.group(*(key if isinstance(key, tuple) else (key,))).key for key in groups] or list(self._groups)
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
+        self._undo = None
 
     @_alone
     def merge(self, other: "Watch") -> "Watch":
-        """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
+        """Take in the groups of another watch with the same settings, none of which is in this one; return this watch."""
         if other.settings != self.settings or other.lens != self.lens:
             raise InputError(f"only watches with the same settings merge: {self.settings} and {other.settings}")
         both = sorted(set(self._groups) & set(other._groups))
@@ -317,46 +409,52 @@ class Watch:
         self._judged = self._judged or other._judged
         shift = max((group.position for group in self._groups.values()), default=0)
         for key, group in other._groups.items():
-            position = group.position + shift if group.position else 0
-            self._groups[key] = replace(group, position=position)
+            self._groups[key] = replace(group, position=group.position + shift if group.position else 0)
         self._peak = max(self._peak, self.log_e) if self._groups else 0.0
+        self._undo = None
         return self
 
     @_alone
     def save(self, path: str | Path) -> Path:
-        """Write the state as JSON, whole or not at all. A file that another process changed since it was read is not replaced."""
+        """Write the state as JSON, whole or not at all.
+
+        Raises
+        ------
+        FileError
+            If another process changed the file since it was read, or if it cannot be written.
+        """
         target = Path(path)
-        ours = self._loaded is not None and self._loaded[0] == target.resolve() and target.exists()
-        if ours and self._loaded is not None and target.read_text(encoding="utf-8") != self._loaded[1]:
-            raise FileError(f"{target} was changed by another process since it was read; load it and update again")
-        text = to_text(self.settings, self.lens, self._judged, self._peak, self._groups)
-        write_whole(target, text)
+        groups = tuple(self._groups[key] for key in sorted(self._groups))
+        text = to_text(State(self.settings, self._judged, self._peak, groups, self._undo), self.lens)
+        with locked(target):
+            file, before = self._loaded or (None, "")
+            if file == target.resolve() and target.exists() and target.read_text(encoding="utf-8") != before:
+                raise FileError(f"{target} was changed by another process since it was read; load it and update again")
+            write_whole(target, text)
         self._loaded = (target.resolve(), text)
         return target
 
     @classmethod
     def load(cls, path: str | Path) -> "Watch":
-        """Read a state that :meth:`save` wrote; a damaged or newer file is refused by name."""
+        """Read a state that :meth:`save` wrote.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, is damaged, or has another version of the format.
+        """
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(f"cannot read the state {file}: {getattr(error, 'strerror', None) or error}") from error
-        state = from_text(text, file.name)
+        state, lens = from_text(text, file.name)
         settings = state.settings
-        watch = cls(settings.tolerance, settings.alpha, state.lens, settings.by or None, settings.run_length)
-        watch._judged, watch._peak, watch._groups = state.judged, state.peak, state.groups
+        watch = cls(settings.tolerance, settings.alpha, lens, settings.by or None, settings.run_length)
+        watch._judged, watch._peak, watch._undo = state.judged, state.peak, state.undo
+        watch._groups = {group.key: group for group in state.groups}
         watch._loaded = (file.resolve(), text)
         return watch
-
-    def refuse_other(self, **settings: object) -> None:
-        """Raise where one of the settings given is not that of this watch."""
-        for name, wanted in settings.items():
-            held = getattr(self.settings, name)
-            if wanted is not None and wanted != held:
-                raise InputError(
-                    f"the state was begun with {name} {held!r}, not {wanted!r}; begin another state to watch with that"
-                )
 
     def __repr__(self) -> str:
         settings = self.settings

@@ -31,6 +31,7 @@ from truecal.study.interventions.models import (
 from truecal.study.interventions.plan import AFTERWARDS, BASELINE, Data, Plan, Strength, check_plan, load_data
 from truecal.study.interventions.summary import Finding, Summed, numbers, summed
 from truecal.study.interventions.text import Columns, markdown, picture_columns
+from truecal.table import write_table
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ class Comparison:
         frames = {"results": self.frame(), "summary": self.summary_frame(), "validation": self.tried_frame()}
         paths = []
         for name, frame in frames.items():
-            paths.append(write_whole(target / f"{name}.csv", frame.write_csv()))
-            paths.append(write_whole(target / f"{name}.parquet", frame.write_parquet))
+            paths += [write_table(frame, target / f"{name}{ending}") for ending in (".csv", ".parquet")]
         paths.append(write_whole(target / "summary.txt", self.text() + "\n"))
         paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{markdown(self)}\n"))
         return paths
