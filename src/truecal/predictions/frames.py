@@ -384,12 +384,14 @@ def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], va
 
 
 def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
-    nulls = column.null_count()
-    if nulls:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+    missing = column.is_null()
+    if column.dtype.is_float():
+        missing = missing | column.is_nan().fill_null(True)
+    if missing.any():
+        rows = np.flatnonzero(missing.to_numpy())
         raise InputError(
-            f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows, or leave them out "
-            "with drop_null=True (--drop-null)"
+            f"column {name!r} has {len(rows)} missing values, the first in row {rows[0]}; drop or fill those rows, or leave them "
+            "out with drop_null=True (--drop-null)"
         )
 
 

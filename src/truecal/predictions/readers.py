@@ -172,7 +172,6 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
     matching(table.columns, singles, "label, weights and clusters")
     table, dropped = _without_missing(table, [*names, *singles]) if wanted.drop_null else (table, 0)
-    table = _truth_values(table, choice.label)
     preds = _build(table, choice, wanted)
     grouped = {name: table[name].to_numpy() for name in wanted.by}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
@@ -211,16 +210,6 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
             f"labels are text (first {labels[0]!r}); list the classes: classes= (--class-names), the positive one last"
         )
     return Predictions.from_frame(table, classes=classes, **columns)
-
-
-def _truth_values(table: "nw.DataFrame[Any]", label: str) -> "nw.DataFrame[Any]":
-    """Labels written as the words true and false, as booleans."""
-    import narwhals as nw
-
-    column = table[label]
-    if str(column.dtype) != "String" or not set(column.str.to_lowercase().unique().to_list()) <= {"true", "false"}:
-        return table
-    return table.with_columns(nw.col(label).str.to_lowercase() == "true")
 
 
 def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":

@@ -212,8 +212,11 @@ def test_many_columns_do_not_take_quadratic_time(monkeypatch):
 
 def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
     file = tmp_path / "nan.csv"
+    file.write_text("y,p\n1,0.9\n0,oops\n1,0.4\n")
+    with pytest.raises(tc.InputError, match="row 1 is 'oops'"):
+        tc.read(file, label="y", probs="p")
     file.write_text("y,p\n1,0.9\n0,nan\n1,0.4\n")
-    with pytest.raises(tc.InputError, match="row 1 is 'nan'"):
+    with pytest.raises(tc.InputError, match="'p' has 1 missing values, the first in row 1"):
         tc.read(file, label="y", probs="p")
 
 
