@@ -116,12 +116,11 @@ def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...
     if "model" in source.by:
         return ()
     if named:
-        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
-        return (
-            ()
-            if models < 2
-            else (f"the rows of {models} models are judged together; --by model gives one answer each",)
-        )
+        parts = [[file] for file in files] if sources.is_text(files) else [files]
+        columns = (sources.opened(part, source.engine)[0].select("model").unique().collect() for part in parts)
+        models = len({model for column in columns for model in column["model"].to_list()})
+        one_each = "judged together; --by model gives one answer each"
+        return () if models < 2 else (f"the rows of {models} models are {one_each}",)
     stems = {Path(file).name.partition(".")[0] for file in (source.file, *source.also)}
     if not source.also or all(_SHARD.fullmatch(stem) for stem in stems):
         return ()
@@ -223,7 +222,9 @@ def save(source: Source, lens: str, out: str) -> None:
         raise InputError("a class-wise scan has one sketch per class; save one class at a time with --lens class=NAME")
     written = []
     for group, (held,) in scan.sketches.items():
-        parts = [f"{name}={quote(str(value), safe='')}" for name, value in zip(scan.by, group, strict=True)]
+        parts = [
+            f"{quote(name, safe='')}={quote(str(value), safe='')}" for name, value in zip(scan.by, group, strict=True)
+        ]
         path = Path(out, *parts, "sketch.npz") if scan.by else Path(out)
         path.parent.mkdir(parents=True, exist_ok=True)
         held.save(path)
@@ -266,7 +267,10 @@ def show(file: str, reply: Reply) -> None:
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
     """The sum of the sketches behind files and folders, and how many they are."""
+    from truecal.engines.sources import refuse_twice
+
     files = [file for name in names for file in sketch_files(name) or [name]]
+    refuse_twice(files)
     total = tc.Sketch()
     for file in files:
         total.merge(tc.Sketch.load(file))

@@ -1,9 +1,11 @@
 """Where the data are: files of any number behind a path or pattern, or a frame that an engine already holds; always lazy."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
+from os import stat
 from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from urllib.parse import unquote
 import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions import files
+from truecal.predictions.files import FRAME_FORMATS, read_frame
 
 # unlike those of Path they answer for names that no file can have
 
@@ -21,7 +23,6 @@ ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
 _MOST_WORDS = 300  # characters of what an engine says
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
-_READ_AHEAD = 20_000  # rows that decide the type of a text column
 
 
 def is_path(source: object) -> bool:
@@ -40,14 +41,32 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
         if "://" in path:
             files.append(path)
             continue
-        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True) if has_magic(path) else [path]
+        if isfile(path):  # also where its name holds brackets or stars
+            files.append(path)
+            continue
+        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True)
         matches = [match for match in matches if isfile(match) and not Path(match).name.startswith((".", "_"))]
         if not matches and isdir(path):
             raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
         if not matches:
             raise FileError(f"no file matches {path}" if has_magic(path) else f"there is no file {path}")
         files += sorted(matches)
+    refuse_twice(files)
     return files
+
+
+def refuse_twice(files: Sequence[str]) -> None:
+    """Refuse a file that is named twice, also by another name: its rows would count twice."""
+    seen: dict[object, str] = {}
+    for file in files:
+        key: object = file
+        if isfile(file):
+            status = stat(file)
+            key = status.st_dev, status.st_ino
+        if key in seen:
+            other = "is named twice" if seen[key] == file else f"and {seen[key]} are the same file"
+            raise FileError(f"{file} {other}, and its rows would count twice; name it once")
+        seen[key] = file
 
 
 def _inside(folder: Path) -> list[str]:
@@ -66,7 +85,7 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _kind(file: str) -> str | None:
-    return files.FRAME_FORMATS.get(Path(file.removesuffix(".gz")).suffix.lower())
+    return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
 
 
 def format_of(files: Sequence[str]) -> str:
@@ -78,29 +97,33 @@ def format_of(files: Sequence[str]) -> str:
     return str(kinds.pop())
 
 
+def is_text(files: Sequence[str]) -> bool:
+    """Whether the files hold text, which is parsed in memory, file by file."""
+    return format_of(files) != "parquet"
+
+
 def opened(files: Sequence[str], engine: str | None) -> tuple[Any, str]:
-    """A lazy frame over the files, and the engine that will read them.
+    """A lazy frame over Parquet files, or over one file of text, and the engine that will read it.
 
     Without a choice: polars, else DuckDB. Measured on 1e8 rows the two are close; polars was the faster and is what reads small
-    files already.
+    files already. Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
     """
     if engine is None:
         engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    kind = format_of(files)
+    text = is_text(files)
     package = {"spark": "pyspark"}.get(engine, engine)
     if not installed(package):
         raise MissingExtraError.of(package, "files" if engine == "polars" else engine)
-    openers: dict[str, Callable[[list[str], str], Any]] = {
-        "polars": _polars,
-        "duckdb": _duckdb,
-        "spark": _spark,
-        "dask": _dask,
-    }
+    if text:
+        (file,) = files
+        frame = read_frame(Path(file))
+        with engine_errors(f"{Path(file).name}: {engine} cannot take its columns"):
+            return nw.from_native(_HOLD[engine](frame)).lazy(), engine
     shown = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
-    with engine_errors(f"{shown}: {engine} cannot read this as {kind}"):
-        frame = nw.from_native(openers[engine](list(files), kind)).lazy()
+    with engine_errors(f"{shown}: {engine} cannot read this as parquet"):
+        frame = nw.from_native(_SCAN[engine](list(files))).lazy()
         frame.collect_schema()
         return frame, engine
 
@@ -134,41 +157,73 @@ def frame_of(source: object) -> Any:
         ) from error
 
 
-def _polars(files: list[str], kind: str) -> Any:
+# Engines over Parquet files, whose names are names also where they look like patterns; see `folder_values` for partitions.
+
+
+def _scan_polars(files: list[str]) -> Any:
     import polars as pl
 
-    options = {} if kind == "parquet" else {"infer_schema_length": _READ_AHEAD}
-    return getattr(pl, f"scan_{kind}")(files, **options)
+    return pl.scan_parquet(files, glob=any("://" in file for file in files), hive_partitioning=False)
 
 
-def _duckdb(files: list[str], kind: str) -> Any:
+def _scan_duckdb(files: list[str]) -> Any:
     import duckdb
 
     connection = duckdb.connect()
-    if kind == "parquet":
-        return connection.read_parquet(files, hive_partitioning=False)  # see `folder_values`
-    many: Any = files  # both take a list, which their stubs leave out
-    return connection.read_csv(many) if kind == "csv" else connection.read_json(many, format="newline_delimited")
+    # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    return connection.read_parquet([_literal(file) for file in files], hive_partitioning=False)
 
 
-def _spark(files: list[str], kind: str) -> Any:
+def _scan_spark(files: list[str]) -> Any:
+    return _session().read.parquet(*(re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files))
+
+
+def _scan_dask(files: list[str]) -> Any:
+    import dask.dataframe as dd
+
+    return dd.read_parquet([_literal(file) for file in files], dataset={"partitioning": None})
+
+
+def _literal(file: str) -> str:
+    return file if "://" in file else escape(file)
+
+
+def _session() -> Any:
+    """The Spark session in use, else a new one."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
     if session is None:
         bar = "true" if sys.stderr.isatty() else "false"
         session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
-    reader = session.read
-    if kind == "parquet":
-        return reader.parquet(*files)
-    return reader.csv(files, header=True, inferSchema=True) if kind == "csv" else reader.json(files)
+    return session
 
 
-def _dask(files: list[str], kind: str) -> Any:
+# Engines over rows that were parsed: a polars frame handed over with its types.
+
+
+def _hold_duckdb(frame: Any) -> Any:
+    import duckdb
+
+    return duckdb.connect().from_arrow(frame.to_arrow())
+
+
+def _hold_dask(frame: Any) -> Any:
     import dask.dataframe as dd
 
-    if kind == "parquet":
-        return dd.read_parquet(files, dataset={"partitioning": None})  # see `folder_values`
-    if kind == "csv":  # by default pandas reads decimals fast, not to the last bit
-        return dd.read_csv(files, float_precision="round_trip")
-    return dd.read_json(files, lines=True, precise_float=True)
+    return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)
+
+
+_SCAN: dict[str, Callable[[list[str]], Any]] = {
+    "polars": _scan_polars,
+    "duckdb": _scan_duckdb,
+    "spark": _scan_spark,
+    "dask": _scan_dask,
+}
+_HOLD: dict[str, Callable[[Any], Any]] = {
+    "polars": lambda frame: frame,
+    "duckdb": _hold_duckdb,
+    "spark": lambda frame: _session().createDataFrame(frame.to_arrow()),
+    "dask": _hold_dask,
+}

@@ -1,8 +1,8 @@
 """Opening files: what kind a file is, told from its name or its first bytes, and its rows as a frame or as arrays.
 
 Text (csv, tsv, json, jsonl) is parsed by one function, :func:`read_frame`, for files in memory and for every scanning engine: the
-separator of the first line, UTF-8 or UTF-16, types decided by all rows, "NA" and its like missing in columns of numbers, blank lines
-skipped. What is unpacked is bounded: at most 100 times the size of the file where that is more than 100 MB, and at most 8 GB;
+separator of the first line, UTF-8 or UTF-16, types decided by all rows, "NA" and the like missing in columns of numbers, blank
+lines skipped. What is unpacked is bounded: at most 100 times the size of the file where that is more than 100 MB, and at most 8 GB;
 the environment variable TRUECAL_MAX_UNPACKED raises the limit.
 """
 

@@ -151,6 +151,7 @@ def turned(matrix: Floats) -> Floats:
 # The border: everything that enters truecal is checked here, once
 
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
+_ROUNDING = 1e-6  # how far a softmax in float32 leaves [0, 1] at most
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
 # By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
@@ -181,12 +182,17 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     others = f" (and {count - 1} more)" if count > 1 else ""
     if not np.isfinite(value):
         raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
-    hint = (
-        "these look like percentages; divide by 100"
-        if 20 < high <= 100 and low >= 0
-        else "if these are logits use Predictions.from_logits"
-    )
-    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
+    remedy = outside_unit_remedy(low, high)
+    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {remedy}")
+
+
+def outside_unit_remedy(low: float, high: float) -> str:
+    """What to do about numbers from `low` to `high` that should be probabilities."""
+    if low >= -_ROUNDING and high <= 1 + _ROUNDING:
+        return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
+    if 20 < high <= 100 and low >= 0:
+        return "these look like percentages; divide by 100, or say percent=True (--percent)"
+    return "repair or select away such rows; if these are logits, say so: Predictions.from_logits, logits=, --logits"
 
 
 def refuse_empty(count: int, what: str) -> None:
