@@ -74,12 +74,16 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
+    given_names = class_names(source.class_names)
     outputs, stars = frames.matching(columns, wanted, "predictions")
+    outputs, stars = frames.in_class_order(outputs, stars, given_names)
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
-    frames.class_names(outputs, wanted, stars, class_names(source.class_names), numeric=numeric)
+    frames.class_names(outputs, wanted, stars, given_names, numeric=numeric)
+    mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
+    wanted = outputs if mapping else wanted
     classes, by_word = _classes(source, lens, numeric)
     judge = lens_of(lens, by_word)
     kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
@@ -103,7 +107,10 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
     if not source.quiet:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         gone = f", {result.dropped} rows with missing values left out" if source.drop_null else ""
-        note(f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True)
+        note(
+            f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{mapping}{gone}",
+            err=True,
+        )
     one = names.class_of(lens)
     result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
@@ -157,6 +164,8 @@ def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.percent or source.words is not None:
+        raise InputError("--percent and --words are read in memory; measure one file without --engine")
     if source.unnormalised:
         raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:

@@ -189,6 +189,8 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
     names = list(schema)
     label, score = wanted.label, wanted.score
     outputs, stars = frames.matching(names, wanted.predictions, "predictions")
+    outputs, stars = frames.in_class_order(outputs, stars, wanted.classes)
+    frames.refuse_shared(outputs, label, wanted.weights)
     frames.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
     for name in [*outputs, *wanted.needed[1:]]:
         if not (schema[name].is_numeric() or schema[name].is_nested()):

@@ -1,5 +1,6 @@
 """Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,13 +15,13 @@ import truecal as tc
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
 from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_present, with_probs
 from truecal.engines.sources import files_of, folder_values, frame_of, installed, is_path, is_text, opened
-from truecal.errors import FileError, InputError
+from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.bins import combined
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.predictions import frames
+from truecal.predictions import frames, validation
 from truecal.predictions.selection import Selection, check_selection
 from truecal.types import Float64s
 
@@ -302,6 +303,7 @@ def scan(
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
+    _warn_of_probabilities(gathered, columns)
     return Scan(
         sketches=gathered.sketches,
         by=columns_by,
@@ -313,6 +315,17 @@ def scan(
         engine=used,
         selection="" if select is None else str(select),
     )
+
+
+def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
+    """Warn where no probability is beyond what logits in [0, 1] give, as probabilities taken for logits are."""
+    sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
+    if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
+        return
+    most = np.e / (np.e + columns.count - 1)
+    least = 0.5 if columns.binary else 0.0
+    if all(least <= sketch.low[0] and sketch.high[-1] <= most for sketch in sketches):
+        warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
 
 
 def _lazy_frames(
