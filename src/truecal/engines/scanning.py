@@ -14,7 +14,17 @@ import numpy as np
 import truecal as tc
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
 from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_present, with_probs
-from truecal.engines.sources import files_of, folder_values, frame_of, installed, is_path, is_text, opened
+from truecal.engines.sources import (
+    Engine,
+    expanded,
+    files_of,
+    folder_values,
+    frame_of,
+    installed,
+    is_path,
+    is_text,
+    opened,
+)
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
 from truecal.estimators.base import Estimator, check_estimator
@@ -41,7 +51,7 @@ class Part:
 
 def parts_of(
     files: Sequence[str],
-    engine: str | None,
+    engine: Engine,
     wanted: Wanted,
     *,
     apart: bool,
@@ -55,7 +65,9 @@ def parts_of(
     case, except in Spark, which shares out the files itself.
     """
     local = not any("://" in file for file in files)
-    if local and is_text(files):
+    if is_text(files):
+        if not local:
+            files = [match for file in files for match in (expanded(file, engine) if "*" in file else [file])]
         return [Part([file], _folder_groups(file, wanted)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [Part(list(files), {})]
@@ -68,7 +80,7 @@ def parts_of(
     groups: dict[tuple[object, ...], Part] = {}
     for file, values in zip(files, each, strict=True):
         groups.setdefault(tuple(values.items()), Part([], values)).files.append(file)
-    if not apart or engine == "spark" or len(groups) > 1:
+    if not apart or engine.name == "spark" or len(groups) > 1:
         return list(groups.values())
     count = min(len(files), _MOST_PARTS)
     return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)]
@@ -79,9 +91,9 @@ def _folder_groups(file: str, wanted: Wanted) -> dict[str, str | None]:
     return {name: value for name, value in folder_values(file).items() if name in wanted.by}
 
 
-def _schema(file: str, engine: str | None) -> dict[str, Any]:
+def _schema(file: str, engine: Engine) -> dict[str, Any]:
     """Columns and types of a file, read by polars where it is installed: the quickest to open one."""
-    frame, _ = opened([file], "polars" if installed("polars") else engine)
+    frame, _ = opened([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
 
@@ -243,7 +255,8 @@ def scan(
     by: str | Sequence[str] | None = None,
     select: Selection | None = None,
     classes: Sequence[object] | None = None,
-    engine: str | None = None,
+    engine: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
     drop_null: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Scan:
@@ -259,7 +272,10 @@ def scan(
     lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
     weights : column of weights. select : tc.by_label(...) and the like.
     by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
-    engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
+    engine : for files: "polars" (default), "duckdb", "spark" or "dask"; or a SparkSession or DuckDB connection, used as it is. A
+        frame is run by the engine that holds it. Parquet is read by the engine, in bounded memory; a file of text is parsed in
+        memory, one file at a time, the same for every engine.
+    storage_options : credentials and the like for addresses, handed on to polars, Dask or fsspec.
     drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
     progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
 
@@ -289,7 +305,7 @@ def scan(
         return gather(frame, columns, judge), columns, judge
 
     def all_parts(source: Any) -> tuple[Gathered, Columns, Lens, str, int]:
-        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, wanted, progress)]
+        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, wanted, progress)]
         if not parts:
             raise InputError("the source has no rows; at least one is needed")
         _, columns, judge, used = parts[0]
@@ -322,14 +338,17 @@ def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
         return
-    most = np.e / (np.e + columns.count - 1)
-    least = 0.5 if columns.binary else 0.0
-    if all(least <= sketch.low[0] and sketch.high[-1] <= most for sketch in sketches):
+    lowest, highest = 0.5 if columns.binary else 0.0, np.e / (np.e + columns.count - 1)
+    if all(lowest <= sketch.low[0] and sketch.high[-1] <= highest for sketch in sketches):
         warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
 
 
 def _lazy_frames(
-    source: Any, engine: str | None, wanted: Wanted, progress: Callable[[int, int], object] | None
+    source: Any,
+    engine: Any,
+    storage_options: Mapping[str, Any] | None,
+    wanted: Wanted,
+    progress: Callable[[int, int], object] | None,
 ) -> Iterator[tuple[Any, str]]:
     """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
     if not is_path(source):
@@ -339,7 +358,7 @@ def _lazy_frames(
         yield frame, frame.implementation.value
         return
     on_progress = progress or (lambda done, of: None)
-    files, done = files_of(source), 0
+    files, done, engine = files_of(source), 0, Engine.of(engine, storage_options)
     first: list[str] | None = None
     for part in parts_of(files, engine, wanted, apart=progress is not None):
         on_progress(done, len(files))

@@ -2,18 +2,20 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from glob import escape, glob, has_magic
 from os import stat
 from os.path import isdir, isfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
 import narwhals as nw
 
-from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.errors import FileError, InputError, MissingExtraError, TruecalError
 from truecal.predictions.files import FRAME_FORMATS, read_frame
 
 # unlike those of Path they answer for names that no file can have
@@ -57,16 +59,16 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
 
 def refuse_twice(files: Sequence[str]) -> None:
     """Refuse a file that is named twice, also by another name: its rows would count twice."""
-    seen: dict[object, str] = {}
+    names: dict[object, str] = {}
     for file in files:
         key: object = file
         if isfile(file):
             status = stat(file)
             key = status.st_dev, status.st_ino
-        if key in seen:
-            other = "is named twice" if seen[key] == file else f"and {seen[key]} are the same file"
+        if key in names:
+            other = "is named twice" if names[key] == file else f"and {names[key]} are the same file"
             raise FileError(f"{file} {other}, and its rows would count twice; name it once")
-        seen[key] = file
+        names[key] = file
 
 
 def _inside(folder: Path) -> list[str]:
@@ -102,30 +104,84 @@ def is_text(files: Sequence[str]) -> bool:
     return format_of(files) != "parquet"
 
 
-def opened(files: Sequence[str], engine: str | None) -> tuple[Any, str]:
-    """A lazy frame over Parquet files, or over one file of text, and the engine that will read it.
+@dataclass(frozen=True)
+class Engine:
+    """What reads the files: its name, a session or connection that is in use already, and options for addresses (s3://...)."""
 
-    Without a choice: polars, else DuckDB. Measured on 1e8 rows the two are close; polars was the faster and is what reads small
-    files already. Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
+    name: str
+    session: Any = None
+    storage_options: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, engine: Any = None, storage_options: Mapping[str, Any] | None = None) -> "Engine":
+        """From a name, a SparkSession, a DuckDB connection, or None: polars, else DuckDB.
+
+        Measured on 1e8 rows the two are close; polars was the faster and is what reads small files already.
+        """
+        if isinstance(engine, Engine):
+            return engine
+        if engine is None:
+            engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
+        package = type(engine).__module__.partition(".")[0]
+        name = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb"}.get(package, engine)
+        if name not in ENGINES:
+            raise InputError(
+                f"engine must be one of {', '.join(ENGINES)}, a SparkSession or a DuckDB connection, not {engine!r}"
+            )
+        if storage_options is not None and name in ("duckdb", "spark"):
+            raise InputError(f"{name} takes credentials from its session; hand it over, set up: engine=session")
+        return cls(name, None if engine is name else engine, storage_options)
+
+
+def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
+    """A lazy frame over Parquet files, or over one file of text, and the name of the engine that will read it; see `Engine.of`.
+
+    Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
     """
-    if engine is None:
-        engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    text = is_text(files)
-    package = {"spark": "pyspark"}.get(engine, engine)
+    engine = Engine.of(engine)
+    name, text = engine.name, is_text(files)
+    package = {"spark": "pyspark"}.get(name, name)
     if not installed(package):
-        raise MissingExtraError.of(package, "files" if engine == "polars" else engine)
+        raise MissingExtraError.of(package, "files" if name == "polars" else name)
     if text:
         (file,) = files
-        frame = read_frame(Path(file))
-        with engine_errors(f"{Path(file).name}: {engine} cannot take its columns"):
-            return nw.from_native(_HOLD[engine](frame)).lazy(), engine
+        with _local(file, engine) as path:
+            frame = read_frame(path)
+        with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
+            return nw.from_native(_HOLD[name](frame, engine)).lazy(), name
     shown = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
-    with engine_errors(f"{shown}: {engine} cannot read this as parquet"):
-        frame = nw.from_native(_SCAN[engine](list(files))).lazy()
+    with engine_errors(f"{shown}: {name} cannot read this as parquet"):
+        frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
         frame.collect_schema()
-        return frame, engine
+        return frame, name
+
+
+def expanded(address: str, engine: Engine) -> list[str]:
+    """The files of text behind an address with a pattern."""
+    with engine_errors(f"cannot list {address}"):
+        system, path = _fsspec().core.url_to_fs(address, **(engine.storage_options or {}))
+        return [system.unstrip_protocol(match) for match in sorted(system.glob(path))]
+
+
+@contextmanager
+def _local(file: str, engine: Engine) -> Iterator[Path]:
+    """The file itself, or what is at an address, copied to a temporary file of the same name."""
+    if "://" not in file:
+        yield Path(file)
+        return
+    with TemporaryDirectory() as folder, engine_errors(f"cannot read {file}"):
+        path = Path(folder, Path(file).name)
+        with _fsspec().open(file, "rb", **(engine.storage_options or {})) as remote:
+            path.write_bytes(remote.read())
+        yield path
+
+
+def _fsspec() -> Any:
+    if not installed("fsspec"):
+        raise MissingExtraError("text at an address is read through fsspec; install it with: pip install fsspec")
+    import fsspec
+
+    return fsspec
 
 
 def installed(package: str) -> bool:
@@ -141,7 +197,11 @@ def engine_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        plain = isinstance(error, (ValueError, OSError)) and not isinstance(error, InputError)
+        if isinstance(error, TruecalError):
+            raise
+        if isinstance(error, AssertionError) and not str(error):  # how PySpark says so
+            raise InputError(f"{what}: is its session stopped?") from error
+        plain = isinstance(error, (ValueError, OSError))
         if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
         raise FileError(f"{what}: {' '.join(str(error).split())[:_MOST_WORDS]}") from error
@@ -160,70 +220,80 @@ def frame_of(source: object) -> Any:
 # Engines over Parquet files, whose names are names also where they look like patterns; see `folder_values` for partitions.
 
 
-def _scan_polars(files: list[str]) -> Any:
+def _scan_polars(files: list[str], engine: Engine) -> Any:
     import polars as pl
 
-    return pl.scan_parquet(files, glob=any("://" in file for file in files), hive_partitioning=False)
+    options = None if engine.storage_options is None else dict(engine.storage_options)
+    pattern = any("://" in file for file in files)
+    return pl.scan_parquet(files, glob=pattern, hive_partitioning=False, storage_options=options)
 
 
-def _scan_duckdb(files: list[str]) -> Any:
-    import duckdb
+def _scan_duckdb(files: list[str], engine: Engine) -> Any:
+    connection = engine.session
+    if connection is None:
+        import duckdb
 
-    connection = duckdb.connect()
-    # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        connection = duckdb.connect()
+        # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
     return connection.read_parquet([_literal(file) for file in files], hive_partitioning=False)
 
 
-def _scan_spark(files: list[str]) -> Any:
-    return _session().read.parquet(*(re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files))
+def _scan_spark(files: list[str], engine: Engine) -> Any:
+    escaped = (file if "://" in file else re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files)
+    return _session(engine).read.parquet(*escaped)
 
 
-def _scan_dask(files: list[str]) -> Any:
+def _scan_dask(files: list[str], engine: Engine) -> Any:
     import dask.dataframe as dd
 
-    return dd.read_parquet([_literal(file) for file in files], dataset={"partitioning": None})
+    options = None if engine.storage_options is None else dict(engine.storage_options)
+    return dd.read_parquet([_literal(file) for file in files], dataset={"partitioning": None}, storage_options=options)
 
 
 def _literal(file: str) -> str:
     return file if "://" in file else escape(file)
 
 
-def _session() -> Any:
-    """The Spark session in use, else a new one."""
+def _session(engine: Engine) -> Any:
+    """The Spark session handed over or in use, else a new one."""
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
+    session = engine.session or SparkSession.getActiveSession()
     if session is None:
         bar = "true" if sys.stderr.isatty() else "false"
-        session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
+        with engine_errors("no Spark session could be started (is its master reachable?)"):
+            session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
+    context = getattr(session, "_sc", None)  # none where the session is remote
+    if context is not None and context._jsc is None:
+        raise InputError("the SparkSession is stopped; start another and hand it over: engine=session")
     return session
 
 
 # Engines over rows that were parsed: a polars frame handed over with its types.
 
 
-def _hold_duckdb(frame: Any) -> Any:
+def _hold_duckdb(frame: Any, engine: Engine) -> Any:
     import duckdb
 
-    return duckdb.connect().from_arrow(frame.to_arrow())
+    return (engine.session or duckdb.connect()).from_arrow(frame.to_arrow())
 
 
-def _hold_dask(frame: Any) -> Any:
+def _hold_dask(frame: Any, engine: Engine) -> Any:
     import dask.dataframe as dd
 
     return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)
 
 
-_SCAN: dict[str, Callable[[list[str]], Any]] = {
+_SCAN: dict[str, Callable[[list[str], Engine], Any]] = {
     "polars": _scan_polars,
     "duckdb": _scan_duckdb,
     "spark": _scan_spark,
     "dask": _scan_dask,
 }
-_HOLD: dict[str, Callable[[Any], Any]] = {
-    "polars": lambda frame: frame,
+_HOLD: dict[str, Callable[[Any, Engine], Any]] = {
+    "polars": lambda frame, engine: frame,
     "duckdb": _hold_duckdb,
-    "spark": lambda frame: _session().createDataFrame(frame.to_arrow()),
+    "spark": lambda frame, engine: _session(engine).createDataFrame(frame.to_arrow()),
     "dask": _hold_dask,
 }

@@ -333,11 +333,11 @@ def unpacked(data: bytes, file: Path) -> bytes:
 
 def unpacked_limit(size: int) -> int:
     """How many bytes may be unpacked from a file of so many: see the head of this module."""
-    given = os.environ.get(_LIMIT_VARIABLE)
+    setting = os.environ.get(_LIMIT_VARIABLE)
     try:
-        return int(float(given)) if given else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
+        return int(float(setting)) if setting else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{_LIMIT_VARIABLE} must be a number of bytes, such as 2e10, not {given!r}") from error
+        raise InputError(f"{_LIMIT_VARIABLE} must be a number of bytes, such as 2e10, not {setting!r}") from error
 
 
 def refuse_large_archive(file: Path) -> None:
@@ -357,21 +357,21 @@ def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
 
 def _zstd_size(data: bytes) -> int:
     """An upper bound of the unpacked size of zstd frames, from the headers of their blocks (RFC 8878, 3.1.1)."""
-    total, at = 0, 0
-    while len(data) - at >= 8:
-        if data[at + 1 : at + 4] == b"\x2a\x4d\x18":  # a frame to skip
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+    total, start = 0, 0
+    while len(data) - start >= 8:
+        if data[start + 1 : start + 4] == b"\x2a\x4d\x18":  # a frame to skip
+            start += 8 + int.from_bytes(data[start + 4 : start + 8], "little")
             continue
-        head = data[at + 4]
+        head = data[start + 4]
         single, size, dictionary = head >> 5 & 1, head >> 6, head & 3
-        at += 5 + (1 - single) + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[size])
+        start += 5 + (1 - single) + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[size])
         last = False
-        while not last and at < len(data):
-            block = int.from_bytes(data[at : at + 3], "little")
+        while not last and start < len(data):
+            block = int.from_bytes(data[start : start + 3], "little")
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
             total += size if kind < 2 else _ZSTD_BLOCK
-            at += 3 + (1 if kind == 1 else size)
-        at += 4 * (head >> 2 & 1)  # the checksum
+            start += 3 + (1 if kind == 1 else size)
+        start += 4 * (head >> 2 & 1)  # the checksum
     return total
 
 
