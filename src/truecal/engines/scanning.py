@@ -319,7 +319,8 @@ def scan(
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
-    _warn_of_probabilities(gathered, columns)
+    if select is None and (columns.binary or judge.pushed_down().index is None):
+        _warn_of_probabilities(gathered, columns)
     return Scan(
         sketches=gathered.sketches,
         by=columns_by,
