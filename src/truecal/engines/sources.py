@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape, glob, has_magic
+from importlib import import_module
 from os import stat
 from os.path import isdir, isfile
 from pathlib import Path
@@ -179,9 +180,7 @@ def _local(file: str, engine: Engine) -> Iterator[Path]:
 def _fsspec() -> Any:
     if not installed("fsspec"):
         raise MissingExtraError("text at an address is read through fsspec; install it with: pip install fsspec")
-    import fsspec
-
-    return fsspec
+    return import_module("fsspec")
 
 
 def installed(package: str) -> bool:
@@ -282,7 +281,7 @@ def _hold_duckdb(frame: Any, engine: Engine) -> Any:
 def _hold_dask(frame: Any, engine: Engine) -> Any:
     import dask.dataframe as dd
 
-    return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)
+    return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)  # type: ignore[no-untyped-call]
 
 
 _SCAN: dict[str, Callable[[list[str], Engine], Any]] = {
