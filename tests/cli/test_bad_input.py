@@ -62,7 +62,7 @@ CASES = {
     "truncated.parquet": "not a readable parquet file",
     "truncated.npz": "damaged",
     "text.csv": "must be numbers",
-    "nan.csv": "row 3 is nan",
+    "nan.csv": "1 missing values, the first in row 3",
     "percent.csv": "divide by 100",
     "unknown_label.parquet": "row 5 is 'owl'",
     "text_label.csv": "--class-names",

@@ -101,7 +101,7 @@ REFUSED = {
     "column name a number": (BINARY, [0, 1, 1], {"columns": {1: [1, 2, 3]}}, "named by text, not 1"),
     "probabilities a set": ({0.2, 0.9, 0.5}, [0, 1, 1], {}, "set, which has no rows in order"),
     "an Arrow column with nulls": (pa.array([0.5, None, 0.2]), [0, 1, 1], {}, "row 1 is None"),
-    "an Arrow column of nulls": (BINARY, pa.array([None] * 3), {}, "labels are object"),
+    "an Arrow column of nulls": (BINARY, pa.array([None] * 3), {}, "every row needs a label"),
     "column length": (BINARY, [0, 1, 1], {"columns": {"age": [3]}}, "'age' has 1 values"),
 }
 

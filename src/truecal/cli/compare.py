@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,8 +191,9 @@ def _record(
 
 
 def _increase(pair: comparison.PairRow, reference: str | None) -> float:
-    """The largest increase over the reference that the data allow."""
-    return pair.high if pair.b == reference else -pair.low
+    """The largest increase over the reference that the data allow; any, where a limit is not a number."""
+    increase = pair.high if pair.b == reference else -pair.low
+    return inf if isnan(increase) else increase
 
 
 def _finding(record: CompareRecord, pair: comparison.PairRow) -> Finding:

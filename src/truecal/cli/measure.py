@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf, isnan
 from typing import TYPE_CHECKING
 
 import click
@@ -198,14 +199,18 @@ def _gate(results: Sequence[records.EstimateRecord], max_error: float) -> GateRe
 
 
 def _upper(result: records.EstimateRecord) -> float:
-    """The largest error that the data allow: the upper end of the interval and what a sketch leaves open above it."""
+    """The largest error that the data allow: the upper end of the interval and what a sketch leaves open above it.
+
+    An upper end that is not a number allows any error: max() over NaN depends on the order, and NaN must fail a gate.
+    """
     if result.interval is None:
         raise InputError(
             "--max-error needs an interval, which a class-wise scan does not have; judge one class with --lens class=NAME"
             if result.sketch_error is not None
             else "--max-error needs an interval, which this estimator does not have; use the default, rank-series"
         )
-    return result.interval.high + (result.sketch_error or 0.0)
+    upper = result.interval.high + (result.sketch_error or 0.0)
+    return inf if isnan(upper) else upper
 
 
 def _finding(record: MeasureRecord, result: records.EstimateRecord) -> Finding:

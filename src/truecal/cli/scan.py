@@ -76,12 +76,16 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
+    given_names = class_names(source.class_names)
     outputs, stars = frames.matching(columns, wanted, "predictions")
+    outputs, stars = frames.in_class_order(outputs, stars, given_names)
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
-    frames.class_names(outputs, wanted, stars, class_names(source.class_names), numeric=numeric)
+    frames.class_names(outputs, wanted, stars, given_names, numeric=numeric)
+    mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
+    wanted = outputs if mapping else wanted
     classes, by_word = _classes(source, lens, numeric)
     judge = lens_of(lens, by_word)
     kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
@@ -105,7 +109,10 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
     if not source.quiet:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         gone = f", {result.dropped} rows with missing values left out" if source.drop_null else ""
-        note(f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True)
+        note(
+            f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{mapping}{gone}",
+            err=True,
+        )
     one = names.class_of(lens)
     result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
@@ -118,12 +125,11 @@ def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...
     if "model" in source.by:
         return ()
     if named:
-        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
-        return (
-            ()
-            if models < 2
-            else (f"the rows of {models} models are judged together; --by model gives one answer each",)
-        )
+        parts = [[file] for file in files] if sources.is_text(files) else [files]
+        columns = (sources.opened(part, source.engine)[0].select("model").unique().collect() for part in parts)
+        models = len({model for column in columns for model in column["model"].to_list()})
+        one_each = "judged together; --by model gives one answer each"
+        return () if models < 2 else (f"the rows of {models} models are {one_each}",)
     stems = {Path(file).name.partition(".")[0] for file in (source.file, *source.also)}
     if not source.also or all(_SHARD.fullmatch(stem) for stem in stems):
         return ()
@@ -160,6 +166,8 @@ def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.percent or source.words is not None:
+        raise InputError("--percent and --words are read in memory; measure one file without --engine")
     if source.unnormalised:
         raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
@@ -287,7 +295,10 @@ def show(file: str, reply: Reply) -> None:
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
     """The sum of the sketches behind files and folders, and how many they are."""
+    from truecal.engines.sources import refuse_twice
+
     files = [file for name in names for file in sketch_files(name) or [name]]
+    refuse_twice(files)
     total = tc.Sketch()
     for file in files:
         total.merge(tc.Sketch.load(file))

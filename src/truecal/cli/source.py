@@ -140,7 +140,11 @@ _COLUMNS = (
         "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
     ),
     select_option,
-    click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
+    click.option(
+        "--class-names",
+        metavar="A,B,...",
+        help="Class names in the order of the labels 0, 1, ..., or @FILE with one per line.",
+    ),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
 

@@ -39,21 +39,21 @@ _LABEL = "_tc_label"
 
 def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
     """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class."""
-    kept = [nw.col(name) for name in columns.by]
+    groups = group_names(columns)
+    carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
     if columns.weight is not None:
-        kept.append(nw.col(columns.weight).cast(nw.Float64).alias(W))
+        carried.append(nw.col(columns.weight).cast(nw.Float64).alias(W))
     label = label_index(columns).alias(_LABEL)
     probabilities = class_probs(columns)
     names = [f"_tc_p{i}" for i in range(len(probabilities))]
-    present = _present(columns)
-    frame = frame.select(*kept, label, present, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
+    frame = frame.select(*carried, label, PRESENT, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
     each = [nw.col(name) for name in names]
     if not columns.binary:
         total = nw.sum_horizontal(*each)
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
         valid = valid & (total >= 1.0 - validation.SUM_TOLERANCE) & (total <= 1.0 + validation.SUM_TOLERANCE)
         frame = frame.with_columns(valid.alias(OK))
-    rest = [*columns.by, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
+    rest = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
     asked = lens.pushed_down()
     if asked.kind == "classes":
         long = _row_per_class(frame, names, [*rest, _LABEL])
@@ -102,10 +102,9 @@ def _known(outcome: Any, count: int) -> Any:
     return number(outcome) * inside - (1.0 - inside)
 
 
-def _present(columns: Columns) -> Any:
-    """Whether nothing that is needed of a row is missing."""
-    needed = [columns.label, *columns.given, *([] if columns.weight is None else [columns.weight])]
-    return nw.all_horizontal(*(~nw.col(name).is_null() for name in needed), ignore_nulls=False).alias(PRESENT)
+def group_names(columns: Columns) -> list[str]:
+    """Names of the `by` columns in a judged frame, which the names of sums cannot meet."""
+    return [f"_tc_by{i}" for i in range(len(columns.by))]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
     """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel."""
     rows, per_class = judged(frame, columns, lens)
     kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
-    by = [*columns.by, *([CLASS] if per_class else [])]
+    by = [*group_names(columns), *([CLASS] if per_class else [])]
     table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
     key = _numbers(table, KEY)
     classes = columns.count if per_class else 1
@@ -152,17 +151,26 @@ def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
         }
         low, high = (_numbers(counts, name)[0] for name in ("low", "high"))
         extremes = (float(low), float(high))
-    groups = _groups(table, columns.by)
+    groups = _groups(table, group_names(columns))
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
-    wanted = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
-    cells = {name: _numbers(table, name) + 0.0 for name in wanted}  # -0.0 becomes 0.0
+    sums = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
+    cells = {name: _numbers(table, name) + 0.0 for name in sums}  # -0.0 becomes 0.0
+    _refuse_not_finite(cells, key != UNFIT, columns)
     for group, members in _members(groups).items():
         mine = members[key[members] != UNFIT]
         parts = tuple(_sketch(cells, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
     return Gathered(sketches, unfit, extremes)
+
+
+def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: Columns) -> None:
+    """Refuse sums that no rows in [0, 1] have, whatever let such a row through."""
+    if not all(np.isfinite(values[fits]).all() for values in cells.values()):
+        raise InputError(
+            f"the sums of {columns.shown} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
+        )
 
 
 def _collected(lazy: Any) -> Any:
@@ -174,7 +182,7 @@ def _numbers(table: Any, name: str) -> Float64s:
     return np.asarray(table[name].to_numpy(), np.float64)
 
 
-def _groups(table: Any, by: tuple[str, ...]) -> list[Group]:
+def _groups(table: Any, by: list[str]) -> list[Group]:
     columns = [_keys(table[name]) for name in by]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
 
@@ -215,8 +223,8 @@ def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> in
         raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
     if unfit.get("score"):
         raise InputError(
-            f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
-            "them away (logits must be declared: logits=, --logits)"
+            f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); "
+            f"{validation.outside_unit_remedy(low, high)}"
         )
     if unfit.get("label"):
         what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"

@@ -50,7 +50,7 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     per_unit = nw.when(z < rule.middle_zone).then(rule.zone_cells / z).otherwise(nw.lit(rule.middle_cells))
     frame = frame.with_columns(per_unit.alias(_Q))
     frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
-    fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
+    fits = _all([nw.col(PRESENT), *(condition for condition, _ in _checks(weighted=weighted, checked=checked))])
     key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))
     key = nw.when(fits).then(key).otherwise(nw.lit(UNFIT))
     return frame.with_columns(key.cast(nw.Float32).alias(KEY), (v - nw.col(_EDGE)).alias(_R))
@@ -72,6 +72,8 @@ def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
         before = passed if before is None else before * passed
     frame = frame.with_columns(*counts)
     sums = [nw.col(name).sum() for _, name in checks]
+    scores = nw.when(nw.col(PRESENT)).then(nw.col(C))
+    frame = frame.with_columns(scores.alias(C))
     return frame.select(*sums, nw.col(C).min().alias("low"), nw.col(C).max().alias("high"))
 
 
@@ -187,6 +189,8 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
     names = list(schema)
     label, score = wanted.label, wanted.score
     outputs, stars = frames.matching(names, wanted.predictions, "predictions")
+    outputs, stars = frames.in_class_order(outputs, stars, wanted.classes)
+    frames.refuse_shared(outputs, label, wanted.weights)
     frames.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
     for name in [*outputs, *wanted.needed[1:]]:
         if not (schema[name].is_numeric() or schema[name].is_nested()):
@@ -254,6 +258,16 @@ def label_index(columns: Columns) -> Any:
 def literal(value: object) -> Any:
     """A value of a column; narwhals says itself which kinds it takes."""
     return nw.lit(value)  # type: ignore[arg-type]
+
+
+def with_present(frame: Any, columns: Columns) -> Any:
+    """The frame with a column that says whether nothing that is needed of a row is missing or NaN."""
+    schema = frame.collect_schema()
+    others = [columns.label, *([] if columns.weight is None else [columns.weight])]
+    values = [*class_columns(columns), *(nw.col(name) for name in others if schema[name].is_float())]
+    present = [~nw.col(name).is_null() for name in (*columns.probs, *others)]
+    present += [~value.is_null() & ~value.is_nan() for value in values]
+    return frame.with_columns(nw.all_horizontal(*present, ignore_nulls=False).alias(PRESENT))
 
 
 def class_probs(columns: Columns) -> list[Any]:

@@ -1,5 +1,6 @@
 """Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,15 +13,25 @@ import numpy as np
 
 import truecal as tc
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
-from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_probs
-from truecal.engines.sources import files_of, folder_values, frame_of, installed, is_path, opened
-from truecal.errors import FileError, InputError
+from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_present, with_probs
+from truecal.engines.sources import (
+    Engine,
+    expanded,
+    files_of,
+    folder_values,
+    frame_of,
+    installed,
+    is_path,
+    is_text,
+    opened,
+)
+from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.bins import combined
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.predictions import frames
+from truecal.predictions import frames, validation
 from truecal.predictions.selection import Selection, check_selection
 from truecal.types import Float64s
 
@@ -40,44 +51,53 @@ class Part:
 
 def parts_of(
     files: Sequence[str],
-    engine: str | None,
+    engine: Engine,
     wanted: Wanted,
     *,
     apart: bool,
 ) -> list[Part]:
-    """Files in parts that are read one after the other: all at once where every file has the same columns of the same types.
+    """Files in parts that are read one after the other: all Parquet files at once where their columns have the same types.
+
+    A file of text is a part of its own: it is parsed in memory, and let go before the next.
 
     Every file must have the columns wanted; those of `wanted.by` may stand in the names of its folders instead
     (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress, up to a hundred parts in any
     case, except in Spark, which shares out the files itself.
     """
     local = not any("://" in file for file in files)
+    if is_text(files):
+        if not local:
+            files = [match for file in files for match in (expanded(file, engine) if "*" in file else [file])]
+        return [Part([file], _folder_groups(file, wanted)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [Part(list(files), {})]
     schemas = [_schema(file, engine) for file in files]
-    each = [
-        {name: v for name, v in folder_values(f).items() if name in wanted.by and name not in schemas[0]} for f in files
-    ]
+    each = [{k: v for k, v in _folder_groups(file, wanted).items() if k not in schemas[0]} for file in files]
     for file, schema, values in zip(files, schemas, each, strict=True):
-        _refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), wanted)
+        refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), wanted)
     if any(schema != schemas[0] for schema in schemas):
         return [Part([file], values) for file, values in zip(files, each, strict=True)]
     groups: dict[tuple[object, ...], Part] = {}
     for file, values in zip(files, each, strict=True):
         groups.setdefault(tuple(values.items()), Part([], values)).files.append(file)
-    if not apart or engine == "spark" or len(groups) > 1:
+    if not apart or engine.name == "spark" or len(groups) > 1:
         return list(groups.values())
     count = min(len(files), _MOST_PARTS)
     return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)]
 
 
-def _schema(file: str, engine: str | None) -> dict[str, Any]:
+def _folder_groups(file: str, wanted: Wanted) -> dict[str, str | None]:
+    """Of what the names of a file's folders say, the columns to group by."""
+    return {name: value for name, value in folder_values(file).items() if name in wanted.by}
+
+
+def _schema(file: str, engine: Engine) -> dict[str, Any]:
     """Columns and types of a file, read by polars where it is installed: the quickest to open one."""
-    frame, _ = opened([file], "polars" if installed("polars") else engine)
+    frame, _ = opened([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
 
-def _refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
+def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
     name, other = Path(file).name, Path(first).name
     try:
         outputs = frames.matching(columns, wanted.predictions, "predictions")[0]
@@ -235,7 +255,8 @@ def scan(
     by: str | Sequence[str] | None = None,
     select: Selection | None = None,
     classes: Sequence[object] | None = None,
-    engine: str | None = None,
+    engine: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
     drop_null: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Scan:
@@ -251,7 +272,10 @@ def scan(
     lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
     weights : column of weights. select : tc.by_label(...) and the like.
     by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
-    engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
+    engine : for files: "polars" (default), "duckdb", "spark" or "dask"; or a SparkSession or DuckDB connection, used as it is. A
+        frame is run by the engine that holds it. Parquet is read by the engine, in bounded memory; a file of text is parsed in
+        memory, one file at a time, the same for every engine.
+    storage_options : credentials and the like for addresses, handed on to polars, Dask or fsspec.
     drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
     progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
 
@@ -275,18 +299,28 @@ def scan(
         columns = choose_columns(frame, wanted)
         judge = default_lens(columns.specimen) if lens is None else lens
         names = list(frame.collect_schema())
-        frame, columns = with_probs(frame, columns)
+        frame, columns = with_probs(with_present(frame, columns), columns)
         if select is not None:
             frame = frame.filter(as_filter(select, columns, names))
         return gather(frame, columns, judge), columns, judge
 
-    parts = [(one(lazy), used) for lazy, used in _lazy_frames(source, engine, wanted, progress)]
-    (_, columns, judge), used = parts[0]
-    gathered = reduce(add, (part for (part, _, _), _ in parts))
-    dropped = refuse_unfit(gathered, columns, drop_null=drop_null)
+    def all_parts(source: Any) -> tuple[Gathered, Columns, Lens, str, int]:
+        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, wanted, progress)]
+        if not parts:
+            raise InputError("the source has no rows; at least one is needed")
+        _, columns, judge, used = parts[0]
+        gathered = reduce(add, (part[0] for part in parts))
+        return gathered, columns, judge, used, refuse_unfit(gathered, columns, drop_null=drop_null)
+
+    try:
+        gathered, columns, judge, used, dropped = all_parts(source)
+    except InputError as error:
+        raise _with_file(error, source, all_parts) from error
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
+    if select is None and (columns.binary or judge.pushed_down().index is None):
+        _warn_of_probabilities(gathered, columns)
     return Scan(
         sketches=gathered.sketches,
         by=columns_by,
@@ -300,8 +334,22 @@ def scan(
     )
 
 
+def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
+    """Warn where no probability is beyond what logits in [0, 1] give, as probabilities taken for logits are."""
+    sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
+    if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
+        return
+    lowest, highest = 0.5 if columns.binary else 0.0, np.e / (np.e + columns.count - 1)
+    if all(lowest <= sketch.low[0] and sketch.high[-1] <= highest for sketch in sketches):
+        warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
+
+
 def _lazy_frames(
-    source: Any, engine: str | None, wanted: Wanted, progress: Callable[[int, int], object] | None
+    source: Any,
+    engine: Any,
+    storage_options: Mapping[str, Any] | None,
+    wanted: Wanted,
+    progress: Callable[[int, int], object] | None,
 ) -> Iterator[tuple[Any, str]]:
     """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
     if not is_path(source):
@@ -311,11 +359,35 @@ def _lazy_frames(
         yield frame, frame.implementation.value
         return
     on_progress = progress or (lambda done, of: None)
-    files, done = files_of(source), 0
+    files, done, engine = files_of(source), 0, Engine.of(engine, storage_options)
+    first: list[str] | None = None
     for part in parts_of(files, engine, wanted, apart=progress is not None):
         on_progress(done, len(files))
         lazy, used = opened(part.files, engine)
+        done += len(part.files)
+        if is_text(part.files):
+            columns = list(lazy.collect_schema())
+            first = columns if first is None else first
+            refuse_unlike(part.files[0], [*columns, *part.constants], files[0], first, wanted)
+            if len(files) > 1 and len(lazy.head(1).collect()) == 0:
+                continue
+            part = Part(part.files, {k: v for k, v in part.constants.items() if k not in columns})
         constants = [nw.lit(value, nw.String).alias(name) for name, value in part.constants.items()]
         yield (lazy.with_columns(*constants) if constants else lazy), used
-        done += len(part.files)
     on_progress(done, len(files))
+
+
+def _with_file(error: InputError, source: Any, attempt: Callable[[Any], object]) -> InputError:
+    """The error with the name of the first file that fails by itself, where there are several."""
+    files = files_of(source) if is_path(source) else []
+    named = isinstance(error, FileError) and any(Path(file).name in str(error) for file in files)
+    if len(files) < 2 or (named and " more: " not in str(error)):
+        return error
+    for file in files:
+        try:
+            attempt(file)
+        except FileError as reason:
+            return FileError(f"{Path(file).name}: {reason}") if Path(file).name not in str(reason) else reason
+        except InputError:
+            return InputError(f"{error} (first in {Path(file).name})")
+    return error

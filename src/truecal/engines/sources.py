@@ -1,18 +1,23 @@
 """Where the data are: files of any number behind a path or pattern, or a frame that an engine already holds; always lazy."""
 
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from glob import glob, has_magic
+from dataclasses import dataclass
+from glob import escape, glob, has_magic
+from importlib import import_module
+from os import stat
 from os.path import isdir, isfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
 import narwhals as nw
 
-from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions import files
+from truecal.errors import FileError, InputError, MissingExtraError, TruecalError
+from truecal.predictions.files import FRAME_FORMATS, read_frame
 
 # unlike those of Path they answer for names that no file can have
 
@@ -21,7 +26,6 @@ ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
 _MOST_WORDS = 300  # characters of what an engine says
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
-_READ_AHEAD = 20_000  # rows that decide the type of a text column
 
 
 def is_path(source: object) -> bool:
@@ -40,14 +44,32 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
         if "://" in path:
             files.append(path)
             continue
-        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True) if has_magic(path) else [path]
+        if isfile(path):  # also where its name holds brackets or stars
+            files.append(path)
+            continue
+        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True)
         matches = [match for match in matches if isfile(match) and not Path(match).name.startswith((".", "_"))]
         if not matches and isdir(path):
             raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
         if not matches:
             raise FileError(f"no file matches {path}" if has_magic(path) else f"there is no file {path}")
         files += sorted(matches)
+    refuse_twice(files)
     return files
+
+
+def refuse_twice(files: Sequence[str]) -> None:
+    """Refuse a file that is named twice, also by another name: its rows would count twice."""
+    names: dict[object, str] = {}
+    for file in files:
+        key: object = file
+        if isfile(file):
+            status = stat(file)
+            key = status.st_dev, status.st_ino
+        if key in names:
+            other = "is named twice" if names[key] == file else f"and {names[key]} are the same file"
+            raise FileError(f"{file} {other}, and its rows would count twice; name it once")
+        names[key] = file
 
 
 def _inside(folder: Path) -> list[str]:
@@ -66,7 +88,7 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _kind(file: str) -> str | None:
-    return files.FRAME_FORMATS.get(Path(file.removesuffix(".gz")).suffix.lower())
+    return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
 
 
 def format_of(files: Sequence[str]) -> str:
@@ -78,31 +100,87 @@ def format_of(files: Sequence[str]) -> str:
     return str(kinds.pop())
 
 
-def opened(files: Sequence[str], engine: str | None) -> tuple[Any, str]:
-    """A lazy frame over the files, and the engine that will read them.
+def is_text(files: Sequence[str]) -> bool:
+    """Whether the files hold text, which is parsed in memory, file by file."""
+    return format_of(files) != "parquet"
 
-    Without a choice: polars, else DuckDB. Measured on 1e8 rows the two are close; polars was the faster and is what reads small
-    files already.
+
+@dataclass(frozen=True)
+class Engine:
+    """What reads the files: its name, a session or connection that is in use already, and options for addresses (s3://...)."""
+
+    name: str
+    session: Any = None
+    storage_options: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, engine: Any = None, storage_options: Mapping[str, Any] | None = None) -> "Engine":
+        """From a name, a SparkSession, a DuckDB connection, or None: polars, else DuckDB.
+
+        Measured on 1e8 rows the two are close; polars was the faster and is what reads small files already.
+        """
+        if isinstance(engine, Engine):
+            return engine
+        if engine is None:
+            engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
+        package = type(engine).__module__.partition(".")[0]
+        name = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb"}.get(package, engine)
+        if name not in ENGINES:
+            raise InputError(
+                f"engine must be one of {', '.join(ENGINES)}, a SparkSession or a DuckDB connection, not {engine!r}"
+            )
+        if storage_options is not None and name in ("duckdb", "spark"):
+            raise InputError(f"{name} takes credentials from its session; hand it over, set up: engine=session")
+        return cls(name, None if engine is name else engine, storage_options)
+
+
+def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
+    """A lazy frame over Parquet files, or over one file of text, and the name of the engine that will read it; see `Engine.of`.
+
+    Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
     """
-    if engine is None:
-        engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    kind = format_of(files)
-    package = {"spark": "pyspark"}.get(engine, engine)
+    engine = Engine.of(engine)
+    name, text = engine.name, is_text(files)
+    package = {"spark": "pyspark"}.get(name, name)
     if not installed(package):
-        raise MissingExtraError.of(package, "files" if engine == "polars" else engine)
-    openers: dict[str, Callable[[list[str], str], Any]] = {
-        "polars": _polars,
-        "duckdb": _duckdb,
-        "spark": _spark,
-        "dask": _dask,
-    }
+        raise MissingExtraError.of(package, "files" if name == "polars" else name)
+    if text:
+        (file,) = files
+        with _local(file, engine) as path:
+            frame = read_frame(path)
+        with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
+            return nw.from_native(_HOLD[name](frame, engine)).lazy(), name
     shown = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
-    with engine_errors(f"{shown}: {engine} cannot read this as {kind}"):
-        frame = nw.from_native(openers[engine](list(files), kind)).lazy()
+    with engine_errors(f"{shown}: {name} cannot read this as parquet"):
+        frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
         frame.collect_schema()
-        return frame, engine
+        return frame, name
+
+
+def expanded(address: str, engine: Engine) -> list[str]:
+    """The files of text behind an address with a pattern."""
+    with engine_errors(f"cannot list {address}"):
+        system, path = _fsspec().core.url_to_fs(address, **(engine.storage_options or {}))
+        return [system.unstrip_protocol(match) for match in sorted(system.glob(path))]
+
+
+@contextmanager
+def _local(file: str, engine: Engine) -> Iterator[Path]:
+    """The file itself, or what is at an address, copied to a temporary file of the same name."""
+    if "://" not in file:
+        yield Path(file)
+        return
+    with TemporaryDirectory() as folder, engine_errors(f"cannot read {file}"):
+        path = Path(folder, Path(file).name)
+        with _fsspec().open(file, "rb", **(engine.storage_options or {})) as remote:
+            path.write_bytes(remote.read())
+        yield path
+
+
+def _fsspec() -> Any:
+    if not installed("fsspec"):
+        raise MissingExtraError("text at an address is read through fsspec; install it with: pip install fsspec")
+    return import_module("fsspec")
 
 
 def installed(package: str) -> bool:
@@ -118,7 +196,11 @@ def engine_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        plain = isinstance(error, (ValueError, OSError)) and not isinstance(error, InputError)
+        if isinstance(error, TruecalError):
+            raise
+        if isinstance(error, AssertionError) and not str(error):  # how PySpark says so
+            raise InputError(f"{what}: is its session stopped?") from error
+        plain = isinstance(error, (ValueError, OSError))
         if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
         raise FileError(f"{what}: {' '.join(str(error).split())[:_MOST_WORDS]}") from error
@@ -134,41 +216,83 @@ def frame_of(source: object) -> Any:
         ) from error
 
 
-def _polars(files: list[str], kind: str) -> Any:
+# Engines over Parquet files, whose names are names also where they look like patterns; see `folder_values` for partitions.
+
+
+def _scan_polars(files: list[str], engine: Engine) -> Any:
     import polars as pl
 
-    options = {} if kind == "parquet" else {"infer_schema_length": _READ_AHEAD}
-    return getattr(pl, f"scan_{kind}")(files, **options)
+    options = None if engine.storage_options is None else dict(engine.storage_options)
+    pattern = any("://" in file for file in files)
+    return pl.scan_parquet(files, glob=pattern, hive_partitioning=False, storage_options=options)
 
 
-def _duckdb(files: list[str], kind: str) -> Any:
-    import duckdb
+def _scan_duckdb(files: list[str], engine: Engine) -> Any:
+    connection = engine.session
+    if connection is None:
+        import duckdb
 
-    connection = duckdb.connect()
-    if kind == "parquet":
-        return connection.read_parquet(files, hive_partitioning=False)  # see `folder_values`
-    many: Any = files  # both take a list, which their stubs leave out
-    return connection.read_csv(many) if kind == "csv" else connection.read_json(many, format="newline_delimited")
-
-
-def _spark(files: list[str], kind: str) -> Any:
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.getActiveSession()
-    if session is None:
-        bar = "true" if sys.stderr.isatty() else "false"
-        session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
-    reader = session.read
-    if kind == "parquet":
-        return reader.parquet(*files)
-    return reader.csv(files, header=True, inferSchema=True) if kind == "csv" else reader.json(files)
+        connection = duckdb.connect()
+        # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    return connection.read_parquet([_literal(file) for file in files], hive_partitioning=False)
 
 
-def _dask(files: list[str], kind: str) -> Any:
+def _scan_spark(files: list[str], engine: Engine) -> Any:
+    escaped = (file if "://" in file else re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files)
+    return _session(engine).read.parquet(*escaped)
+
+
+def _scan_dask(files: list[str], engine: Engine) -> Any:
     import dask.dataframe as dd
 
-    if kind == "parquet":
-        return dd.read_parquet(files, dataset={"partitioning": None})  # see `folder_values`
-    if kind == "csv":  # by default pandas reads decimals fast, not to the last bit
-        return dd.read_csv(files, float_precision="round_trip")
-    return dd.read_json(files, lines=True, precise_float=True)
+    options = None if engine.storage_options is None else dict(engine.storage_options)
+    return dd.read_parquet([_literal(file) for file in files], dataset={"partitioning": None}, storage_options=options)
+
+
+def _literal(file: str) -> str:
+    return file if "://" in file else escape(file)
+
+
+def _session(engine: Engine) -> Any:
+    """The Spark session handed over or in use, else a new one."""
+    from pyspark.sql import SparkSession
+
+    session = engine.session or SparkSession.getActiveSession()
+    if session is None:
+        bar = "true" if sys.stderr.isatty() else "false"
+        with engine_errors("no Spark session could be started (is its master reachable?)"):
+            session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
+    context = getattr(session, "_sc", None)  # none where the session is remote
+    if context is not None and context._jsc is None:
+        raise InputError("the SparkSession is stopped; start another and hand it over: engine=session")
+    return session
+
+
+# Engines over rows that were parsed: a polars frame handed over with its types.
+
+
+def _hold_duckdb(frame: Any, engine: Engine) -> Any:
+    import duckdb
+
+    return (engine.session or duckdb.connect()).from_arrow(frame.to_arrow())
+
+
+def _hold_dask(frame: Any, engine: Engine) -> Any:
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)  # type: ignore[no-untyped-call]
+
+
+_SCAN: dict[str, Callable[[list[str], Engine], Any]] = {
+    "polars": _scan_polars,
+    "duckdb": _scan_duckdb,
+    "spark": _scan_spark,
+    "dask": _scan_dask,
+}
+_HOLD: dict[str, Callable[[Any, Engine], Any]] = {
+    "polars": lambda frame, engine: frame,
+    "duckdb": _hold_duckdb,
+    "spark": lambda frame, engine: _session(engine).createDataFrame(frame.to_arrow()),
+    "dask": _hold_dask,
+}

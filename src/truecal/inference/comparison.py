@@ -469,6 +469,12 @@ def _units(
                 f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
                 "(key=, --key)"
             )
+        if not preds.of_answers and _same_labels_in_other_order(other, preds):
+            raise InputError(
+                f"{name} and {first} hold the same labels in another order, so rows do not belong together by their place; pair "
+                "them by a column (key=, --key), or compare them unpaired (paired=False, --unpaired); labels that say whether "
+                "each model's own answer was correct are those of Predictions.from_answers"
+            )
         if (other.clusters is None) != (preds.clusters is None) or not np.array_equal(
             np.asarray(other.clusters), np.asarray(preds.clusters)
         ):
@@ -477,6 +483,12 @@ def _units(
             )
     shared = units.Units.of(next(lenses[first].samples(preds)), rng)
     return dict.fromkeys(all_preds, shared)
+
+
+def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
+    if np.array_equal(one.labels, other.labels):
+        return False
+    return np.array_equal(np.bincount(one.labels, minlength=2), np.bincount(other.labels, minlength=2))
 
 
 def _units_by_key(

@@ -12,7 +12,7 @@ from typing import Any
 from zipfile import ZipFile, ZipInfo
 
 from truecal.errors import FileError, InputError, extra
-from truecal.predictions.files import DAMAGED_ZIP, kind_of, read_json, read_lines, unpacked
+from truecal.predictions.files import DAMAGED_ZIP, kind_of, read_json, read_lines, refuse_large_archive, unpacked
 
 # ----------------------------------------------------------------------------------------------------
 # The rows that every evaluation log is turned into
@@ -146,6 +146,7 @@ def is_inspect(value: object) -> bool:
 def inspect_archive(file: Path) -> EvalLog:
     """The answers of an `.eval` file."""
     try:
+        refuse_large_archive(file)
         with ZipFile(file) as archive:
             members = {info.filename: info for info in archive.infolist()}
             header = members.get("header.json") or members.get("_journal/start.json")

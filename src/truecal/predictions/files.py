@@ -1,10 +1,19 @@
-"""Opening files: what kind a file is, told from its name or its first bytes, and its rows as a frame or as arrays."""
+"""Opening files: what kind a file is, told from its name or its first bytes, and its rows as a frame or as arrays.
 
+Text (csv, tsv, json, jsonl) is parsed by one function, :func:`read_frame`, for files in memory and for every scanning engine: the
+separator of the first line, UTF-8 or UTF-16, types decided by all rows, "NA" and the like missing in columns of numbers, blank
+lines skipped. What is unpacked is bounded: at most 100 times the size of the file where that is more than 100 MB, and at most 8 GB;
+the environment variable TRUECAL_MAX_UNPACKED raises the limit.
+"""
+
+import csv
 import gzip
 import io
 import json
+import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import names
-from truecal.errors import FileError, extra
+from truecal.errors import FileError, InputError, extra
 
 # How the scanning engines call a kind of file, by its ending.
 FRAME_FORMATS = {
@@ -29,9 +38,24 @@ _KINDS = {**FRAME_FORMATS, ".json": "json", ".npz": "npz", ".eval": "eval"}
 _PACKED = {".gz": "gz", ".zst": "zst"}
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"PAR1", "parquet"))
 _SEPARATORS = (",", ";", "\t", "|")
+# Words for a missing value, in columns whose other values are numbers or truth values ("NA" may also be Namibia).
+NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
+_MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
+_LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
+_ZSTD_BLOCK = 1 << 17  # largest unpacked block
 # What reading a damaged npz file or another zip archive ends in. AttributeError: a lone .npy array; RuntimeError: a
 # password, a way of packing that Python lacks.
-DAMAGED_ZIP = (BadZipFile, OSError, EOFError, ValueError, AttributeError, RecursionError, RuntimeError, zlib.error)
+DAMAGED_ZIP = (
+    BadZipFile,
+    OSError,
+    EOFError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    RuntimeError,
+    zlib.error,
+    MemoryError,
+)
 
 
 def existing(path: str | Path) -> Path:
@@ -105,12 +129,14 @@ def read_frame(file: Path) -> Any:
         if kind == "parquet":
             return pl.read_parquet(file, glob=False)  # a name with brackets is a name
         if kind == "csv":
-            return _read_csv(pl, _unpacked(file))
-        if kind == "ndjson":
-            return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
-        wide = [kind for kind in (pl.Int128, getattr(pl, "UInt128", None)) if kind is not None]
+            frame = _read_csv(pl, file, _unpacked(file))
+        elif kind == "ndjson":
+            frame = _truth_values(pl, _read_ndjson(pl, file))
+        else:
+            frame = _truth_values(pl, pl.DataFrame(_records(file), infer_schema_length=None, strict=False))
+        wide = [dtype for dtype in (pl.Int128, getattr(pl, "UInt128", None)) if dtype is not None]
         # whole numbers beyond 64 bits, which numpy lacks, are names if anything
-        return pl.DataFrame(_records(file), infer_schema_length=None, strict=False).cast(dict.fromkeys(wide, pl.String))
+        return frame.cast(dict.fromkeys(wide, pl.String))
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,  # of a damaged parquet file
@@ -131,9 +157,12 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """All arrays of an npz file, without pickle."""
     file = existing(path)
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
+        refuse_large_archive(file)
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except DAMAGED_ZIP as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{file} is damaged or not an npz file") from error
 
 
@@ -163,14 +192,108 @@ def _records(file: Path) -> Any:
     return value
 
 
-def _read_csv(pl: Any, text: bytes) -> Any:
+def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     """A csv file with the separator its first line uses; numbers with decimal commas where that is a semicolon."""
-    first = text.partition(b"\n")[0].decode("utf-8", "replace")
-    plain = re.sub(r'"[^"]*"', "", first)
-    separator = max(_SEPARATORS, key=plain.count)
+    text = _as_utf8(file, data).lstrip(b"\r\n")
+    first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
     commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
-    options = {"decimal_comma": True} if commas else {}
-    return pl.read_csv(io.BytesIO(text), separator=separator, infer_schema_length=10_000, **options)
+    twice = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]
+    if twice:
+        raise FileError(f"{file}: two columns are named {twice[0]!r}; rename one of them")
+    try:
+        frame = pl.read_csv(
+            io.BytesIO(text),
+            separator=separator,
+            infer_schema_length=None,
+            **({"decimal_comma": True} if commas else {}),
+        )
+    except pl.exceptions.ComputeError as error:
+        raise FileError(f"{file} is not a readable csv file: {_odd_line(text, separator) or _reason(error)}") from error
+    if re.search(rb"\n[ \t]*\r?\n", text):
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    padded = {name: name.strip() for name in frame.columns if name != name.strip()}
+    text_columns = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    frame = frame.with_columns(_typed(pl, frame[name], commas=commas, strip=bool(padded)) for name in text_columns)
+    return frame.rename(padded)
+
+
+def _header(first: str, separator: str) -> list[str]:
+    """The names in the first line of a csv file; none where a name is longer than any name."""
+    try:
+        return [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+    except csv.Error:
+        return []
+
+
+def _typed(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
+    """A column of text as whole numbers, numbers or truth values where all of its values are, apart from words for missing."""
+    words = column.str.strip_chars()
+    words = words.set(words.str.to_lowercase().is_in(NA_WORDS), None)
+    if words.null_count() == len(words):
+        return words
+    plain = words.str.replace(",", ".", literal=True) if commas else words
+    for dtype in (pl.Int64, pl.Float64):
+        numbers = plain.cast(dtype, strict=False)
+        if numbers.null_count() == words.null_count():
+            return numbers
+    truth = words.str.to_lowercase()
+    if truth.drop_nulls().is_in(("true", "false")).all():
+        return truth == "true"
+    return column.str.strip_chars() if strip else column
+
+
+def _truth_values(pl: Any, frame: Any) -> Any:
+    """Columns of the words true and false as booleans, as csv files have them."""
+    columns = (frame[name].str.to_lowercase() for name, dtype in frame.schema.items() if dtype == pl.String)
+    return frame.with_columns(
+        c == "true" for c in columns if c.drop_nulls().is_in(("true", "false")).all() and c.count()
+    )
+
+
+def _as_utf8(file: Path, data: bytes) -> bytes:
+    """Text in UTF-8 without a byte order mark, from UTF-8 or UTF-16; other encodings are refused with the line."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16").encode()
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{file}: line {line} is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8, "
+            "such as by iconv -f latin1 -t utf-8"
+        ) from error
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _odd_line(text: bytes, separator: str) -> str:
+    """The first line with more fields than the header, or a quote that is never closed, in words; empty where there is none."""
+    rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator, strict=True)
+    start, width = 1, 0
+    try:
+        for row in rows:
+            width = width or len(row)
+            if len(row) > width:
+                return (
+                    f"line {start} has {len(row)} fields and the header {width}; delete the line, or quote text that holds "
+                    f"{separator!r}"
+                )
+            start = rows.line_num + 1
+    except csv.Error as error:
+        return f"line {start}: {error}; is a quote not closed?"
+    return ""
+
+
+def _read_ndjson(pl: Any, file: Path) -> Any:
+    """A jsonl file; NaN and Infinity, which are not JSON but which Python writes, are read by Python, line by line."""
+    try:
+        return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        rows = list(read_lines(file))
+        odd = next((i for i, row in enumerate(rows) if not isinstance(row, dict)), None)
+        if odd is not None or not rows:
+            raise
+        return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
 def read_lines(file: Path) -> Iterator[Any]:
@@ -180,7 +303,9 @@ def read_lines(file: Path) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise FileError(f"{file} is not a readable jsonl file: line {number}: {_reason(error)}") from error
+                raise FileError(
+                    f"{file} is not a readable jsonl file: line {number}: {_reason(error)}; repair or delete the line"
+                ) from error
 
 
 def _unpacked(file: Path) -> bytes:
@@ -191,14 +316,63 @@ def _unpacked(file: Path) -> bytes:
 def unpacked(data: bytes, file: Path) -> bytes:
     """Bytes that may be packed by gzip or zstd; `file` is where they are from."""
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
+    limit = unpacked_limit(len(data))
     try:
         if packed == "gz":
-            return gzip.decompress(data)
+            with gzip.open(io.BytesIO(data)) as opened:
+                text = opened.read(limit + 1)
+            _refuse_large(file, len(text), len(data))
+            return text
         if packed == "zst":
+            _refuse_large(file, _zstd_size(data), len(data))
             return _unzstd(data)
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{file} is damaged: {error}") from error
     return data
+
+
+def unpacked_limit(size: int) -> int:
+    """How many bytes may be unpacked from a file of so many: see the head of this module."""
+    setting = os.environ.get(_LIMIT_VARIABLE)
+    try:
+        return int(float(setting)) if setting else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{_LIMIT_VARIABLE} must be a number of bytes, such as 2e10, not {setting!r}") from error
+
+
+def refuse_large_archive(file: Path) -> None:
+    """Refuse a zip archive whose members are larger together than may be unpacked; a member cannot exceed its stated size."""
+    with ZipFile(file) as archive:
+        _refuse_large(file, sum(info.file_size for info in archive.infolist()), file.stat().st_size)
+
+
+def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
+    limit = unpacked_limit(packed)
+    if unpacked > limit:
+        raise FileError(
+            f"{file} has {packed:,} bytes and unpacks to more than {limit:,}; if you trust it, raise the limit: "
+            f"{_LIMIT_VARIABLE}={10 * limit:.0e} (bytes)"
+        )
+
+
+def _zstd_size(data: bytes) -> int:
+    """An upper bound of the unpacked size of zstd frames, from the headers of their blocks (RFC 8878, 3.1.1)."""
+    total, start = 0, 0
+    while len(data) - start >= 8:
+        if data[start + 1 : start + 4] == b"\x2a\x4d\x18":  # a frame to skip
+            start += 8 + int.from_bytes(data[start + 4 : start + 8], "little")
+            continue
+        head = data[start + 4]
+        single, size, dictionary = head >> 5 & 1, head >> 6, head & 3
+        start += 5 + (1 - single) + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[size])
+        last = False
+        while not last and start < len(data):
+            block = int.from_bytes(data[start : start + 3], "little")
+            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+            total += size if kind < 2 else _ZSTD_BLOCK
+            start += 3 + (1 if kind == 1 else size)
+        start += 4 * (head >> 2 & 1)  # the checksum
+    return total
 
 
 def _unzstd(data: bytes) -> bytes:
@@ -210,4 +384,4 @@ def _unzstd(data: bytes) -> bytes:
         raise OSError(_reason(error)) from error
     if lines.width > 1:
         raise OSError("a line holds the character U+0001")
-    return "\n".join(lines.to_series().to_list()).encode()
+    return "\n".join(line or "" for line in lines.to_series().to_list()).encode()

@@ -1,5 +1,6 @@
 """Which columns of a file hold labels and predictions, told from their names when the user does not say."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import InputError
+from truecal.errors import InputError, TruecalWarning
 from truecal.names import did_you_mean
+from truecal.predictions.files import NA_WORDS
+from truecal.predictions.validation import SUSPICIOUS_ROWS
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -214,12 +217,11 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
     Missing values stay missing (NaN). What is neither is refused with its row.
     """
     known = {word.strip().lower(): value for word, value in (words or {}).items()}
-    shares = np.empty(len(column))
+    shares = np.full(len(column), np.nan)
     for row, value in enumerate(column.to_list()):
-        if value is None:
-            shares[row] = np.nan
+        text = "" if value is None else str(value).strip().lower()
+        if text in NA_WORDS:
             continue
-        text = str(value).strip().lower()
         if text in known:
             shares[row] = known[text]
             continue
@@ -230,6 +232,9 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
         except ValueError as error:
             wanted = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
             raise InputError(f"column {name!r}: row {row} is {value!r}, which is not {wanted}") from error
+    if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:
+        message = f"column {name!r} is declared percent and has no value above 1; if it holds probabilities, leave out percent"
+        warnings.warn(message, TruecalWarning, stacklevel=4)
     return shares
 
 
@@ -287,6 +292,31 @@ def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> 
     return names, stars
 
 
+def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> None:
+    """Refuse a column that is named as two of label, predictions and weights."""
+    for name, what in ((label, "the label"), (weights, "the weights")):
+        if name in outputs:
+            raise InputError(f"column {name!r} is named as {what} and as the predictions; name another for one of them")
+    if label == weights:
+        raise InputError(f"column {label!r} is named as the label and as the weights; name another for one of them")
+
+
+def in_class_order(
+    names: list[str], stars: list[str] | None, classes: Sequence[object] | None
+) -> tuple[list[str], list[str] | None]:
+    """Columns named after classes, in the order in which the classes are listed, where they are the same."""
+    listed = [] if classes is None or stars is None else [str(name) for name in classes]
+    if stars is None or sorted(listed) != sorted(stars):
+        return names, stars
+    return [names[stars.index(name)] for name in listed], listed
+
+
+def label_columns(names: Sequence[str]) -> str:
+    """Which column a label that is a number stands for, in words."""
+    pairs = [f"{i} = {name!r}" for i, name in enumerate(names[:6])]
+    return f", labels {', '.join(pairs)}{', ...' if len(names) > 6 else ''}"
+
+
 def columns_of(
     frame: Any,
     *,
@@ -304,11 +334,16 @@ def columns_of(
         raise InputError("say where the predictions are: probs= or logits=, one of the two")
     try:
         table = nw.from_native(frame, eager_only=True)
+        table.columns  # noqa: B018
+    except nw.exceptions.DuplicateError as error:
+        raise InputError("two columns of the frame have the same name; rename one of them") from error
     except TypeError as error:
         raise InputError(f"{type(frame).__name__} is not a data frame that narwhals can read in memory") from error
     wanted = probs if probs is not None else logits
     assert wanted is not None
     names, stars = matching(table.columns, wanted, "predictions")
+    names, stars = in_class_order(names, stars, classes)
+    refuse_shared(names, label, weights)
     single = [name for name in (label, weights, clusters) if name is not None]
     matching(table.columns, single, "label, weights and clusters")
     for name in [*(names if len(names) == 1 else ()), *single]:
@@ -349,6 +384,13 @@ def class_names(
                 f"the columns {wanted!r} are numbered {shown}, not from 0, so that a label does not say its column; if label "
                 f"{numbers[0]} means {names[0]!r}, say classes=[{shown}] (--class-names {shown.replace(' ', '')})"
             )
+        if events is not None and numeric and list(events) != sorted(events):
+            shown, alphabetical = ",".join(events[:8]), ",".join(sorted(events)[:8])
+            raise InputError(
+                "labels are numbers, and the columns are named after classes that are not in alphabetical order: label 0 may mean "
+                f"{events[0]!r} (the first column) or {min(events)!r}; say which: classes= (--class-names {shown}, or "
+                f"{alphabetical})"
+            )
         return None if events is None or numeric else list(events)
     given = [str(name) for name in classes]
     held = list(events) if events is not None else None
@@ -359,7 +401,7 @@ def class_names(
         at = next(i for i, name in enumerate(held) if name != given[i])
         raise InputError(
             f"the class names contradict the columns: column {names[min(at, len(names) - 1)]!r} is class {given[at]!r} by its "
-            f"place; list the classes in the order of the columns ({', '.join(held[:8])}), or leave them out"
+            f"place; list the classes of the columns ({', '.join(held[:8])}), or leave them out"
         )
     return classes
 
@@ -384,12 +426,14 @@ def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], va
 
 
 def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
-    nulls = column.null_count()
-    if nulls:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+    missing = column.is_null()
+    if column.dtype.is_float():
+        missing = missing | column.is_nan().fill_null(True)
+    if missing.any():
+        rows = np.flatnonzero(missing.to_numpy())
         raise InputError(
-            f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows, or leave them out "
-            "with drop_null=True (--drop-null)"
+            f"column {name!r} has {len(rows)} missing values, the first in row {rows[0]}; drop or fill those rows, or leave them "
+            "out with drop_null=True (--drop-null)"
         )
 
 

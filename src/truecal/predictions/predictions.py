@@ -24,8 +24,10 @@ from truecal.predictions.validation import (
     check_rows,
     check_weights,
     refuse_empty,
+    refuse_other_order,
     refuse_outside_unit,
     refuse_swapped,
+    warn_of_probabilities,
 )
 from truecal.special import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
@@ -90,6 +92,7 @@ class Predictions:
         array([[0.4, 0.7]])
         """
         options.choice(normalized, (True, False), "normalized")
+        refuse_other_order(labels=labels, probs=probs, weights=weights, clusters=clusters)
         refuse_swapped(labels, probs, "probabilities come first in from_probs(probs, labels)")
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -114,12 +117,14 @@ class Predictions:
         columns: Mapping[str, ArrayLike] | None = None,
     ) -> "Predictions":
         """From logits: 2-D through a softmax, 1-D (the log odds of the positive class) through a sigmoid, both in float64."""
+        refuse_other_order(labels=labels, logits=logits, weights=weights, clusters=clusters)
         refuse_swapped(labels, logits, "logits come first in from_logits(logits, labels)")
         z = as_floats(logits, "logits")
         if z.ndim not in (1, 2) or (z.ndim == 2 and z.shape[1] < 2):
             raise InputError(f"logits must be 1-D (binary) or have one column per class, not of shape {z.shape}")
         refuse_empty(len(z), "logits")
         check_finite(z)
+        warn_of_probabilities(z)
         p = sigmoid(z) if z.ndim == 1 else softmax(z)
         return cls._checked(p, labels, weights, clusters, classes, columns)
 

@@ -13,7 +13,18 @@ from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.eval_logs import PRESETS, EvalLog, eval_log, preset_table
 from truecal.predictions.files import existing, kind_of, read_arrays, read_frame
-from truecal.predictions.frames import CORRECT, Choice, as_shares, choose, class_names, matching, outputs_of
+from truecal.predictions.frames import (
+    CORRECT,
+    Choice,
+    as_shares,
+    choose,
+    class_names,
+    in_class_order,
+    label_columns,
+    matching,
+    outputs_of,
+    refuse_shared,
+)
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.validation import check_classes
 
@@ -159,7 +170,8 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
             raise InputError(
                 f"there is no column {name!r} for --by or --select; the columns are {known}{did_you_mean(name, table.columns)}"
             )
-    names, _ = matching(table.columns, choice.outputs, "predictions")
+    names, stars = matching(table.columns, choice.outputs, "predictions")
+    names, stars = in_class_order(names, stars, wanted.classes)
     if wanted.percent or wanted.words is not None:
         if choice.logits is not None or len(names) > 1:
             raise InputError(
@@ -172,13 +184,16 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
     matching(table.columns, singles, "label, weights and clusters")
     table, dropped = _without_missing(table, [*names, *singles]) if wanted.drop_null else (table, 0)
-    table = _truth_values(table, choice.label)
     preds = _build(table, choice, wanted)
     grouped = {name: table[name].to_numpy() for name in wanted.by}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
-    left_out = f", {dropped} rows with missing values left out" if wanted.drop_null else ""
+    summary = choice.describe(table.columns)
+    if stars is not None and len(names) > 1 and table[choice.label].dtype.is_numeric():
+        summary += label_columns(names)
+    if wanted.drop_null:
+        summary += f", {dropped} rows with missing values left out"
     logits = None if choice.logits is None else outputs_of(table, names)[0]
-    return Reading(preds, choice.describe(table.columns) + left_out, logits, dropped)
+    return Reading(preds, summary, logits, dropped)
 
 
 def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predictions:
@@ -196,10 +211,12 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
         if all(str(name).lstrip("-").isdigit() for name in classes):
             return Predictions.from_frame(table, classes=[int(str(name)) for name in classes], **columns)
         # labels are positions in the list of names
-        preds = Predictions.from_frame(table, **columns)
         outputs, stars = matching(table.columns, choice.outputs, "predictions")
+        outputs, stars = in_class_order(outputs, stars, classes)
         events = stars if len(outputs) > 1 else outputs_of(table, outputs)[1]
         class_names(outputs, choice.outputs, events, classes, numeric=True)
+        columns["probs" if choice.logits is None else "logits"] = outputs
+        preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=check_classes(classes, preds.class_count))
     if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
         preds = Predictions.from_frame(table, **columns)
@@ -211,16 +228,6 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
             f"labels are text (first {labels[0]!r}); list the classes: classes= (--class-names), the positive one last"
         )
     return Predictions.from_frame(table, classes=classes, **columns)
-
-
-def _truth_values(table: "nw.DataFrame[Any]", label: str) -> "nw.DataFrame[Any]":
-    """Labels written as the words true and false, as booleans."""
-    import narwhals as nw
-
-    column = table[label]
-    if str(column.dtype) != "String" or not set(column.str.to_lowercase().unique().to_list()) <= {"true", "false"}:
-        return table
-    return table.with_columns(nw.col(label).str.to_lowercase() == "true")
 
 
 def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":
@@ -247,6 +254,7 @@ def _from_arrays(file: Path, wanted: Wanted) -> Reading:
     missing = [k for k in (name, choice.label, wanted.weights, wanted.clusters) if k is not None and k not in held]
     if missing:
         raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(held)}")
+    refuse_shared([name], choice.label, wanted.weights)
     further: dict[str, Any] = {
         "weights": None if wanted.weights is None else held[wanted.weights],
         "clusters": None if wanted.clusters is None else held[wanted.clusters],

@@ -3,9 +3,11 @@
 Nothing is parsed: text is text, also where it spells a number. Mixed lists stay mixed; numpy alone would turn them into text.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from numbers import Real
 from types import ModuleType
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal.errors import InputError
+from truecal.errors import InputError, TruecalWarning
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -150,7 +152,10 @@ def turned(matrix: Floats) -> Floats:
 # ----------------------------------------------------------------------------------------------------
 # The border: everything that enters truecal is checked here, once
 
-SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
+SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16, bfloat16: 1e-2)
+SUSPICIOUS_ROWS = 10  # fewer may be in [0, 1] by chance, or in an example
+LOOK_LIKE_PROBABILITIES = "all logits look like probabilities; if they are, say probs= (--probs, --score)"
+_ROUNDING = 1e-6  # how far a softmax in float32 leaves [0, 1] at most
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
 # By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
@@ -181,12 +186,17 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     others = f" (and {count - 1} more)" if count > 1 else ""
     if not np.isfinite(value):
         raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
-    hint = (
-        "these look like percentages; divide by 100"
-        if 20 < high <= 100 and low >= 0
-        else "if these are logits use Predictions.from_logits"
-    )
-    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
+    remedy = outside_unit_remedy(low, high)
+    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {remedy}")
+
+
+def outside_unit_remedy(low: float, high: float) -> str:
+    """What to do about numbers from `low` to `high` that should be probabilities."""
+    if low >= -_ROUNDING and high <= 1 + _ROUNDING:
+        return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
+    if 20 < high <= 100 and low >= 0:
+        return "these look like percentages; divide by 100, or say percent=True (--percent)"
+    return "if these are logits use Predictions.from_logits (logits=, --logits)"
 
 
 def refuse_empty(count: int, what: str) -> None:
@@ -441,6 +451,9 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         raise InputError(f"there are {rows} rows of probabilities but {len(y)} labels; they must match row by row")
     if classes is not None:
         return _labels_by_name(y, classes)
+    refuse_missing(y, "labels", "label")
+    if y.dtype == object and all(isinstance(label, (int, np.integer)) for label in y):
+        y = y.astype(np.int64)
     if y.dtype.kind not in "iubf":
         raise InputError(
             f"labels are {y.dtype.name} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
@@ -511,12 +524,40 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
         if low >= 0 and off.max() <= tolerance and block.max() <= 1:  # NaN fails all of them
             continue
         refuse_outside_unit(probs, "probabilities")
+        if _few_bits(block) and off.max() <= 1e-2:
+            continue
         row = start + int(off.argmax())
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
             f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
             "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
+
+
+def _few_bits(block: Floats) -> bool:
+    """Whether float32 numbers hold no more bits than bfloat16 has, in which a model computed them."""
+    if block.dtype != np.float32:
+        return False
+    return not (np.ascontiguousarray(block).view(np.uint32) & 0xFFFF).any()
+
+
+def warn_of_probabilities(logits: Floats) -> None:
+    """Warn where numbers that are called logits look like probabilities."""
+    if len(logits) < SUSPICIOUS_ROWS or logits.min() < 0 or logits.max() > 1:
+        return
+    if logits.ndim == 1 or np.allclose(logits.sum(axis=1, dtype=np.float64), 1, atol=SUM_TOLERANCE):
+        warnings.warn(LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
+
+
+def refuse_other_order(**arguments: object) -> None:
+    """Refuse pandas objects with the same index in another order: rows are paired by position."""
+    indexed = {name: value.index for name, value in arguments.items() if hasattr(value, "iloc")}  # type: ignore[attr-defined]
+    for (first, index), (name, other) in pairwise(indexed.items()):
+        if len(index) == len(other) and not index.equals(other) and bool(index.isin(other).all()):
+            raise InputError(
+                f"{name} and {first} have the same index in another order, and rows are paired by position; "
+                f"give {name}.loc[{first}.index], or both without index (.to_numpy())"
+            )
 
 
 def check_finite(logits: Floats) -> None:

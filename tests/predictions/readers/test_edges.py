@@ -317,9 +317,9 @@ def test_numbered_columns_may_be_given_names_and_named_ones_no_numbers(tmp_path)
         tc.read(path, classes=["1", "2"])
 
 
-def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern():
-    words = pl.DataFrame({"y": ["True", "FALSE"], "p": [0.5, 0.25]})
-    assert read_table(words, Wanted()).preds.labels.tolist() == [1, 0]
+def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern(tmp_path):
+    (tmp_path / "words.csv").write_text("y,p\nTrue,0.5\nFALSE,0.25\n")
+    assert tc.read(tmp_path / "words.csv").labels.tolist() == [1, 0]
     weighted = pl.DataFrame({"y": [1, 0], "p": [0.5, 0.25], "score": [2.0, 3.0]})
     preds = read_table(weighted, Wanted(weights="score")).preds
     assert (preds.probs.tolist(), preds.weights.tolist()) == ([0.5, 0.25], [2.0, 3.0])

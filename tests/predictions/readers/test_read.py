@@ -159,9 +159,11 @@ def test_columns_numbered_from_one_are_refused_unless_classes_say_what_they_are(
 def test_class_names_that_contradict_the_columns_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,p_cat,p_dog,p_fox\ncat,0.8,0.1,0.1\ndog,0.2,0.7,0.1\n")
-    with pytest.raises(tc.InputError, match="'p_cat' is class 'fox'"):
-        tc.read(path, classes=["fox", "dog", "cat"])
+    with pytest.raises(tc.InputError, match="'p_fox' is class 'owl'"):
+        tc.read(path, classes=["cat", "dog", "owl"])
     assert tc.read(path, classes=["cat", "dog", "fox"]).labels.tolist() == [0, 1]
+    preds = tc.read(path, classes=["fox", "dog", "cat"])
+    assert (preds.labels.tolist(), preds.probs.tolist()) == ([2, 1], [[0.1, 0.1, 0.8], [0.1, 0.7, 0.2]])
 
 
 def test_missing_values_name_the_option_that_leaves_them_out(tmp_path):
@@ -212,8 +214,11 @@ def test_many_columns_do_not_take_quadratic_time(monkeypatch):
 
 def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
     file = tmp_path / "nan.csv"
+    file.write_text("y,p\n1,0.9\n0,oops\n1,0.4\n")
+    with pytest.raises(tc.InputError, match="row 1 is 'oops'"):
+        tc.read(file, label="y", probs="p")
     file.write_text("y,p\n1,0.9\n0,nan\n1,0.4\n")
-    with pytest.raises(tc.InputError, match="row 1 is 'nan'"):
+    with pytest.raises(tc.InputError, match="'p' has 1 missing values, the first in row 1"):
         tc.read(file, label="y", probs="p")
 
 

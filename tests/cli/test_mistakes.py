@@ -1,0 +1,86 @@
+"""Gates and files of the command line: NaN fails, a file counts once, names of columns stay inside the folder."""
+
+from math import nan
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import binary_frame
+from truecal.cli import compare, measure
+from truecal.estimators.estimate import Interval
+
+
+def test_nan_fails_every_gate(monkeypatch):
+    class Result:
+        def __init__(self, high, group):
+            self.interval, self.sketch_error, self.group = Interval(0.0, high, 0.95, "x"), None, group
+
+    for highs in ((0.01, nan), (nan, 0.01), (nan,)):
+        gate = measure._gate([Result(high, f"g{i}") for i, high in enumerate(highs)], 0.2)
+        assert not gate.passed
+        assert gate.worst == f"g{highs.index(nan)}"
+    pair = type("Pair", (), {"a": "a", "b": "b", "low": nan, "high": nan})
+    assert not compare._increase(pair, "b") <= 0.5
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_nan_in_a_scan_is_refused_before_the_gate(truecal, tmp_path, engine):
+    frame = binary_frame(100)
+    frame = frame.with_columns(p=pl.when(pl.arange(0, 100) == 7).then(nan).otherwise(pl.col("p")))
+    frame.write_parquet(tmp_path / "n.parquet")
+    for verb in (["measure", "--by", "site", "--max-error", "0.9"], ["sketch", "save", "--out", tmp_path / "s.npz"]):
+        ran = truecal(
+            *verb[: 1 + (verb[0] == "sketch")],
+            tmp_path / "n.parquet",
+            "--engine",
+            engine,
+            *verb[1 + (verb[0] == "sketch") :],
+        )
+        assert ran.code == 2
+        assert "1 rows have missing values" in ran.err
+    assert not (tmp_path / "s.npz").exists()
+
+
+def test_file_named_twice_is_refused(truecal, tmp_path):
+    path = tmp_path / "a.parquet"
+    binary_frame(100).write_parquet(path)
+    assert truecal("sketch", "save", path, "--engine", "polars", "--out", tmp_path / "s.npz").code == 0
+    for arguments in (
+        ["measure", path, path],
+        ["sketch", "merge", tmp_path / "s.npz", tmp_path / "s.npz", "--out", "m"],
+    ):
+        ran = truecal(*arguments)
+        assert ran.code == 2
+        assert "rows would count twice" in ran.err
+
+
+def test_brackets_in_names(truecal, tmp_path):
+    binary_frame(100).write_parquet(tmp_path / "day1.parquet")
+    binary_frame(50).write_parquet(tmp_path / "day[1].parquet")
+    ran = truecal("measure", tmp_path / "day[1].parquet", "--engine", "polars")
+    assert "scanned 50 rows in 1 file" in ran.err
+
+
+def test_columns_named_like_paths_stay_inside_the_folder(truecal, tmp_path):
+    binary_frame(100).rename({"site": "../../k"}).write_parquet(tmp_path / "a.parquet")
+    out = tmp_path / "deep" / "er" / "out"
+    ran = truecal("sketch", "save", tmp_path / "a.parquet", "--engine", "polars", "--by", "../../k", "--out", out)
+    assert ran.code == 0, ran.err
+    assert len(list(out.rglob("sketch.npz"))) == len(list(tmp_path.rglob("sketch.npz"))) == 2
+
+
+def test_scan_says_which_column_a_label_means(truecal, tmp_path):
+    frame = pl.DataFrame({"y": [0, 1, 2] * 20, "p_a": [0.5] * 60, "p_b": [0.25] * 60, "p_c": [0.25] * 60})
+    frame.write_parquet(tmp_path / "a.parquet")
+    for engine in ([], ["--engine", "polars"]):
+        ran = truecal("measure", tmp_path / "a.parquet", *engine)
+        assert "labels 0 = 'p_a', 1 = 'p_b', 2 = 'p_c'" in ran.err
+    moved = frame.select("y", "p_c", "p_a", "p_b")
+    moved.write_parquet(tmp_path / "b.parquet")
+    assert "label 0 may mean 'c'" in truecal("measure", tmp_path / "b.parquet", "--engine", "polars").err
+    answers = [
+        truecal("measure", tmp_path / f"{name}.parquet", "--engine", "polars", "--class-names", "a,b,c", "--json").out
+        for name in "ab"
+    ]
+    assert answers[0].replace("a.parquet", "") == answers[1].replace("b.parquet", "")
+    assert "read in memory" in truecal("measure", tmp_path / "a.parquet", "--engine", "polars", "--percent").err

@@ -1,0 +1,132 @@
+"""One parser for text: separators, encodings, words for missing values, late types, and refusals with file and line."""
+
+import gzip
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from truecal.errors import FileError
+from truecal.predictions.files import read_frame
+
+
+def read(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return read_frame(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    {
+        "plain": ("a.csv", b"y,p\n1,0.5\n0,0.25\n"),
+        "blank lines": ("a.csv", b"\ny,p\n1,0.5\n\n0,0.25\n\n"),
+        "blank lines, Windows": ("a.csv", b"y,p\r\n1,0.5\r\n\r\n0,0.25\r\n"),
+        "spaces": ("a.csv", b"y, p\n1, 0.5\n0, 0.25\n"),
+        "semicolons": ("a.csv", b"y;p\n1;0,5\n0;0,25\n"),
+        "tabs": ("a.tsv", b"y\tp\n1\t0.5\n0\t0.25\n"),
+        "byte order mark": ("a.csv", b"\xef\xbb\xbfy,p\n1,0.5\n0,0.25\n"),
+        "UTF-16": ("a.csv", "y,p\n1,0.5\n0,0.25\n".encode("utf-16")),
+        "scientific": ("a.csv", b"y,p\n+1,5E-1\n0,.25\n"),
+        "jsonl": ("a.jsonl", b'{"y": 1, "p": 0.5}\n\n{"y": 0, "p": 0.25}\n'),
+        "json": ("a.json", b'[{"y": 1, "p": 0.5}, {"y": 0, "p": 0.25}]'),
+        "gz": ("a.csv.gz", gzip.compress(b"y,p\n1,0.5\n\n0,0.25\n")),
+    }.values(),
+)
+def test_spellings_of_the_same_rows(tmp_path, name, data):
+    frame = read(tmp_path, name, data)
+    assert frame.columns == ["y", "p"]
+    assert frame.rows() == [(1, 0.5), (0, 0.25)]
+    assert frame.dtypes == [pl.Int64, pl.Float64]
+
+
+def test_blank_line_in_zstd(tmp_path):
+    packed = io.BytesIO()
+    pl.DataFrame({"y,p": ["1,0.5", "", "0,0.25"]}).write_csv(packed, quote_style="never", compression="zstd")
+    assert read(tmp_path, "a.csv.zst", packed.getvalue()).rows() == [(1, 0.5), (0, 0.25)]
+
+
+def test_missing_words_are_missing_among_numbers_and_text_among_text(tmp_path):
+    frame = read(tmp_path, "a.csv", b"y,p,country\n1,NA,NA\n0,0.25,DE\nn/a,nan,FR\n")
+    assert frame.rows() == [(1, None, "NA"), (0, 0.25, "DE"), (None, None, "FR")]
+
+
+def test_type_is_decided_by_all_rows(tmp_path):
+    frame = read(tmp_path, "a.csv", b"y,p\n" + b"1,0\n" * 30_000 + b"0,0.7\n")
+    assert frame["p"].dtype == pl.Float64
+    assert frame["p"][-1] == 0.7
+
+
+@pytest.mark.parametrize("words", [b"true,True,TRUE", b"false,False,NA"])
+def test_truth_values(tmp_path, words):
+    rows = b"".join(word + b",0.5\n" for word in words.split(b","))
+    assert read(tmp_path, "a.csv", b"y,p\n" + rows)["y"].dtype == pl.Boolean
+
+
+def test_nan_in_jsonl_is_a_missing_value(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"y": 1, "p": NaN}\n{"y": 0, "p": 0.25}\n{"y": 1, "p": 0.5}\n')
+    with pytest.raises(tc.InputError, match="'p' has 1 missing values, the first in row 0"):
+        tc.read(path)
+    assert len(tc.read(path, drop_null=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.csv", b"y,p\n1,0.5\n0,0.2,7\n", r"a\.csv.*line 3 has 3 fields and the header 2; delete the line"),
+        ("a.csv", b'y,p\n1,0.5\n0,"0.2\n1,0.3\n', r"a\.csv.*line 3: .*quote"),
+        ("a.csv", b"y,p\n1,0.5\n0,\xff\n", r"a\.csv: line 3 is not UTF-8 \(byte 0xff\); save the file as UTF-8"),
+        ("a.csv", b"y,p,p\n1,0.5,0.5\n", r"a\.csv: two columns are named 'p'"),
+        ("a.jsonl", b'{"y": 1, "p": 0.5}\n{"y": 0, "p"', r"a\.jsonl.*line 2: .*repair or delete the line"),
+    ],
+)
+def test_refusals_name_file_and_line(tmp_path, name, data, words):
+    with pytest.raises(FileError, match=words):
+        read(tmp_path, name, data)
+
+
+# ---------------------------------------------------------------------- bounded unpacking
+
+
+def zstd_zeros(size):
+    """zstd data of a line of zeros, made by polars."""
+    packed = io.BytesIO()
+    pl.DataFrame({"y": ["0" * 1000] * (size // 1000)}).write_csv(packed, compression="zstd")
+    return packed.getvalue()
+
+
+def npz_zeros(size):
+    packed = io.BytesIO()
+    np.savez_compressed(packed, y=np.zeros(size, np.int8), p=np.zeros(4))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("a.csv.gz", lambda n: gzip.compress(b"0" * n)), ("a.csv.zst", zstd_zeros), ("a.npz", npz_zeros)]
+)
+def test_unpacked_size_is_bounded(tmp_path, name, pack, monkeypatch):
+    monkeypatch.setattr("truecal.predictions.files._ALWAYS_UNPACKED", 10**6)
+    path = tmp_path / name
+    path.write_bytes(pack(20_000_000))
+    with pytest.raises(FileError, match=rf"{name} has .* bytes and unpacks to more than .*TRUECAL_MAX_UNPACKED="):
+        tc.read(path)
+    monkeypatch.setenv("TRUECAL_MAX_UNPACKED", "1e8")
+    with pytest.raises(tc.InputError) as refusal:
+        tc.read(path)
+    assert "unpacks to" not in str(refusal.value)
+
+
+def test_zstd_bound_is_at_least_the_size(tmp_path):
+    from truecal.predictions.files import _zstd_size
+
+    rng = np.random.default_rng(0)
+    for rows in (1, 100, 50_000):
+        frame = pl.DataFrame({"p": rng.random(rows)})
+        plain, packed = io.BytesIO(), io.BytesIO()
+        frame.write_csv(plain)
+        frame.write_csv(packed, compression="zstd")
+        size, bound = len(plain.getvalue()), _zstd_size(packed.getvalue())
+        assert size <= bound <= 2 * size + 2 * 2**17
