@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import truecal as tc
 from truecal import options
@@ -18,7 +18,7 @@ from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Selection, check_selection
 from truecal.writing import write_whole
 
-Reported = (
+Reported: TypeAlias = (
     tc.Predictions
     | tc.profile.Profile
     | tc.Sketch
@@ -31,7 +31,7 @@ Reported = (
 
 
 @takes_arrays
-def report(x: Reported, path: str | os.PathLike[str], **settings: Any) -> Path:
+def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Path:
     """Write a self-contained HTML page and return its path. The file is written whole or not at all.
 
     Parameters

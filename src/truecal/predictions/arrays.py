@@ -72,15 +72,14 @@ def takes_arrays_second(
 
 def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], at: int) -> tuple[Any, ...]:
     """Replace labels and probabilities among the arguments by Predictions; their options are taken out of `options`."""
-    args = list(args)
     if len(args) <= at and "y_true" in options:
-        args.append(options.pop("y_true"))
+        args = (*args, options.pop("y_true"))
     if len(args) <= at or not _is_array(args[at]):
-        return tuple(args)
+        return args
     if "y_prob" in options:
-        args.insert(at + 1, options.pop("y_prob"))
+        args = (*args[: at + 1], options.pop("y_prob"), *args[at + 1 :])
     if len(args) <= at + 1 or not _is_array(args[at + 1]):
-        return tuple(args)  # the function itself refuses what is not Predictions, with its remedy
+        return args  # the function itself refuses what is not Predictions, with its remedy
     words = {word: options.pop(word) for word in _WORDS if word in options}
     return (*args[:at], as_predictions(args[at], args[at + 1], **words), *args[at + 2 :])
 

@@ -136,6 +136,7 @@ class GeneralizedECE(Estimator):
         if isinstance(data, Sample):
             return self.judged(data.weighing(), options.generator(self.rng)).estimate
         check_predictions(data, name="data")
+        assert isinstance(data, Predictions)
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
         estimate = self.of_samples(lens.samples(rows), lens.shares(rows), options.generator(self.rng))
