@@ -13,7 +13,7 @@ from truecal.lab.detection import (
     type_one,
 )
 from truecal.lab.distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
-from truecal.lab.fit import BetaFit, CurveFit, Goodness, WorldFit, fit_world, goodness
+from truecal.lab.fit import BetaFit, CurveFit, Goodness, WorldFit, fit_beta, fit_curves, fit_world, goodness
 from truecal.lab.own_data import HowBiased, how_biased
 from truecal.lab.ranking import Leaderboard, leaderboard
 from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, answers_of, bias, code_digest, table_of, trials
@@ -62,6 +62,8 @@ __all__ = [
     "code_digest",
     "coverage",
     "dataset_of",
+    "fit_beta",
+    "fit_curves",
     "fit_world",
     "goodness",
     "how_biased",

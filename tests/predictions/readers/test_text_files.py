@@ -32,7 +32,7 @@ def read(tmp_path, name, data):
         "scientific": ("a.csv", b"y,p\n+1,5E-1\n0,.25\n"),
         "jsonl": ("a.jsonl", b'{"y": 1, "p": 0.5}\n\n{"y": 0, "p": 0.25}\n'),
         "json": ("a.json", b'[{"y": 1, "p": 0.5}, {"y": 0, "p": 0.25}]'),
-        "gz": ("a.csv.gz", gzip.compress(b"y,p\n1,0.5\n\n0,0.25\n")),
+        "gz": ("a.csv.gz", gzip.compress(b"y,p\n1,0.5\n\n0,0.25\n", mtime=0)),
     }.values(),
 )
 def test_spellings_of_the_same_rows(tmp_path, name, data):
