@@ -444,7 +444,7 @@ def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonR
     every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
     """
     with working("gathering the numbers"):
-        path = tc.pages.report_study(store, out, title=title, megabytes=megabytes, command=as_typed())
+        path = tc.report(tc.study.Store(store), out, title=title, megabytes=megabytes, command=as_typed())
     size = path.stat().st_size
     words = f"wrote {path} ({size / 1e6:.1f} MB)"
     reply.give("study-page-written", words, store=store, path=str(path), bytes=size)
@@ -469,7 +469,7 @@ def example(folder: str, quick: bool, workers: int) -> None:
     with parallel.progress_bar("evaluating") as progress:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
-        path = tc.pages.report_study(store, root / "page.html", command=as_typed())
+        path = tc.report(store, root / "page.html", command=as_typed())
     note(
         f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
     )
