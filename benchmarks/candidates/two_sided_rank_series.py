@@ -23,7 +23,8 @@ class Constants:
     """Every constant of the method. The defaults are the package's; the study changes one at a time."""
 
     level: float = 0.95
-    # Tuned on the papers' worlds (docs/methods/rank-series.md). 38 worlds, n = 100 / 300 / 1000: 1 changes the mean bias by -9 / -9 / -8 %
+    # Tuned on the papers' worlds (docs/methods/rank-series.md). 38 worlds, n = 100 / 300 / 1000: 1 changes the mean
+    # bias by -9 / -9 / -8 %
     # and RMSE by -1 / -2 / -2 %; 3 by +7 / +4 / +5 % and -1 / +1 / 0 %
     penalty: float = 2.0  # of the noise in the risk (9)
     least_terms: int = 3  # derived: constant, slope and bend; felt below n = 36, not measured there
@@ -36,7 +37,8 @@ class Constants:
     windows: tuple[int, ...] = (2, 4)  # for every term (16d)
     # Chosen on these worlds. 8: 3 % longer at n = 300; no limit: 8 % longer at n = 100; coverage +0.003
     window_rows: int = 16  # that a window holds on average, at least (16d)
-    # Chosen on these worlds. Norm 1, n = 100 / 300 / 1000: 1 is 6 / 4 / 3 % longer, all terms 4 / 4 / 1 % shorter (5 % longer at n = 5000)
+    # Chosen on these worlds. Norm 1, n = 100 / 300 / 1000: 1 is 6 / 4 / 3 % longer, all terms 4 / 4 / 1 % shorter (5
+    # % longer at n = 5000)
     longer: int = 2  # times the chosen terms, for signs and shape of norm 1 (23)
 
 
