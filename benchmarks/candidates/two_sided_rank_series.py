@@ -126,7 +126,7 @@ def _leave_one_out(curve: Array, leverage: Array, r: Array, k: Constants) -> Arr
 
 
 def _sides(c: Array) -> list[Side]:
-    """The larger side of 1/2 and the smaller one, or one for all rows (3). Scores of 1/2 belong to the larger side, or else to the upper one."""
+    """The larger side of 1/2 and the smaller one, or one for all rows (3). A score of 1/2 is on the larger side, else the upper."""
     above, below = int((c > 0.5).sum()), int((c < 0.5).sum())
     large = c >= 0.5 if above >= below else c <= 0.5
     key = c if above >= below else -c
@@ -191,7 +191,7 @@ def _null(fit: Fit, last: int) -> tuple[float, float]:
 
 
 def _quantile(variance: float, third: float, chance: float) -> float:
-    """Of a standardised gamma variable with these cumulants (Pearson's type III; exact for one term), normal without a third (16g)."""
+    """Quantile of a standardised gamma variable with these cumulants (exact for one term), else normal (16g)."""
     skewness = third / variance**1.5 if variance > 0 else 0.0
     if skewness < 1e-3:
         return NormalDist().inv_cdf(chance)
@@ -249,7 +249,7 @@ def _shape(gap: Array) -> float:
 
 
 def _absolute(fit: Fit, chosen: int, low: float, high: float, z: float, k: Constants) -> tuple[float, float, float]:
-    """V where it stands out, and the limits of E|m|, from those of norm 2 and the series of twice the terms, which were not chosen by what they show."""
+    """V where it stands out, and the limits of E|m|, from those of norm 2 and the series of twice the terms."""
     last = min(k.longer * (chosen + 1), len(fit.theta)) - 1
     gap, h = fit.curve[last], fit.leverage[last]
     rate = (np.clip(fit.c + gap, 0, 1) + h / 2) / (1 + h)  # (15)

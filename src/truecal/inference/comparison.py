@@ -487,8 +487,8 @@ def _units(
 
 def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
     """Whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
-    counts = [np.bincount(preds.labels, minlength=2) for preds in (one, other)]
-    if np.array_equal(one.labels, other.labels) or not np.array_equal(*counts):
+    first, second = (np.bincount(preds.labels, minlength=2) for preds in (one, other))
+    if np.array_equal(one.labels, other.labels) or not np.array_equal(first, second):
         return False
     correlation = np.corrcoef(one.labels, other.labels)[0, 1]
     return bool(correlation * np.sqrt(len(one)) < 3)  # derived: three standard errors of the correlation of unrelated rows
