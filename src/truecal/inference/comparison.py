@@ -491,7 +491,8 @@ def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
     if np.array_equal(one.labels, other.labels) or not np.array_equal(first, second):
         return False
     correlation = np.corrcoef(one.labels, other.labels)[0, 1]
-    return bool(correlation * np.sqrt(len(one)) < 3)  # derived: three standard errors of the correlation of unrelated rows
+    # derived: three standard errors of the correlation of unrelated rows
+    return bool(correlation * np.sqrt(len(one)) < 3)
 
 
 def _units_by_key(
