@@ -1,6 +1,7 @@
 """Items of the papers, and docs/papers.md: every item with our number, the printed one, the test and the grade."""
 
 import csv
+import html
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -134,6 +135,11 @@ COLUMNS = ("item", "what it shows", "command", "printed", "test", "ours", "grade
 _SHOWN_ROWS = 45  # longer tables are left to the command
 
 
+def markdown(table: Frame) -> str:
+    """Write a table as Markdown; its texts are our own, and tests stand in it as code, so nothing is escaped."""
+    return html.unescape(table.to_markdown())
+
+
 def index(results: Iterable[Result]) -> Frame:
     """One row for every item."""
     rows = []
@@ -180,14 +186,14 @@ def page(
     """
     files = " --data ".join(f"{name}={file}" for name, file in FILES.items())
     opening = (FOLDER / "opening.md").read_text(encoding="utf-8")
-    parts = [opening.replace("{data}", files).replace("{effort}", effort), counts(results).to_markdown(), ""]
+    parts = [opening.replace("{data}", files).replace("{effort}", effort), markdown(counts(results)), ""]
     for name, paper in results.items():
-        parts += [f"## {name}\n", index(paper).to_markdown(), ""]
+        parts += [f"## {name}\n", markdown(index(paper)), ""]
     parts.append("## Tables\n")
     for (name, file), experiment in made.items():
         if 1 < len(experiment.table) <= _SHOWN_ROWS:
             given = f" --data {file}={FILES[file]}" if file else ""
-            parts += [f"### {name}{given}\n", f"{experiment.title}.\n", experiment.table.to_markdown(), ""]
+            parts += [f"### {name}{given}\n", f"{experiment.title}.\n", markdown(experiment.table), ""]
     commands = ", ".join(f"`python -m papers run {name}`" for name in others)
     if commands:
         parts.append(f"Further experiments, of our own: {commands}.")

@@ -331,7 +331,7 @@ def test_offsets_keep_the_contract_of_recalibrators(tmp_path):
 
     preds, *_ = world(6000, 0, columns=2, shift=0.25, bad={"c1": 2})
     fitted = clone(SegmentOffsets(depth=1)).fit_rows(preds)
-    again = tc.recalibrate.Recalibrator.from_json(fitted.to_json())
+    again = tc.recalibration.Recalibrator.from_json(fitted.to_json())
     assert again.get_params() == fitted.get_params()
     assert (again.recalibrate(preds).probs == fitted.recalibrate(preds).probs).all()
     assert fitted.parameter_count == len(fitted.offsets_) == 1

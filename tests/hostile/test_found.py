@@ -151,7 +151,7 @@ PREDS = tc.Predictions.from_probs(P, Y, columns={"site": np.array(["a", "b"])[Y]
 
 
 @pytest.mark.parametrize(
-    "judge", [tc.likert, partial(tc.subgroups, by="site"), partial(tc.audit, min_rows=5), tc.clinical]
+    "judge", [tc.likert, partial(tc.subgroups, by="site"), partial(tc.audit, min_rows=5), tc.clinical.summary]
 )
 def test_a_level_of_32_bits_is_recorded(judge):
     assert json.loads(json.dumps(judge(PREDS, level=np.float32(0.5)).to_dict()))["level"] == 0.5

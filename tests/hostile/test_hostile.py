@@ -61,7 +61,10 @@ def test_every_public_name_is_called_or_left_out_on_purpose():
     errors = {
         name for name in tc.__all__ if name.endswith(("Error", "Warning")) and not hasattr(getattr(tc, name), "find")
     }
-    assert set(tc.__all__) - paths - errors - calls.LEFT_OUT <= {"plot", "scores"}
+    assert set(tc.__all__) - paths - errors - calls.LEFT_OUT <= {
+        "clinical", "engines", "errors", "estimators", "groups", "inference", "integrations", "lenses", "plot", "profile",
+        "recalibration", "scores",
+    }  # fmt: skip
 
 
 NAMES = values.dataset(5)

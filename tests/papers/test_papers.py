@@ -21,7 +21,7 @@ from papers.catalogue import BY_PAPER, ITEMS, OTHERS, PAPERS, TITLES, paper, res
 from papers.experiment import Experiment, Setting, load_estimator, load_world, read_network
 from papers.kumar import synthetic as kumar
 from papers.kumar.synthetic import SquaredError
-from papers.page import COLUMNS, index, page, result_of
+from papers.page import COLUMNS, index, markdown, page, result_of
 from papers.peng import benchmark as peng
 from papers.roelofs import bias as roelofs
 from papers.roelofs import fits, recalibration
@@ -285,7 +285,7 @@ def test_the_committed_page_has_the_numbers_that_its_command_gives():
     checked = [item for item in ITEMS if item.experiment in cheap]
     assert len(checked) >= len(cheap)
     for item in checked:
-        row = index([result_of(item, made[item.experiment, ""])]).to_markdown().splitlines()[-1]
+        row = markdown(index([result_of(item, made[item.experiment, ""])])).splitlines()[-1]
         assert row in text, item.item
 
 

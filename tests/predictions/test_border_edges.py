@@ -257,9 +257,9 @@ def test_logits_may_rule_classes_out_but_not_all():
 )
 def test_arguments_the_wrong_way_round(first, second, swapped):
     if swapped:
-        assert "swapped" in refusal(validation.refuse_swapped, first, second)
+        assert "swapped" in refusal(validation.refuse_swapped, first, second, "labels come first")
     else:
-        validation.refuse_swapped(first, second)
+        validation.refuse_swapped(first, second, "labels come first")
 
 
 # ------------------------------------------------------------------ containers

@@ -12,7 +12,7 @@ import numpy as np
 from tools.hostile.values import BAD, CONTAINERS, EVERYWHERE, GOOD, ODD, SELDOM, TOGETHER
 
 # Modules whose public functions are called as well.
-MODULES = ("lab", "scores", "selective", "uncertainty", "study", "train", "plot")
+MODULES = ("lab", "scores", "selective", "study", "train", "plot")
 # What the library makes and hands out, or that runs for minutes, writes folders or trains networks by design.
 LEFT_OUT = {
     "Estimate", "Predictions", "Profile", "Sample", "Scan", "Convention", "GeneralizedECE.bins_of",

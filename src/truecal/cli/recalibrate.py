@@ -292,7 +292,7 @@ def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
     return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
 
 
-def _shown(evaluation: "tc.recalibrate.Evaluation") -> str:
+def _shown(evaluation: "tc.recalibration.Evaluation") -> str:
     rows = []
     for row in evaluation.rows:
         span = row.error.interval

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.cell_profile import CellProfile
@@ -284,6 +285,7 @@ class Sketch:
     @staticmethod
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
+        options.path(path)
         return Sketch.from_cells(*load_cells(path))
 
     def __repr__(self) -> str:

@@ -70,6 +70,8 @@ def points(
     """
     pl = polars()
     table = results(frame)
+    if not isinstance(lens, (str, Sequence)):
+        raise InputError(f"lens must be the word of a lens in the store, such as 'top-label', not {lens!r}")
     lenses = [lens] if isinstance(lens, str) else list(lens)
     for name, wanted in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
         if wanted is not None:
