@@ -54,6 +54,13 @@ def results(frame: Any) -> Any:
     return table.with_columns(*casts, *(pl.col(name).cast(pl.Float64).fill_nan(None) for name in _NUMBERS))
 
 
+def lens_words(lens: str | Sequence[str]) -> list[str]:
+    """Words of one lens or of several, as a store has them."""
+    if not isinstance(lens, (str, Sequence)):
+        raise InputError(f"lens must be the word of a lens in the store, such as 'top-label', not {lens!r}")
+    return [lens] if isinstance(lens, str) else list(lens)
+
+
 def points(
     frame: Any,
     metrics: Sequence[str],
@@ -70,9 +77,7 @@ def points(
     """
     pl = polars()
     table = results(frame)
-    if not isinstance(lens, (str, Sequence)):
-        raise InputError(f"lens must be the word of a lens in the store, such as 'top-label', not {lens!r}")
-    lenses = [lens] if isinstance(lens, str) else list(lens)
+    lenses = lens_words(lens)
     for name, wanted in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
         if wanted is not None:
             table = _only(table, name, wanted)

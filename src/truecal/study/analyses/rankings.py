@@ -22,6 +22,7 @@ from truecal.study.analyses.points import (
     correlation_bounds,
     few_models,
     gathered,
+    lens_words,
     named,
     numbers,
     points,
@@ -186,7 +187,7 @@ def rank_agreement(
     """
     options.level(level)
     pl = polars()
-    lenses = [lens] if isinstance(lens, str) else list(lens)
+    lenses = lens_words(lens)
     if metrics is None:
         metrics = results(frame).filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
     if isinstance(metrics, str) or len(set(metrics)) * len(set(lenses)) < 2:
