@@ -1,5 +1,6 @@
 """Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -339,7 +340,7 @@ def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
         return
-    lowest, highest = 0.5 if columns.binary else 0.0, np.e / (np.e + columns.count - 1)
+    lowest, highest = 0.5 if columns.binary else 0.0, math.e / (math.e + columns.count - 1)
     if all(lowest <= sketch.low[0] and sketch.high[-1] <= highest for sketch in sketches):
         warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
 
