@@ -1,4 +1,4 @@
-"""The one softmax (and its binary case, the one sigmoid)."""
+"""Softmax, sigmoid, and the logistic regression."""
 
 from dataclasses import dataclass
 

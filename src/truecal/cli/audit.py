@@ -1,4 +1,4 @@
-"""`truecal audit`: which segments are miscalibrated, of all intersections of columns?"""
+"""`truecal audit` and `truecal likert`: miscalibrated segments, and answer scales."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What --select, --distance, --binning, --lens grouping=FILE and a scale of words stand for."""
+"""Options that name estimators, lenses, selections, distances and scales, and what they stand for."""
 
 import json
 from collections.abc import Mapping, Sequence

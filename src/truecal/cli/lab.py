@@ -1,4 +1,4 @@
-"""Options of `truecal lab` that travel together: how simulations run, where the answer goes, what is asked."""
+"""`truecal lab`: simulated worlds, bias, power, coverage and the leaderboard."""
 
 import os
 import sys

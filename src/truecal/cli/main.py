@@ -1,4 +1,4 @@
-"""Settings in files: [tool.truecal] of the nearest pyproject.toml, or truecal.toml, stand for options that are not given.
+"""The `truecal` command: its verbs, settings files, and errors as exit codes.
 
     [tool.truecal]                # for every verb that has the option
     label = "y"

@@ -1,4 +1,4 @@
-"""A number with its interval: what every clinical summary is made of."""
+"""Cohorts, numbers with intervals, and the calibration line of clinical summaries."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

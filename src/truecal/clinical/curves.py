@@ -1,4 +1,4 @@
-"""A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk."""
+"""Flexible calibration curves: restricted cubic splines, loess, and their bands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

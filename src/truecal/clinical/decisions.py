@@ -1,4 +1,4 @@
-"""Intervals of means of values that can be few different numbers, such as what a decision is worth."""
+"""Decision curves: net benefit of one model or several, with intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""O/E ratio, Brier score and c-statistic of a cohort, each with an interval."""
+"""The clinical summary of a cohort and of its sites: O/E, intercept, slope, ICI, c-statistic, Brier score."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Lenses pushed down: which score and which outcome of a row are judged, as expressions an engine can run."""
+"""Judged scores and outcomes as engine expressions, and their sums gathered into sketches."""
 
 from dataclasses import dataclass
 from typing import Any

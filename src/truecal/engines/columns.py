@@ -1,4 +1,4 @@
-"""The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data.
+"""Columns, cells, logits and selections as expressions that any engine can run.
 
 The formula is that of `truecal.profile.cells`, in narwhals expressions: additions, multiplications, comparisons and a
 floor in float64, each of which every engine rounds alike. Rows that cannot be counted get a key of their own instead of a cell,

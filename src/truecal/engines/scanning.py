@@ -1,4 +1,4 @@
-"""Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read."""
+"""`tc.scan`: files and tables reduced to sketches by the engine that holds them."""
 
 import math
 import warnings

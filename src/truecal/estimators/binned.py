@@ -1,4 +1,4 @@
-"""The binned calibration error: the classical plug-in."""
+"""Binned calibration errors: the plug-in ECE and the label-binned error."""
 
 from dataclasses import InitVar, dataclass, replace
 from typing import ClassVar, Literal

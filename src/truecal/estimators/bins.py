@@ -1,4 +1,4 @@
-"""Bins: what a binned estimator saw, kept whole (counts and sums, not only means)."""
+"""Bins with their counts and sums, binning schemes, and p-means over datasets."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What errors on pairs of rows have in common: several probabilities at once, blocks that bound the cost, no bins."""
+"""Errors that papers and other tools report: ACE, KS, kernel, Dirichlet, and other tools' binned errors."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Groups of rows by the values of columns, and their errors measured together."""
+"""`tc.subgroups`: groups of rows by the values of columns, and their errors measured together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What an audit found: a short list of segments, as a tree, a table, text and HTML."""
+"""`tc.audit`: search the intersections of columns for miscalibrated segments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The bootstrap of any data: rows, whole clusters or runs in time, for one dataset or all datasets of a lens together."""
+"""Intervals and tests of any data: bootstrap, the debiased interval, and `below`."""
 
 from dataclasses import replace
 from itertools import chain

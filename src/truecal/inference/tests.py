@@ -1,4 +1,4 @@
-"""Verdict: the answer of a test; and what tests of calibration judge."""
+"""Tests of calibration, their verdict, and adjustment for multiplicity."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Expectations over a score distribution by adaptive Gauss-Legendre quadrature.
+"""Score distributions of simulated worlds, and expectations over them.
 
 A continuous distribution gives its pieces, each in a coordinate in which its mass is smooth (a Beta(2.8, 0.05) is
 unbounded in c and nearly flat in (1-c)^0.05). The integrand gets c and 1-c separately, because 1-c is often far below

@@ -1,4 +1,4 @@
-"""Maximum likelihood for Beta scores, when the largest (or smallest) scores were rounded to exactly 1 (or 0).
+"""Fit a world to data: Beta scores, calibration curve, and goodness of fit.
 
 A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is neither
 dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of

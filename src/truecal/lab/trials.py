@@ -1,4 +1,4 @@
-"""What a world, an estimator or a measure is, as a digest: equal content has the same place in the cache.
+"""Simulated trials: datasets drawn from worlds, judged by estimators, kept in a cache.
 
 Random streams are not taken from content, whose last bits may differ between machines, but from names.
 """

@@ -1,4 +1,4 @@
-"""World: a score distribution and a true calibration curve, so that the true calibration error is known exactly."""
+"""Simulated worlds whose true calibration error is known, of two and of several classes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What an engine must find in a row: how a lens describes itself to `truecal.engines`, which knows no lens by name."""
+"""The Lens protocol, and how a lens describes itself to an engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Judge the predicted class only: is it right as often as it is confident?"""
+"""Lenses that judge one probability at a time: top label, one class, class-wise, all labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

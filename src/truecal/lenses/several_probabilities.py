@@ -1,4 +1,4 @@
-"""Judge the k most probable classes, in order, and everything else together."""
+"""Lenses that judge several probabilities of a row at once: top k, groups of classes, all classes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Pairs of models: the same comparisons for the page and for the command line."""
+"""The page of several models: pairs, content and sections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The verdict: one sentence a manager can read, which says how sure it is."""
+"""What the page of a model says: verdict, bias, context and the numbers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

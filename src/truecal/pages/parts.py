@@ -1,4 +1,4 @@
-"""Curves as the page carries them."""
+"""Parts of the page of a model: curves, groups, segments, forest plots, recalibration."""
 
 import warnings
 from collections.abc import Mapping, Sequence

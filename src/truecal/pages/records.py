@@ -1,4 +1,4 @@
-"""Where a page came from: versions, options, the command, and a fingerprint of the data."""
+"""Records that pages are drawn from, and where a page came from."""
 
 import hashlib
 import platform

@@ -1,4 +1,4 @@
-"""What each number on the page is, in words, with its source."""
+"""The page of a model as HTML: definitions, tables and sections."""
 
 from collections.abc import Callable
 from itertools import count

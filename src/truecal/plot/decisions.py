@@ -1,4 +1,4 @@
-"""What it costs to answer less often."""
+"""Displays of decisions: abstention, net benefit, flexible curves, cost maps."""
 
 from collections.abc import Mapping
 from typing import Any, Self

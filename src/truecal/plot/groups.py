@@ -1,4 +1,4 @@
-"""The forest plot: one number per site, with its interval, and the mean over sites."""
+"""Displays of groups: forest plots, answer scales, top-k, contexts, segments, granularity."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self

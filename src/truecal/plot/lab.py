@@ -1,4 +1,4 @@
-"""How biased an estimator is, over two settings at once."""
+"""Displays of simulations: bias over two settings, and power."""
 
 from typing import Any, Self
 

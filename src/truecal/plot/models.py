@@ -1,4 +1,4 @@
-"""A model before and after recalibration."""
+"""Displays of models: before and after recalibration, evaluations, over time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self

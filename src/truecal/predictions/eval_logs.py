@@ -1,4 +1,4 @@
-"""The rows that every evaluation log is turned into."""
+"""Evaluation logs of lm-eval, Inspect and HELM as rows."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Profiles on disk: a versioned npz file, written whole or not at all, read without pickle."""
+"""The Profile: sorted scores with prefix sums, and its file."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

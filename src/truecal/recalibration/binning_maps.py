@@ -1,4 +1,4 @@
-"""Step functions of the score: the form of every map that puts scores into bins."""
+"""Maps that put scores into bins: histogram binning, shared binning, scaling-binning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

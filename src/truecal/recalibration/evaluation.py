@@ -1,4 +1,4 @@
-"""Cross-fitting: every row's new probabilities come from a fit that never saw the row."""
+"""`tc.evaluate`: compare recalibration methods on rows they were not fitted on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

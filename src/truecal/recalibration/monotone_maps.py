@@ -1,4 +1,4 @@
-"""Isotonic calibration: the best curve of any shape that never falls."""
+"""Maps that never fall: isotonic, centred isotonic, Venn-Abers and spline calibration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

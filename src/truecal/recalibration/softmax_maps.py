@@ -1,4 +1,4 @@
-"""What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)."""
+"""Maps softmax(scale * z + bias): temperature, bias-corrected, ensemble and vector scaling."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence

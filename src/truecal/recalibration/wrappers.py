@@ -1,4 +1,4 @@
-"""Prior shift: the classes have other frequencies now than in the rows the map was fitted on."""
+"""Maps that wrap others: prior shift and top-versus-all."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log

@@ -1,4 +1,4 @@
-"""Tables of measured numbers, read from CSV, zipped CSV or Parquet."""
+"""Import tables of numbers that were measured elsewhere into a store."""
 
 import hashlib
 import os

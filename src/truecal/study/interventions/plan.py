@@ -1,4 +1,4 @@
-"""What is trained and how, as values that need no torch."""
+"""The plan of a comparison of interventions: recipe, settings and data."""
 
 import os
 from collections.abc import Callable, Mapping

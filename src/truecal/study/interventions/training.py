@@ -1,4 +1,4 @@
-"""Two small networks for images or rows of numbers, made the same by the same seed."""
+"""Train small networks under one intervention, reproducibly."""
 
 import math
 from collections.abc import Callable, Iterator
