@@ -1,0 +1,157 @@
+"""Every public name has a full docstring, in one order, so that `help(name)` is a page one could print.
+
+Names that still lack something stand in docstrings_pending.txt, one a line. The list only shrinks: a finished name that is still
+listed fails here, and so does a new name without a docstring.
+"""
+
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import truecal as tc
+
+PENDING = set((Path(__file__).parent / "docstrings_pending.txt").read_text(encoding="utf-8").split())
+ORDER = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "References", "See Also", "Examples")
+NOT_IMPERATIVE = set("A An The This That These What Which How Where When Whether All Any Every Each One Some It Its".split())
+
+
+@cache
+def public_names() -> dict[str, object]:
+    """Functions and classes of the package's surface and of its public modules, each by its first name."""
+    objects: dict[object, str] = {}
+    for name in tc.__all__:
+        value = getattr(tc, name)
+        if not isinstance(value, ModuleType):
+            objects.setdefault(value, name)
+            continue
+        for inner in getattr(value, "__all__", [n for n in vars(value) if not n.startswith("_")]):
+            part = getattr(value, inner)
+            if getattr(part, "__module__", "").startswith("truecal") and callable(part):
+                objects.setdefault(part, f"{name}.{inner}")
+    return {name: value for value, name in objects.items()}
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a docstring: "" is what stands before the first heading."""
+    pieces = re.split(r"(?m)^([A-Z][A-Za-z ]+)\n-{3,}\n", text)
+    return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+
+
+def documented(section: str) -> dict[str, str]:
+    """The entries `name : type` of a section, and the type of each."""
+    return dict(re.findall(r"(?m)^(\*{0,2}\w+) : (.+)$", section))
+
+
+def parameters(value: object) -> dict[str, inspect.Parameter]:
+    try:
+        given = inspect.signature(value).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return {}
+    return {name: p for name, p in given.items() if name not in ("self", "cls") and not name.startswith("_")}
+
+
+def lacks(value: object) -> list[str]:
+    """What the docstring of a public function or class lacks."""
+    text = inspect.getdoc(value) or ""
+    if not text or not value.__doc__:
+        return ["a docstring"]
+    if inspect.isclass(value) and issubclass(value, BaseException | Warning):
+        return [] if text.splitlines()[0].rstrip().endswith(".") else ["a first line that is one sentence"]
+    parts = sections(text)
+    problems = lacks_summary(parts[""], is_function=not inspect.isclass(value))
+    problems += lacks_order(parts)
+    is_result = inspect.isclass(value) and "Attributes" in parts and "Parameters" not in parts
+    problems += lacks_entries(parts, value, "Attributes" if is_result else "Parameters")
+    if inspect.isclass(value):
+        if is_result and "See Also" not in parts and "Examples" not in parts:
+            problems.append("See Also (the function that returns it) or Examples")
+        if not is_result and not inspect.isabstract(value) and ">>> " not in parts.get("Examples", ""):
+            problems.append("Examples")
+        for name, method in public_methods(value).items():
+            problems += [f"{name}: {problem}" for problem in lacks_in_method(method)]
+    else:
+        if returns_something(value) and "Returns" not in parts and "Yields" not in parts:
+            problems.append("Returns")
+        if ">>> " not in parts.get("Examples", ""):
+            problems.append("Examples")
+    return problems
+
+
+def lacks_summary(text: str, *, is_function: bool) -> list[str]:
+    summary = " ".join(text.strip().split("\n\n")[0].split())
+    if not re.match(r"^[^.]*(\.\w[^.]*)*\.$", summary) and not summary.endswith("."):
+        return ["a first paragraph that is one sentence"]
+    if is_function and summary.split()[0] in NOT_IMPERATIVE:
+        return [f"a verb in the imperative where it says {summary.split()[0]!r}"]
+    return []
+
+
+def lacks_order(parts: dict[str, str]) -> list[str]:
+    headings = [heading for heading in parts if heading in ORDER]
+    return [] if headings == sorted(headings, key=ORDER.index) else [f"the order {', '.join(ORDER)}"]
+
+
+def lacks_entries(parts: dict[str, str], value: object, heading: str) -> list[str]:
+    entries = documented(parts.get(heading, ""))
+    problems = []
+    for name, parameter in parameters(value).items():
+        if name not in entries and f"*{name}" not in entries and f"**{name}" not in entries:
+            problems.append(f"{heading}: {name} : type")
+        elif heading == "Parameters" and parameter.default is not parameter.empty and "default" not in entries[name]:
+            problems.append(f"Parameters: the default of {name}")
+    return problems
+
+
+def lacks_in_method(method: object) -> list[str]:
+    text = inspect.getdoc(method) or ""
+    if isinstance(method, property):
+        return [] if text else ["a docstring"]
+    if not text:
+        return ["a docstring"]
+    parts = sections(text)
+    problems = lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_entries(parts, method, "Parameters")
+    if parameters(method) and returns_something(method) and "Returns" not in parts and "Yields" not in parts:
+        problems.append("Returns")
+    return problems
+
+
+def returns_something(value: object) -> bool:
+    annotation = getattr(value, "__annotations__", {}).get("return")
+    return annotation not in (None, "None", type(None))
+
+
+def public_methods(owner: type) -> dict[str, object]:
+    """Methods and properties that the class or a base of the package defines."""
+    methods: dict[str, object] = {}
+    for base in owner.__mro__:
+        if not base.__module__.startswith("truecal"):
+            continue
+        for name, value in vars(base).items():
+            if name.startswith("_") or name in methods:
+                continue
+            if isinstance(value, classmethod | staticmethod):
+                methods[name] = value.__func__
+            elif inspect.isfunction(value) or isinstance(value, property):
+                methods[name] = value
+    return methods
+
+
+@pytest.mark.parametrize("name", sorted(set(public_names()) - PENDING))
+def test_docstring_is_complete(name):
+    assert not lacks(public_names()[name])
+
+
+def test_finished_names_are_not_pending():
+    finished = sorted(name for name in PENDING & set(public_names()) if not lacks(public_names()[name]))
+    assert not finished, "take them out of docstrings_pending.txt"
+    assert not PENDING - set(public_names()), "no such public names"
+
+
+if __name__ == "__main__":
+    for public_name, public_value in sorted(public_names().items()):
+        for problem in lacks(public_value):
+            print(f"{public_name}: lacks {problem}")
