@@ -15,8 +15,42 @@ import pytest
 import truecal as tc
 
 PENDING = set((Path(__file__).parent / "docstrings_pending.txt").read_text(encoding="utf-8").split())
-ORDER = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "References", "See Also", "Examples")
-NOT_IMPERATIVE = set("A An The This That These What Which How Where When Whether All Any Every Each One Some It Its".split())
+ORDER = (
+    "Parameters",
+    "Attributes",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Warns",
+    "Notes",
+    "References",
+    "See Also",
+    "Examples",
+)
+NOT_IMPERATIVE = set(
+    [
+        "A",
+        "An",
+        "The",
+        "This",
+        "That",
+        "These",
+        "What",
+        "Which",
+        "How",
+        "Where",
+        "When",
+        "Whether",
+        "All",
+        "Any",
+        "Every",
+        "Each",
+        "One",
+        "Some",
+        "It",
+        "Its",
+    ]
+)
 
 
 @cache
@@ -113,7 +147,9 @@ def lacks_in_method(method: object) -> list[str]:
     if not text:
         return ["a docstring"]
     parts = sections(text)
-    problems = lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_entries(parts, method, "Parameters")
+    problems = (
+        lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_entries(parts, method, "Parameters")
+    )
     if parameters(method) and returns_something(method) and "Returns" not in parts and "Yields" not in parts:
         problems.append("Returns")
     return problems
