@@ -122,18 +122,24 @@ def word_of(name: str, words: Mapping[str, Named]) -> str:
     return next((word for word, named in words.items() if named.name == name), name)
 
 
-def tendency(judged: str, direction: float) -> str:
-    """What a mean difference between confidence and frequency is called, by what is judged in words.
+def judges_answers(judged: str) -> bool:
+    """Return whether what is judged, in words, is confidence in an answer and not the probability of a class.
 
-    Confidence in an answer (the top label, or that the answer is correct) can be too high or too cautious; the probability of a
-    class, such as a risk, is just too high or too low.
+    >>> judges_answers("top label"), judges_answers("class correct"), judges_answers("positive class")
+    (True, True, False)
+    """
+    return judged.startswith("top") or judged == "class correct"
+
+
+def tendency(judged: str, direction: float) -> str:
+    """Name the sign of mean score minus frequency, by what is judged in words.
 
     >>> tendency("top label", 0.1), tendency("class malignant", -0.1)
-    ('too confident', 'too low')
+    ('overconfident', 'predicted too low')
     """
-    if judged.startswith("top") or judged == "class correct":
-        return "too confident" if direction > 0 else "too cautious"
-    return "too high" if direction > 0 else "too low"
+    if judges_answers(judged):
+        return "overconfident" if direction > 0 else "underconfident"
+    return "predicted too high" if direction > 0 else "predicted too low"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

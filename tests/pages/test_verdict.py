@@ -38,7 +38,7 @@ def test_the_example_comes_from_the_curve():
     shown = tc.RankSeries()(tc.profile.Profile.from_arrays([0.9] * 1000, [1, 0] * 500)).but(p_value=0.001)
     verdict = judge(shown, tolerance=0.02)
     assert verdict.kind == "outside"
-    assert "too confident by 40 points" in verdict.reading
+    assert "overconfident by 40 points" in verdict.reading
     assert "predictions of about 90% come true 50% of the time" in verdict.reading
     assert "root mean square" in verdict.sentence
 
@@ -54,7 +54,7 @@ def test_the_example_is_taken_where_the_error_is():
 def test_a_risk_is_too_high_or_too_low_and_not_confident():
     shown = tc.RankSeries()(tc.profile.Profile.from_arrays([0.3] * 1000, [1, 0] * 500)).but(p_value=0.001)
     verdict = judge(shown, tolerance=0.02, judged="class malignant")
-    assert "On average the model is too low by 20 points" in verdict.reading
+    assert "too low by 20 points" in verdict.reading
     assert verdict.sentence.startswith("Probabilities are off by")
     assert "confident" not in verdict.reading
 
@@ -63,7 +63,7 @@ def test_opposite_gaps_are_not_called_a_direction():
     c = [0.2] * 500 + [0.8] * 500
     y = [1, 0] * 250 + [1, 0] * 250
     verdict = judge(tc.RankSeries()(tc.profile.Profile.from_arrays(c, y)).but(p_value=0.001), tolerance=0.02)
-    assert "too confident in places and too cautious in others" in verdict.reading
+    assert "overconfident in places and underconfident in others" in verdict.reading
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,17 @@
 
 from truecal.inference.bands import Band, band
 from truecal.inference.comparison import Comparison, compare, compare_many
+from truecal.inference.conclusion import (
+    Conclusion,
+    GroupError,
+    Region,
+    RowCounts,
+    Slope,
+    TestResult,
+    conclude,
+    stated_values,
+    worst_region,
+)
 from truecal.inference.conventions import Convention, like
 from truecal.inference.intervals import below, bootstrap, debiased_interval
 from truecal.inference.measurement import calibration_error, measure
@@ -19,7 +30,13 @@ from truecal.inference.verification import Verification, rows_needed, verify
 __all__ = [
     "Band",
     "Comparison",
+    "Conclusion",
     "Convention",
+    "GroupError",
+    "Region",
+    "RowCounts",
+    "Slope",
+    "TestResult",
     "Verdict",
     "Verification",
     "band",
@@ -28,6 +45,7 @@ __all__ = [
     "calibration_error",
     "compare",
     "compare_many",
+    "conclude",
     "consistency_test",
     "debiased_interval",
     "holm",
@@ -38,5 +56,7 @@ __all__ = [
     "rank_series_test",
     "rows_needed",
     "spiegelhalter",
+    "stated_values",
     "verify",
+    "worst_region",
 ]

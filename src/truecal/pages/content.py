@@ -53,7 +53,7 @@ def judge(estimate: tc.Estimate, *, tolerance: float, judged: str = "top label")
     assert estimate.p_value is not None
     low, high, value = float(interval.low), float(interval.high), float(estimate.value)
     sure, most = f"{interval.level:.0%}", f"{100 * tolerance:g} points"
-    subject = "Confidence is" if names.tendency(judged, 1.0) == "too confident" else "Probabilities are"
+    subject = "Confidence is" if names.tendency(judged, 1.0) == "overconfident" else "Probabilities are"
     shown = float(estimate.p_value) < 1 - interval.level
     span = f"between {span_of(low, high, 'and')}" if low > 0 else f"at most {points(high)}"
     if high <= tolerance:

@@ -1,0 +1,84 @@
+"""Numbers as text: digits by their uncertainty, percentages, points and p-values, by one rule everywhere."""
+
+from math import floor, isfinite, log10
+
+FEWEST, MOST = 3, 6  # decimals of an error on the scale of probabilities
+
+
+def decimals(low: float | None, high: float | None) -> int:
+    """Return the decimals that show half of an interval with two significant digits, from 3 to 6; 4 without an interval.
+
+    >>> decimals(0.02, 0.06), decimals(0.00581, 0.00585), decimals(None, None)
+    (3, 6, 4)
+    """
+    if low is None or high is None or not isfinite(high - low) or high <= low:
+        return 4
+    return min(MOST, max(FEWEST, 1 - floor(log10((high - low) / 2))))
+
+
+def with_interval(value: float, low: float | None, high: float | None, *, sign: bool = False) -> str:
+    """Write a value and its interval with the digits that the interval deserves.
+
+    >>> with_interval(0.03123, 0.0201, 0.0432), with_interval(0.0058123, 0.0057911, 0.0058301)
+    ('0.031 [0.020, 0.043]', '0.005812 [0.005791, 0.005830]')
+    """
+    spec = f"{'+' if sign else ''}.{decimals(low, high)}f"
+    return f"{value:{spec}}" if low is None or high is None else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def p_text(p: float | None) -> str:
+    """Write a p-value as a table holds it; a dash where there is none.
+
+    >>> p_text(0.0004), p_text(0.001), p_text(0.25), p_text(None)
+    ('< 0.001', '0.001', '0.250', '-')
+    """
+    if p is None or p != p:
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equation(p: float) -> str:
+    """Write a p-value as a sentence holds it.
+
+    >>> p_equation(0.0004), p_equation(0.25)
+    ('p < 0.001', 'p = 0.250')
+    """
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def points(value: float) -> str:
+    """Write an error in percentage points, with two significant digits.
+
+    >>> points(0.0312), points(0.00041), points(0), points(0.01)
+    ('3.1 points', '0.041 points', '0 points', '1.0 points')
+    """
+    size = 100 * value
+    if size == 0 or not isfinite(size):
+        return f"{size:g} points"
+    return f"{size:.{max(0, 1 - floor(log10(abs(size))))}f} points"
+
+
+def points_between(low: float, high: float, word: str) -> str:
+    """Write two errors with one unit and the same decimals.
+
+    >>> points_between(0.0212, 0.104, "to")
+    '2.1 to 10.4 points'
+    """
+    low, high = 100 * low, 100 * high
+    places = 1 if high == low or not isfinite(high - low) else min(4, max(0, 1 - floor(log10((high - low) / 2))))
+    return f"{low:.{places}f} {word} {high:.{places}f} points"
+
+
+def percent(value: float) -> str:
+    """Write a probability in percent that never rounds to a certainty it is not.
+
+    >>> percent(0.934), percent(0.99953), percent(1.0), percent(1 - 1e-12)
+    ('93%', '99.95%', '100%', 'over 99.9999%')
+    """
+    for digits in range(7):
+        text = f"{100 * value:.{digits}f}"
+        gap = min(value, 1 - value)
+        if gap == 0 or (float(text) not in (0.0, 100.0) and abs(float(text) / 100 - value) <= gap / 10):
+            return f"{text}%"
+    return "over 99.9999%" if value > 0.5 else "under 0.0001%"

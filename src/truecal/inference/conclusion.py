@@ -1,0 +1,679 @@
+"""The Conclusion: one verdict about a dataset, from which every text, table, page and exit code is rendered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, isnan
+from typing import Any, Literal
+
+import numpy as np
+
+from truecal import digits, names, options
+from truecal.errors import InputError
+from truecal.estimators.bins import Bins, distinct_cut
+from truecal.estimators.estimate import Estimate
+from truecal.profile.binning import Cut, width_edges
+from truecal.profile.profile import Profile
+from truecal.table import Frame, Tabular, plain
+from truecal.types import Indices
+
+VerdictWord = Literal["within", "outside", "groups differ", "not enough data"]
+Assumption = Literal["smooth"]
+
+_VALUES = 20  # distinct scores up to which every one is a region of its own
+_REGIONS = 20  # cells of equal width, and as many of equal mass, among which the worst region is searched
+_WIDEST = 0.15  # range of scores that a region may span, so that errors of opposite sign are not averaged
+_MOST_ROWS = 10**12  # a forecast of more rows than this is none
+_ONE_SIDED = 0.25  # share of the error below which a mean difference does not describe it: signs differ between scores
+
+# ----------------------------------------------------------------------------------------------------
+# What a conclusion is made from, as plain records
+
+
+@dataclass(frozen=True)
+class GroupError:
+    """The calibration error of one group of rows.
+
+    Attributes
+    ----------
+    name : value of the column, or values joined by commas.
+    n : number of rows.
+    value, low, high : error and interval; the interval should be one among those of all groups.
+    p_value : p-value of "this group is calibrated", adjusted for all groups where they are judged together.
+    direction : mean score minus frequency.
+    """
+
+    name: str
+    n: int
+    value: float
+    low: float
+    high: float
+    p_value: float | None = None
+    direction: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, estimate: Estimate, *, adjusted: float | None = None) -> "GroupError":
+        """Take over an estimate that has an interval; `adjusted` is its p-value among all groups."""
+        low, high = limits(estimate)
+        p = adjusted if adjusted is not None else estimate.p_value
+        p_value = None if p is None or isnan(float(p)) else float(p)
+        return cls(name, estimate.n, float(estimate.value), low, high, p_value, float(estimate.direction))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The slope of a logistic recalibration with its interval; 1 for a calibrated model, below 1 for too extreme scores."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.high < 1 or self.low > 1
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A further test of calibration: its name and p-value."""
+
+    name: str
+    p_value: float
+
+    __test__ = False  # not a test of pytest
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows were read, dropped for missing values, and judged; `selection` says which in words, empty for all."""
+
+    read: int
+    judged: int
+    dropped: int = 0
+    selection: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What happened to the rows, in words; empty where every row that was read was judged."""
+        parts = []
+        if self.dropped:
+            parts.append(f"{self.dropped:,} of {self.read:,} rows were dropped because of missing values")
+        if self.selection:
+            parts.append(f"{self.judged:,} rows were selected: {self.selection}")
+        text = "; ".join(parts)
+        return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Neighbouring scores, with what was observed there.
+
+    Attributes
+    ----------
+    lowest, highest : smallest and largest score of the region.
+    mean_score, frequency : mean score, and how often the outcome happened.
+    low, high : Clopper-Pearson interval of the frequency at the level of the conclusion.
+    rows, outcomes : number of rows and of outcomes that happened (effective numbers under importance weights).
+    weighted : whether importance weights make these numbers no counts.
+    """
+
+    lowest: float
+    highest: float
+    mean_score: float
+    frequency: float
+    low: float
+    high: float
+    rows: int
+    outcomes: int
+    weighted: bool = False
+
+    def sentence(self, judged: str) -> str:
+        """Say what was predicted and what was observed.
+
+        >>> Region(0.45, 0.55, 0.5, 1 / 3, 0.24, 0.44, 96, 32).sentence("positive class")
+        'Predictions of about 50% (45% to 55%) came true in 32 of 96 rows (33%, 24% to 44%).'
+        """
+        span = "" if self.lowest == self.highest else f" ({_span(self.lowest, self.highest)})"
+        answers = names.judges_answers(judged)
+        subject = f"{'Answers with a confidence' if answers else 'Predictions'} of about {digits.percent(self.mean_score)}"
+        verb = "were right" if answers else "came true"
+        rate = f"{digits.percent(self.frequency)}, {_span(self.low, self.high)}"
+        count = f"at a weighted rate of {rate}" if self.weighted else f"in {self.outcomes:,} of {self.rows:,} rows ({rate})"
+        return f"{subject}{span} {verb} {count}."
+
+
+def _span(low: float, high: float) -> str:
+    return f"{digits.percent(low)} to {digits.percent(high)}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Regions of scores by observed counts
+
+
+def stated_values(profile: Profile, level: float = 0.95) -> tuple[Region, ...]:
+    """Return one region per distinct score, in ascending order; none where there are more than 20.
+
+    Parameters
+    ----------
+    profile : Profile
+        Scores and outcomes of one dataset.
+    level : float, default 0.95
+        Of the interval of each frequency.
+
+    Returns
+    -------
+    tuple of Region
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> for region in stated_values(tc.profile.Profile.from_arrays([0.5, 0.5, 0.9, 0.9], [0, 1, 1, 1])):
+    ...     print(region.sentence("positive class"))
+    Predictions of about 50% came true in 1 of 2 rows (50%, 1.3% to 98.7%).
+    Predictions of about 90% came true in 2 of 2 rows (100%, 16% to 100%).
+    """
+    if int(profile.distinct[0]) > _VALUES:
+        return ()
+    return _regions(profile, distinct_cut(profile).below[0], level)
+
+
+def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
+    """Find the neighbouring scores that add most to the squared error, by observed counts.
+
+    Regions are the distinct scores where they are few, else cells of equal width and cells of equal mass that span at most 0.15.
+    A region counts only if its interval, at a level adjusted for all regions, excludes its mean score.
+
+    Parameters
+    ----------
+    profile : Profile
+        Scores and outcomes of one dataset.
+    level : float, default 0.95
+        Of the statement that the region is off, and of the interval that is given.
+
+    Returns
+    -------
+    Region or None
+        None where no region is off by more than chance.
+    """
+    if int(profile.distinct[0]) <= _VALUES:
+        partitions = [distinct_cut(profile).below[0]]
+    else:
+        width = profile.places(width_edges(_REGIONS, profile.precision)[1:-1], "left")
+        partitions = [width, profile.mass_cut(_REGIONS).below]
+    count = sum(len(np.unique(places)) for places in partitions)
+    adjusted = 1 - (1 - level) / count
+    worst, most = None, 0.0
+    for places in partitions:
+        for region, strict in zip(_regions(profile, places, level), _regions(profile, places, adjusted), strict=True):
+            if region.highest - region.lowest > _WIDEST or strict.low <= strict.mean_score <= strict.high:
+                continue
+            noise = region.frequency * (1 - region.frequency) / max(region.rows, 1)
+            part = region.rows * ((region.mean_score - region.frequency) ** 2 - noise)
+            if part > most:
+                worst, most = region, part
+    return worst
+
+
+def _regions(profile: Profile, places: Indices, level: float) -> tuple[Region, ...]:
+    """Return what lies between consecutive places of the sorted rows; parts without rows are left out."""
+    scores = profile.scores
+    edges = np.unique(np.concatenate([[0], np.ravel(places), [profile.rows]]))
+    bins = replace(Bins.of(profile, Cut(edges[None], edges[None])), single=True)
+    low, high = bins.interval(level)
+    lowest, highest = (np.ravel(getattr(profile, name, scores)) for name in ("low", "high"))  # cells of a sketch have ends
+    weighted = profile.weights is not None and not profile.counted
+    return tuple(
+        Region(
+            lowest=float(lowest[start]),
+            highest=float(highest[end - 1]),
+            mean_score=float(bins.mean_score[i]),
+            frequency=float(bins.mean_outcome[i]),
+            low=float(low[i]),
+            high=float(high[i]),
+            rows=round(float(bins.counts[i])),
+            outcomes=round(float(bins.counts[i] * bins.mean_outcome[i])),
+            weighted=weighted,
+        )
+        for i, (start, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The conclusion
+
+
+@dataclass(frozen=True, repr=False)
+class Conclusion(Tabular):
+    """One verdict about a dataset, with every fact that a rendering may show. Make one with :func:`conclude`.
+
+    Attributes
+    ----------
+    verdict : "within" if the upper limit of the error (and with `every_group` that of every group) is at most the tolerance,
+        "outside" if the lower limit is above it, "groups differ" if it is not outside but a group is, else "not enough data".
+        None where no tolerance was given.
+    tolerance : largest acceptable error, on the scale of probabilities; None without one.
+    level : of all limits.
+    metric : what kind of average the error is.
+    judged : what the scores are of, in words.
+    n : number of rows judged.
+    value, low, high : the error and its limits, widened by what a sketch leaves open; limits are None without an interval.
+    p_value : of the test that the scores are calibrated; None where not tested.
+    direction : mean score minus frequency.
+    region : the scores that add most to the error, by observed counts; None where none stands out.
+    groups : errors of groups of rows. slope : of a logistic recalibration. tests : further tests.
+    rows : how many rows were read, dropped and selected.
+    every_group : whether "within" asks that every group is within, as a gate over groups does.
+    assumption : what an upper limit rests on that a gate has not accepted; None where there is nothing of the kind.
+    warnings : what to know before quoting the numbers.
+    """
+
+    verdict: VerdictWord | None
+    tolerance: float | None
+    level: float
+    metric: str
+    judged: str
+    n: int
+    value: float
+    low: float | None
+    high: float | None
+    p_value: float | None = None
+    direction: float = 0.0
+    region: Region | None = None
+    groups: tuple[GroupError, ...] = ()
+    slope: Slope | None = None
+    tests: tuple[TestResult, ...] = ()
+    rows: RowCounts | None = None
+    every_group: bool = False
+    assumption: Assumption | None = None
+    warnings: tuple[str, ...] = ()
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether a gate at the tolerance passes; None without a tolerance."""
+        return None if self.verdict is None else self.verdict == "within" and self.assumption is None
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether anything shows that the scores are not calibrated: the test, the slope, a further test or a group."""
+        return bool(self.evidence)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What shows that the scores are not calibrated, in words."""
+        alpha = 1 - self.level
+        parts = []
+        if self.p_value is not None and self.p_value < alpha:
+            parts.append(f"the test of calibration ({digits.p_equation(self.p_value)})")
+        if self.slope is not None and self.slope.differs:
+            parts.append(f"the calibration slope ({_slope_numbers(self.slope)})")
+        parts += [f"{t.name} ({digits.p_equation(t.p_value)})" for t in self.tests if t.p_value < alpha / len(self.tests)]
+        off = [group for group in self.groups if group.p_value is not None and group.p_value < alpha]
+        if off:
+            parts.append(f"{len(off)} of {len(self.groups)} groups")
+        return tuple(parts)
+
+    @property
+    def groups_outside(self) -> tuple[GroupError, ...]:
+        """Groups whose lower limit is above the tolerance, largest first."""
+        outside = [g for g in self.groups if self.tolerance is not None and g.low > self.tolerance]
+        return tuple(sorted(outside, key=lambda group: -group.low))
+
+    @property
+    def groups_undecided(self) -> tuple[GroupError, ...]:
+        """Groups whose limits lie on both sides of the tolerance, the highest upper limit first."""
+        open_ = [g for g in self.groups if self.tolerance is not None and g.low <= self.tolerance < g.high]
+        return tuple(sorted(open_, key=lambda group: -group.high))
+
+    @property
+    def worst_group(self) -> GroupError | None:
+        """The group with the largest lower limit among those outside, else that with the highest upper limit."""
+        outside = self.groups_outside
+        return outside[0] if outside else max(self.groups, key=lambda group: group.high, default=None)
+
+    @property
+    def upper(self) -> float | None:
+        """The upper limit that decides a gate: the highest of all that must be within."""
+        groups = [group.high for group in self.groups] if self.every_group else []
+        return self.high if self.high is None or not groups else max(self.high, *groups)
+
+    @property
+    def further(self) -> int | None:
+        """About how many further rows would make an undecided gate pass if the estimate is right; None where none would."""
+        if self.verdict != "not enough data" or self.tolerance is None or self.high is None or self.low is None:
+            return None
+        open_ = self.groups_undecided if self.every_group else ()
+        if open_ and self.high <= self.tolerance:
+            needs = [rows_to_settle(g.value, g.low, g.high, self.tolerance, g.n) for g in open_ if g.value < self.tolerance]
+            return sum(need or 0 for need in needs) if len(needs) == len(open_) else None
+        return rows_to_settle(self.value, self.low, self.high, self.tolerance, self.n) if self.value < self.tolerance else None
+
+    # ------------------------------------------------------------------ words
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words.
+
+        A page shows it as its badge.
+        """
+        outside = len(self.groups_outside)
+        if self.verdict == "within":
+            return "Within tolerance"
+        if self.verdict == "outside":
+            return "Outside tolerance"
+        if self.verdict == "groups differ":
+            count = f"{outside} of {len(self.groups)} groups" if len(self.groups) > 1 else "1 group"
+            return f"Groups differ: {count} outside tolerance"
+        if self.verdict == "not enough data":
+            return "Miscalibrated, size uncertain" if self.miscalibrated else "Not enough data"
+        return "Miscalibrated" if self.miscalibrated else "No miscalibration shown"
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one or two sentences."""
+        size = self._size()
+        if self.tolerance is None:
+            return f"The {self.metric} is {size}."
+        tolerance = f"the tolerance of {100 * self.tolerance:g} points"
+        whole = "" if not self.groups else "of all rows together "
+        if self._whole() == "within":
+            text = f"The {self.metric} {whole}is {size}, within {tolerance}."
+        elif self._whole() == "outside":
+            text = f"The {self.metric} {whole}is {size}, more than {tolerance}."
+        elif self.miscalibrated:
+            text = (
+                f"The {self.metric} {whole}is {size}. Miscalibration is shown by {_listed(self.evidence)}; whether it is "
+                f"more than {tolerance} is not."
+            )
+        else:
+            text = (
+                f"The {self.metric} {whole}is {size}: {self.n:,} rows are too few to tell whether it is within {tolerance}. "
+                "No miscalibration could be shown."
+            )
+        return f"{text} {self._group_sentence()}".strip()
+
+    @property
+    def direction_sentence(self) -> str:
+        """Which way the scores are off; empty where the mean difference is smaller than 0.05 points.
+
+        A mean difference far below the error means errors of both signs, which is said instead.
+        """
+        if abs(self.direction) < 0.0005 and self.value < 0.0005:
+            return ""
+        high, low = (names.tendency(self.judged, sign) for sign in (1.0, -1.0))
+        if self.value > 0 and abs(self.direction) < _ONE_SIDED * self.value:
+            subject = "Answers are" if names.judges_answers(self.judged) else "Outcomes are"
+            return f"{subject} {high} in some ranges of the score and {low.removeprefix('predicted ')} in others."
+        if abs(self.direction) < 0.0005:
+            return ""
+        word = high if self.direction > 0 else low
+        return f"{word[0].upper()}{word[1:]} by {digits.points(abs(self.direction))} on average."
+
+    @property
+    def region_sentence(self) -> str:
+        """Where the error is largest, by observed counts; empty where no region of scores stands out."""
+        return "" if self.region is None else self.region.sentence(self.judged)
+
+    @property
+    def reading(self) -> str:
+        """What the verdict means for someone who uses the scores: direction and worst region, or that nothing was shown."""
+        if self.miscalibrated or self.verdict == "outside":
+            return f"{self.direction_sentence} {self.region_sentence}".strip()
+        return "" if self.p_value is None else f"No test speaks against calibration ({digits.p_equation(self.p_value)})."
+
+    @property
+    def additions(self) -> tuple[str, ...]:
+        """What slope, further tests, rows and warnings add, one sentence each."""
+        lines = []
+        if self.slope is not None:
+            kind = "too extreme" if self.slope.value < 1 else "too moderate"
+            excludes = f"the scores are {kind}" if self.slope.differs else "1, a calibrated model, is not excluded"
+            lines.append(f"Calibration slope {_slope_numbers(self.slope)}: {excludes}.")
+        lines += [f"{test.name}: {digits.p_equation(test.p_value)}." for test in self.tests]
+        if self.rows is not None and self.rows.sentence:
+            lines.append(self.rows.sentence)
+        return tuple(lines)
+
+    @property
+    def gate(self) -> str:
+        """PASS or FAIL, the number that decides, and what would change it; empty without a tolerance."""
+        if self.tolerance is None or self.upper is None:
+            return ""
+        limit, sure = f"{self.tolerance:g}", f"{self.level:.0%}"
+        upper = f"{self.upper:.{digits.decimals(self.low, self.high)}f}"
+        worst = self.worst_group
+        if self.passed:
+            every = " in every group" if self.every_group and self.groups else ""
+            return f"PASS: at {sure} the error is at most {upper}{every}, and {limit} is allowed"
+        if self.assumption is not None and self.verdict == "within":
+            return (
+                f"FAIL: at {sure} the error is at most {upper}, below {limit}, only if the calibration curve is smooth; "
+                "--assume-smooth accepts that, and recalibrate fit --method scaling-binning makes the outputs few, which needs "
+                "no such assumption"
+            )
+        if self._whole() == "outside" and not (self.every_group and self.groups_outside):
+            low = f"{self.low:.{digits.decimals(self.low, self.high)}f}"
+            return f"FAIL: at {sure} the error is at least {low}, and {limit} is allowed; recalibrate the model"
+        if self.groups_outside and worst is not None:
+            more = len(self.groups_undecided)
+            others = f"; it may be in {more} more" if more else ""
+            return (
+                f"FAIL: at {sure} the error is above {limit} in {len(self.groups_outside)} of {len(self.groups)} groups, most "
+                f"in {worst.name} (at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){others}; recalibrate by group"
+            )
+        where = "" if not self.every_group or worst is None else f" in {worst.name}"
+        rows = self.further
+        remedy = (
+            f"about {rows:,} further rows would let it pass if the estimate is right"
+            if rows is not None
+            else f"more rows alone would not help: the estimate is {self.value:.{digits.decimals(self.low, self.high)}f}"
+        )
+        return f"FAIL: at {sure} the error may be as large as {upper}{where}, and {limit} is allowed; {remedy}"
+
+    def _whole(self) -> VerdictWord | None:
+        """Return the verdict of all rows together, whatever the groups are."""
+        return _verdict(self.low, self.high, self.tolerance)
+
+    def _size(self) -> str:
+        if self.low is None or self.high is None:
+            return digits.points(self.value)
+        sure = f"{self.level:.0%} confidence"
+        if self.low <= 0:
+            return f"at most {digits.points(self.high)} ({sure})"
+        return f"{digits.points(self.value)} ({sure}: {digits.points_between(self.low, self.high, 'to')})"
+
+    def _group_sentence(self) -> str:
+        outside, undecided, worst = self.groups_outside, self.groups_undecided, self.worst_group
+        if not self.groups or worst is None or self.tolerance is None:
+            return ""
+        count = len(self.groups)
+        if outside:
+            size = f"{digits.points(worst.value)}, {digits.points_between(worst.low, worst.high, 'to')}"
+            text = f"{len(outside)} of {count} groups {'is' if len(outside) == 1 else 'are'} outside it, most in {worst.name} ({size})"
+            return f"{text}; {len(undecided)} more may be." if undecided else f"{text}."
+        if undecided:
+            verb = "has" if len(undecided) == 1 else "have"
+            return f"{len(undecided)} of {count} groups {verb} too few rows to tell; the upper limit is highest in {worst.name}."
+        return "Every group is within it."
+
+    # ------------------------------------------------------------------ renderings
+
+    def frame(self) -> Frame:
+        """One row: the verdict and the numbers behind it."""
+        numbers = ("verdict", "tolerance", "value", "low", "high", "level", "p_value", "direction", "n", "judged")
+        return Frame.from_records([{name: getattr(self, name) for name in numbers}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts and words as plain values, as `--json` prints them under "conclusion"."""
+        words = ("headline", "sentence", "direction_sentence", "region_sentence", "additions", "gate", "passed", "further")
+        worst = self.worst_group
+        return {
+            **super().to_dict(),
+            "worst_group": None if worst is None else worst.name,
+            "groups_outside": [group.name for group in self.groups_outside],
+            **{word: plain(getattr(self, word)) for word in words},
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.headline}. {self.sentence}", self.reading, *self.additions]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(line for line in [*lines, self.gate] if line)
+
+
+def _slope_numbers(slope: Slope) -> str:
+    return f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def limits(estimate: Estimate) -> tuple[float, float]:
+    """Return the limits of an error: those of its interval, and what a sketch leaves open beyond them.
+
+    A limit that is not a number leaves every error open, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If the estimate has no interval.
+    """
+    if estimate.interval is None:
+        raise InputError(
+            "a verdict needs an interval, which a class-wise scan does not have; judge one class with --lens class=NAME"
+            if estimate.sketch_error is not None
+            else "a verdict needs an interval, which this estimator does not have; use the default, rank-series"
+        )
+    open_ = estimate.sketch_error or 0.0
+    low, high = float(estimate.interval.low) - open_, float(estimate.interval.high) + open_
+    return 0.0 if isnan(low) else max(low, 0.0), 1.0 if isnan(high) else min(high, 1.0)
+
+
+def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: int) -> int | None:
+    """Forecast how many further rows settle whether an error is below a tolerance, if limits shrink as 1 / sqrt(n).
+
+    Parameters
+    ----------
+    value, low, high : float
+        Estimated error with its limits.
+    tolerance : float
+        The error to be judged against.
+    n : int
+        Rows of the estimate.
+
+    Returns
+    -------
+    int or None
+        None where the estimate is as large as the tolerance, or too near to it for any number of rows.
+
+    Examples
+    --------
+    >>> rows_to_settle(0.01, 0.0, 0.03, 0.02, 1000)
+    3000
+    """
+    edge, room = (high - value, tolerance - value) if value < tolerance else (value - low, value - tolerance)
+    more = n * (edge / room) ** 2 - n if room > 0 else float("inf")
+    return ceil(more) if 0 < more < _MOST_ROWS else None
+
+
+def _verdict(low: float | None, high: float | None, tolerance: float | None) -> VerdictWord | None:
+    if low is None or high is None or tolerance is None:
+        return None
+    return "within" if high <= tolerance else "outside" if low > tolerance else "not enough data"
+
+
+def conclude(
+    estimate: Estimate,
+    *,
+    tolerance: float | None = None,
+    profile: Profile | None = None,
+    groups: Iterable[GroupError] = (),
+    slope: Slope | None = None,
+    tests: Iterable[TestResult] = (),
+    rows: RowCounts | None = None,
+    every_group: bool = False,
+    level: float = 0.95,
+) -> Conclusion:
+    """Reach the one verdict about a dataset.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The error of all rows, with its interval and test.
+    tolerance : float, optional
+        The largest acceptable error, on the scale of probabilities. Without it there is no verdict, only what was measured.
+    profile : Profile, optional
+        Scores and outcomes, in which the worst region is searched.
+    groups : iterable of GroupError
+        Errors of groups of rows.
+    slope : Slope, optional
+        Slope of a logistic recalibration.
+    tests : iterable of TestResult
+        Further tests of calibration; they count as evidence at a level adjusted for their number.
+    rows : RowCounts, optional
+        How many rows were read, dropped and selected.
+    every_group : bool, default False
+        Whether "within" asks that every group is within, as a gate over groups does.
+    level : float, default 0.95
+        Used where the estimate has no interval.
+
+    Returns
+    -------
+    Conclusion
+
+    Raises
+    ------
+    InputError
+        If a tolerance is given and the estimate has no interval, or the tolerance is not in [0, 1].
+
+    Notes
+    -----
+    With limits [l, u] of the error and tolerance t: "within" if u <= t (with `every_group`, also in every group); "outside" if
+    l > t; "groups differ" if all rows are not outside but l > t in a group; else "not enough data".
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> preds = tc.Predictions.from_probs(p, rng.random(4000) < p**2)
+    >>> conclusion = conclude(tc.measure(preds), tolerance=0.02, profile=tc.OneClass()(preds))
+    >>> conclusion.verdict, conclusion.passed, conclusion.direction_sentence
+    ('outside', False, 'Predicted too high by 17 points on average.')
+    """
+    if tolerance is not None and (not options.is_number(tolerance) or not 0 <= tolerance <= 1):
+        raise InputError(f"tolerance must lie in [0, 1], not {tolerance!r}; it is on the scale of probabilities")
+    low, high = limits(estimate) if tolerance is not None or estimate.interval is not None else (None, None)
+    each = tuple(groups)
+    verdict = _verdict(low, high, tolerance)
+    if tolerance is not None:
+        outside = any(group.low > tolerance for group in each)
+        undecided = any(not group.high <= tolerance for group in each)
+        if verdict != "outside" and outside:
+            verdict = "groups differ"
+        elif verdict == "within" and every_group and undecided:
+            verdict = "not enough data"
+    confidence, warnings = level if estimate.interval is None else estimate.interval.level, estimate.warnings
+    if estimate.interval is not None and (isnan(float(estimate.interval.low)) or isnan(float(estimate.interval.high))):
+        warnings = ("a limit of the interval is not a number, so every error is possible", *warnings)
+    return Conclusion(
+        verdict=verdict,
+        tolerance=None if tolerance is None else float(tolerance),
+        level=confidence,
+        metric=estimate.metric,
+        judged=estimate.lens,
+        n=estimate.n,
+        value=float(estimate.value),
+        low=low,
+        high=high,
+        p_value=None if estimate.p_value is None else float(estimate.p_value),
+        direction=float(estimate.direction),
+        region=None if profile is None else worst_region(profile, confidence),
+        groups=each,
+        slope=slope,
+        tests=tuple(tests),
+        rows=rows,
+        every_group=every_group,
+        warnings=warnings,
+    )

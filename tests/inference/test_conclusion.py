@@ -1,0 +1,166 @@
+"""The one verdict: which it is, what it says, and that no two of its renderings disagree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.estimators.estimate import Estimate, Interval
+from truecal.inference import GroupError, RowCounts, Slope, TestResult, conclude, stated_values, worst_region
+from truecal.inference.conclusion import rows_to_settle
+
+NAN = float("nan")
+
+
+def estimate(value, low, high, *, p=0.5, direction=0.0, n=1000, lens="positive class"):
+    return Estimate(
+        value=value,
+        power=value**2,
+        n=n,
+        effective_n=float(n),
+        estimator=tc.RankSeries(),
+        norm=2.0,
+        direction=direction,
+        lens=lens,
+        interval=Interval(low, high, 0.95, "made up"),
+        p_value=p,
+    )
+
+
+def group(name, low, high, p=0.5):
+    return GroupError(name, 200, (low + high) / 2, low, high, p)
+
+
+OFF, OPEN, FINE = group("off", 0.05, 0.09, 0.001), group("open", 0.0, 0.06), group("fine", 0.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("limits", "groups", "every_group", "verdict", "passed"),
+    [
+        ((0.0, 0.01), [], False, "within", True),
+        ((0.0, 0.02), [], False, "within", True),
+        ((0.03, 0.05), [], False, "outside", False),
+        ((0.0, 0.05), [], False, "not enough data", False),
+        ((0.0, 0.01), [FINE], True, "within", True),
+        ((0.0, 0.01), [FINE, OPEN], False, "within", True),
+        ((0.0, 0.01), [FINE, OPEN], True, "not enough data", False),
+        ((0.0, 0.01), [FINE, OFF], False, "groups differ", False),
+        ((0.0, 0.05), [OPEN, OFF], True, "groups differ", False),
+        ((0.03, 0.05), [FINE, OFF], True, "outside", False),
+        ((NAN, NAN), [], False, "not enough data", False),
+        ((0.0, NAN), [], False, "not enough data", False),
+    ],
+)
+def test_verdict_follows_from_the_limits(limits, groups, every_group, verdict, passed):
+    low, high = limits
+    value = 0.005 if high != high else (low + high) / 2
+    conclusion = conclude(estimate(value, low, high), tolerance=0.02, groups=groups, every_group=every_group)
+    assert (conclusion.verdict, conclusion.passed) == (verdict, passed)
+    assert conclusion.gate.startswith("PASS: " if passed else "FAIL: ")
+    assert f"{conclusion.upper:.3f}" in conclusion.gate or verdict in ("outside", "groups differ")
+    assert ("outside" in conclusion.headline.lower()) == (verdict in ("outside", "groups differ"))
+
+
+def test_a_group_outside_is_named_in_headline_sentence_and_gate_alike():
+    conclusion = conclude(estimate(0.005, 0.0, 0.01), tolerance=0.02, groups=[FINE, OPEN, OFF])
+    assert conclusion.headline == "Groups differ: 1 of 3 groups outside tolerance"
+    assert "1 of 3 groups is outside it, most in off (7.0 points, 5.0 to 9.0 points); 1 more may be." in conclusion.sentence
+    assert "most in off" in conclusion.gate
+    assert conclusion.to_dict()["worst_group"] == "off"
+    assert conclusion.to_dict()["groups_outside"] == ["off"]
+
+
+def test_slope_tests_and_groups_count_as_evidence():
+    plain = conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02)
+    assert "No miscalibration could be shown" in plain.sentence
+    for more in (
+        {"slope": Slope(0.698, 0.526, 0.870)},
+        {"tests": [TestResult("Spiegelhalter's test", 0.0001)]},
+        {"groups": [GroupError("a", 100, 0.03, 0.0, 0.06, 0.001)]},
+    ):
+        conclusion = conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02, **more)
+        assert conclusion.miscalibrated
+        assert "No miscalibration" not in str(conclusion)
+    assert not conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02, slope=Slope(0.9, 0.7, 1.1)).miscalibrated
+
+
+def test_direction_is_named_by_what_is_judged():
+    assert conclude(estimate(0.05, 0.03, 0.07, direction=0.04)).direction_sentence == (
+        "Predicted too high by 4.0 points on average."
+    )
+    top = conclude(estimate(0.05, 0.03, 0.07, direction=-0.04, lens="top label"))
+    assert top.direction_sentence == "Underconfident by 4.0 points on average."
+    both = conclude(estimate(0.05, 0.03, 0.07, direction=0.001))
+    assert both.direction_sentence == "Outcomes are predicted too high in some ranges of the score and too low in others."
+
+
+def test_dropped_and_selected_rows_are_stated():
+    rows = RowCounts(read=2065, judged=1000, dropped=65, selection="site = a (1000 of 2000 rows)")
+    text = str(conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02, rows=rows))
+    assert "65 of 2,065 rows were dropped because of missing values; 1,000 rows were selected: site = a" in text
+    assert RowCounts(2000, 2000).sentence == ""
+
+
+def test_region_quotes_counts_of_the_rows_with_few_scores():
+    scores = np.repeat([0.1, 0.5, 0.9], [300, 96, 300])
+    outcomes = np.concatenate([np.arange(300) < 30, np.arange(96) < 32, np.arange(300) < 270])
+    region = worst_region(tc.profile.Profile.from_arrays(scores, outcomes))
+    assert (round(region.mean_score, 9), region.rows, region.outcomes) == (0.5, 96, 32)
+    assert "of about 50% came true in 32 of 96 rows (33%" in region.sentence("positive class")
+    values = stated_values(tc.profile.Profile.from_arrays(scores, outcomes))
+    assert [(round(v.mean_score, 9), v.rows, v.outcomes) for v in values] == [(0.1, 300, 30), (0.5, 96, 32), (0.9, 300, 270)]
+
+
+def test_opposite_errors_do_not_hide_the_worst_region():
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.uniform(0.08, 0.14, 400), rng.uniform(0.86, 0.92, 400)])
+    truth = np.where(scores < 0.5, scores + 0.28, scores - 0.28)
+    region = worst_region(tc.profile.Profile.from_arrays(scores, rng.random(800) < truth))
+    assert region.highest - region.lowest <= 0.15
+    assert abs(region.mean_score - region.frequency) > 0.2
+
+
+def test_no_region_is_named_where_chance_explains_all():
+    rng = np.random.default_rng(1)
+    named = 0
+    for _ in range(100):
+        p = rng.random(1000)
+        named += worst_region(tc.profile.Profile.from_arrays(p, rng.random(1000) < p)) is not None
+    assert named <= 10  # at most 5 % in expectation
+
+
+def test_region_of_clusters_weights_and_sketches():
+    rng = np.random.default_rng(2)
+    p = np.repeat(rng.random(300), 4)
+    y = rng.random(1200) < np.where(p > 0.8, p - 0.3, p)
+    rows = tc.Predictions.from_probs(p, y)
+    clusters = replace(rows, clusters=np.arange(1200) // 4)
+    weights = replace(rows, weights=rng.random(1200))
+    for preds in (rows, clusters, weights):
+        region = worst_region(tc.OneClass()(preds))
+        assert region.lowest > 0.75
+        assert region.low < region.frequency < region.high < region.mean_score
+    assert worst_region(tc.OneClass()(weights)).weighted
+    sketch = tc.Sketch()
+    sketch.update(tc.OneClass()(rows).scores[0], tc.OneClass()(rows).outcomes[0])
+    assert worst_region(sketch.to_profile()).lowest > 0.7
+
+
+def test_forecast_of_rows_is_the_square_root_law():
+    assert rows_to_settle(0.01, 0.0, 0.03, 0.02, 1000) == 3000
+    assert rows_to_settle(0.02, 0.0, 0.03, 0.02, 1000) is None
+    undecided = conclude(estimate(0.01, 0.0, 0.03), tolerance=0.02)
+    assert "about 3,000 further rows would let it pass" in undecided.gate
+    above = conclude(estimate(0.025, 0.0, 0.05), tolerance=0.02)
+    assert "more rows alone would not help: the estimate is 0.025" in above.gate
+
+
+def test_an_estimate_without_interval_cannot_be_judged():
+    none = replace(estimate(0.01, 0.0, 0.03), interval=None)
+    assert conclude(none).verdict is None
+    with pytest.raises(InputError, match="needs an interval"):
+        conclude(none, tolerance=0.02)
+    with pytest.raises(InputError, match="tolerance"):
+        conclude(estimate(0.01, 0.0, 0.03), tolerance=2)
