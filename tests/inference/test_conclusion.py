@@ -66,7 +66,10 @@ def test_verdict_follows_from_the_limits(limits, groups, every_group, verdict, p
 def test_a_group_outside_is_named_in_headline_sentence_and_gate_alike():
     conclusion = conclude(estimate(0.005, 0.0, 0.01), tolerance=0.02, groups=[FINE, OPEN, OFF])
     assert conclusion.headline == "Groups differ: 1 of 3 groups outside tolerance"
-    assert "1 of 3 groups is outside it, most in off (7.0 points, 5.0 to 9.0 points); 1 more may be." in conclusion.sentence
+    assert (
+        "1 of 3 groups is outside it, most in off (7.0 points, 5.0 to 9.0 points); 1 more may be."
+        in conclusion.sentence
+    )
     assert "most in off" in conclusion.gate
     assert conclusion.to_dict()["worst_group"] == "off"
     assert conclusion.to_dict()["groups_outside"] == ["off"]
@@ -93,7 +96,9 @@ def test_direction_is_named_by_what_is_judged():
     top = conclude(estimate(0.05, 0.03, 0.07, direction=-0.04, lens="top label"))
     assert top.direction_sentence == "Underconfident by 4.0 points on average."
     both = conclude(estimate(0.05, 0.03, 0.07, direction=0.001))
-    assert both.direction_sentence == "Outcomes are predicted too high in some ranges of the score and too low in others."
+    assert (
+        both.direction_sentence == "Outcomes are predicted too high in some ranges of the score and too low in others."
+    )
 
 
 def test_dropped_and_selected_rows_are_stated():
@@ -110,7 +115,11 @@ def test_region_quotes_counts_of_the_rows_with_few_scores():
     assert (round(region.mean_score, 9), region.rows, region.outcomes) == (0.5, 96, 32)
     assert "of about 50% came true in 32 of 96 rows (33%" in region.sentence("positive class")
     values = stated_values(tc.profile.Profile.from_arrays(scores, outcomes))
-    assert [(round(v.mean_score, 9), v.rows, v.outcomes) for v in values] == [(0.1, 300, 30), (0.5, 96, 32), (0.9, 300, 270)]
+    assert [(round(v.mean_score, 9), v.rows, v.outcomes) for v in values] == [
+        (0.1, 300, 30),
+        (0.5, 96, 32),
+        (0.9, 300, 270),
+    ]
 
 
 def test_opposite_errors_do_not_hide_the_worst_region():

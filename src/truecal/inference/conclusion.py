@@ -135,10 +135,14 @@ class Region:
         """
         span = "" if self.lowest == self.highest else f" ({_span(self.lowest, self.highest)})"
         answers = names.judges_answers(judged)
-        subject = f"{'Answers with a confidence' if answers else 'Predictions'} of about {digits.percent(self.mean_score)}"
+        subject = (
+            f"{'Answers with a confidence' if answers else 'Predictions'} of about {digits.percent(self.mean_score)}"
+        )
         verb = "were right" if answers else "came true"
         rate = f"{digits.percent(self.frequency)}, {_span(self.low, self.high)}"
-        count = f"at a weighted rate of {rate}" if self.weighted else f"in {self.outcomes:,} of {self.rows:,} rows ({rate})"
+        count = (
+            f"at a weighted rate of {rate}" if self.weighted else f"in {self.outcomes:,} of {self.rows:,} rows ({rate})"
+        )
         return f"{subject}{span} {verb} {count}."
 
 
@@ -220,7 +224,9 @@ def _regions(profile: Profile, places: Indices, level: float) -> tuple[Region, .
     edges = np.unique(np.concatenate([[0], np.ravel(places), [profile.rows]]))
     bins = replace(Bins.of(profile, Cut(edges[None], edges[None])), single=True)
     low, high = bins.interval(level)
-    lowest, highest = (np.ravel(getattr(profile, name, scores)) for name in ("low", "high"))  # cells of a sketch have ends
+    lowest, highest = (
+        np.ravel(getattr(profile, name, scores)) for name in ("low", "high")
+    )  # cells of a sketch have ends
     weighted = profile.weights is not None and not profile.counted
     return tuple(
         Region(
@@ -308,7 +314,9 @@ class Conclusion(Tabular):
             parts.append(f"the test of calibration ({digits.p_equation(self.p_value)})")
         if self.slope is not None and self.slope.differs:
             parts.append(f"the calibration slope ({_slope_numbers(self.slope)})")
-        parts += [f"{t.name} ({digits.p_equation(t.p_value)})" for t in self.tests if t.p_value < alpha / len(self.tests)]
+        parts += [
+            f"{t.name} ({digits.p_equation(t.p_value)})" for t in self.tests if t.p_value < alpha / len(self.tests)
+        ]
         off = [group for group in self.groups if group.p_value is not None and group.p_value < alpha]
         if off:
             parts.append(f"{len(off)} of {len(self.groups)} groups")
@@ -345,9 +353,15 @@ class Conclusion(Tabular):
             return None
         open_ = self.groups_undecided if self.every_group else ()
         if open_ and self.high <= self.tolerance:
-            needs = [rows_to_settle(g.value, g.low, g.high, self.tolerance, g.n) for g in open_ if g.value < self.tolerance]
+            needs = [
+                rows_to_settle(g.value, g.low, g.high, self.tolerance, g.n) for g in open_ if g.value < self.tolerance
+            ]
             return sum(need or 0 for need in needs) if len(needs) == len(open_) else None
-        return rows_to_settle(self.value, self.low, self.high, self.tolerance, self.n) if self.value < self.tolerance else None
+        return (
+            rows_to_settle(self.value, self.low, self.high, self.tolerance, self.n)
+            if self.value < self.tolerance
+            else None
+        )
 
     # ------------------------------------------------------------------ words
 
@@ -420,7 +434,9 @@ class Conclusion(Tabular):
         """What the verdict means for someone who uses the scores: direction and worst region, or that nothing was shown."""
         if self.miscalibrated or self.verdict == "outside":
             return f"{self.direction_sentence} {self.region_sentence}".strip()
-        return "" if self.p_value is None else f"No test speaks against calibration ({digits.p_equation(self.p_value)})."
+        return (
+            "" if self.p_value is None else f"No test speaks against calibration ({digits.p_equation(self.p_value)})."
+        )
 
     @property
     def additions(self) -> tuple[str, ...]:
@@ -506,7 +522,16 @@ class Conclusion(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """All facts and words as plain values, as `--json` prints them under "conclusion"."""
-        words = ("headline", "sentence", "direction_sentence", "region_sentence", "additions", "gate", "passed", "further")
+        words = (
+            "headline",
+            "sentence",
+            "direction_sentence",
+            "region_sentence",
+            "additions",
+            "gate",
+            "passed",
+            "further",
+        )
         worst = self.worst_group
         return {
             **super().to_dict(),
