@@ -506,7 +506,8 @@ class Conclusion(Tabular):
         count = len(self.groups)
         if outside:
             size = f"{digits.points(worst.value)}, {digits.points_between(worst.low, worst.high, 'to')}"
-            text = f"{len(outside)} of {count} groups {'is' if len(outside) == 1 else 'are'} outside it, most in {worst.name} ({size})"
+            verb = "is" if len(outside) == 1 else "are"
+            text = f"{len(outside)} of {count} groups {verb} outside it, most in {worst.name} ({size})"
             return f"{text}; {len(undecided)} more may be." if undecided else f"{text}."
         if undecided:
             verb = "has" if len(undecided) == 1 else "have"
