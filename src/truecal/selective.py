@@ -23,6 +23,7 @@ from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.profile.binning import Cut
+from truecal.special import positive
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
@@ -98,7 +99,7 @@ class Ladder:
         (E + (k - a) e/m) / k. Summed over the group: e + (E - a e/m) (H(a + m) - H(a)), with the harmonic numbers H.
         """
         a, before = self.answered[:, :-1], self.errors[:, :-1]
-        rate = self.wrong / np.where(self.count > 0, self.count, 1.0)
+        rate = self.wrong / positive(self.count)
         return (self.wrong + (before - a * rate) * _harmonic(a, self.count)).sum(axis=1) / self.n
 
     def best_area(self) -> Float64s:

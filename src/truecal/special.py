@@ -1,22 +1,60 @@
-"""Softmax, sigmoid, and the logistic regression."""
+"""Special functions and small computations that have one definition each; a test refuses a second one."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.types import Float64s, Floats
+from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# The one softmax (and its binary case, the one sigmoid)
+# Logistic functions, by scipy, which is imported on the first call: reading predictions does not need it
+
+
+def expit(z: ArrayLike) -> Float64s:
+    """Compute 1 / (1 + exp(-z)) in float64, without overflow.
+
+    >>> expit(np.array([-1000.0, 0.0, 1000.0]))
+    array([0. , 0.5, 1. ])
+    """
+    from scipy import special
+
+    return np.asarray(special.expit(np.asarray(z, np.float64)))
+
+
+def logit(p: ArrayLike) -> Float64s:
+    """Compute log(p / (1 - p)) in float64: minus and plus infinity at 0 and 1.
+
+    >>> logit(np.array([0.0, 0.5, 1.0]))
+    array([-inf,   0.,  inf])
+    """
+    from scipy import special
+
+    return np.asarray(special.logit(np.asarray(p, np.float64)))
+
+
+def logsumexp(values: ArrayLike, axis: int = -1) -> Float64s:
+    """Compute log(sum(exp(values))) along an axis; minus infinity where every term is zero.
+
+    >>> logsumexp(np.array([[0.0, 0.0], [-np.inf, -np.inf]])).round(4)
+    array([0.6931,   -inf])
+    """
+    from scipy import special
+
+    return np.asarray(special.logsumexp(np.asarray(values, np.float64), axis=axis))
+
 
 _BLOCK = 1 << 18  # elements converted to float64 at a time
-_FEW = 32  # up to so many classes, sums over classes are quicker class by class than row by row
+_FEW_CLASSES = 32  # up to so many, sums over classes are quicker class by class than row by row
 _SMALL_BLOCK = 1 << 15
 
 
 def softmax(logits: Floats) -> Float64s:
-    """Row-wise softmax in float64, stable for logits of any size.
+    """Compute the softmax of every row in float64, stable for logits of any size.
+
+    scipy's makes several copies of the matrix; here blocks of rows stay in cache.
 
     >>> softmax(np.array([[1000.0, 999.0], [0.0, -np.inf]]))
     array([[0.73105858, 0.26894142],
@@ -24,14 +62,14 @@ def softmax(logits: Floats) -> Float64s:
     """
     rows, count = logits.shape
     probs = np.empty((rows, count), np.float64)
-    if count <= _FEW:
+    if count <= _FEW_CLASSES:
         step = _SMALL_BLOCK // max(count, 1)
         for start in range(0, rows, step):
-            turned = logits[start : start + step].T.astype(np.float64, order="C")
-            turned -= turned.max(axis=0)
-            np.exp(turned, out=turned)
-            turned /= turned.sum(axis=0)
-            probs[start : start + step] = turned.T
+            columns = logits[start : start + step].T.astype(np.float64, order="C")
+            columns -= columns.max(axis=0)
+            np.exp(columns, out=columns)
+            columns /= columns.sum(axis=0)
+            probs[start : start + step] = columns.T
         return probs
     step = max(1, _BLOCK // count)
     for start in range(0, rows, step):
@@ -43,15 +81,57 @@ def softmax(logits: Floats) -> Float64s:
     return probs
 
 
-def sigmoid(logits: Floats) -> Float64s:
-    """1 / (1 + exp(-z)) in float64 without overflow.
+# ----------------------------------------------------------------------------------------------------
+# Rates, weights and labels
 
-    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
-    array([0. , 0.5, 1. ])
+
+def clopper_pearson(ones: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Float64s, Float64s]:
+    """Compute exact lower and upper limits of a rate, each missed with probability at most `tail`.
+
+    Counts may be fractions, as of an effective number of rows; limits without rows are 0 and 1 (Clopper and Pearson
+    1934, doi:10.1093/biomet/26.4.404).
+
+    >>> low, high = clopper_pearson([0, 5], [10, 10], 0.025)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
     """
-    z = np.asarray(logits, np.float64)
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, small) / (1.0 + small)
+    from scipy.special import betaincinv
+
+    ones, rows = np.asarray(ones, np.float64), np.asarray(rows, np.float64)
+    zeros = rows - ones
+    low = np.where((ones > 0) & (rows > 0), betaincinv(positive(ones), np.maximum(zeros, 0.0) + 1, tail), 0.0)
+    high = np.where(zeros > 0, betaincinv(np.maximum(ones, 0.0) + 1, positive(zeros), 1 - tail), 1.0)
+    return low, high
+
+
+def kish(weights: Float64s) -> Float64s:
+    """Compute the effective number of rows of importance weights over the last axis, (sum w)^2 / sum w^2 (Kish 1965).
+
+    >>> float(kish(np.array([1.0, 1.0, 2.0])).round(4))
+    2.6667
+    """
+    return np.asarray(weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1))
+
+
+def draw_labels(probs: Floats, rng: np.random.Generator) -> Indices:
+    """Draw one label per row: 0 or 1 from P(1) of shape (n,), a class from probabilities of shape (n, classes).
+
+    >>> draw_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0))
+    array([1, 0])
+    """
+    if probs.ndim == 1:
+        return (rng.random(len(probs)) < probs).astype(np.intp)
+    below = probs.cumsum(axis=1)[:, :-1] < rng.random((len(probs), 1))
+    return np.asarray(below.sum(axis=1))
+
+
+def positive(values: NDArray[Any]) -> Float64s:
+    """Replace values that are not positive by 1, for use as divisors.
+
+    >>> positive(np.array([0.0, 2.0]))
+    array([1., 2.])
+    """
+    return np.where(values > 0, values, 1.0)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -153,7 +233,6 @@ def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float
 
 
 def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
-    """Minus the weighted log likelihood, and the probabilities, of log odds `value`; no value overflows."""
-    small = np.exp(-np.abs(value))
-    loss = float(weights @ (np.maximum(value, 0.0) + np.log1p(small) - targets * value))
-    return loss, np.where(value >= 0, 1.0, small) / (1.0 + small)
+    """Compute minus the weighted log likelihood of log odds `value`, and their probabilities."""
+    softplus = np.maximum(value, 0.0) + np.log1p(np.exp(-np.abs(value)))
+    return float(weights @ (softplus - targets * value)), expit(value)

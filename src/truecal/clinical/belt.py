@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options, special
-from truecal.clinical.cohort import Cohort, logit, student
-from truecal.clinical.curves import affordable_knots, critical, grid_of, sandwich, scores_asked, sigmoid, steady
+from truecal.clinical.cohort import Cohort, student
+from truecal.clinical.curves import affordable_knots, critical, grid_of, sandwich, scores_asked, steady
 from truecal.errors import InputError
 from truecal.estimators import noise
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
+from truecal.special import expit, logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -115,9 +116,7 @@ def calibration_belt(
     largest = critical(x, covariances[0], cohort.df, levels, generator)
     reach = np.maximum(largest, [student(cohort.df, level) for level in levels])[:, None] * se
     eta = x @ beta
-    return CalibrationBelt(
-        points, sigmoid(eta), tuple(levels), sigmoid(eta - reach), sigmoid(eta + reach), degree, p_value
-    )
+    return CalibrationBelt(points, expit(eta), tuple(levels), expit(eta - reach), expit(eta + reach), degree, p_value)
 
 
 def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s, Float64s]:

@@ -15,6 +15,7 @@ import truecal as tc
 from truecal import options, special
 from truecal.errors import InputError
 from truecal.predictions import validation
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 
@@ -100,7 +101,7 @@ def censoring_weights(
                 f"everybody {name}is censored before some known outcomes (first at row {rows[np.flatnonzero(bad)[0]]}); choose an "
                 "earlier horizon or larger groups"
             )
-        weights[rows] = np.where(known[rows], 1 / np.where(chance > 0, chance, 1.0), 0.0)
+        weights[rows] = np.where(known[rows], 1 / positive(chance), 0.0)
     unknown = int(np.count_nonzero(~known))
     return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 

@@ -12,6 +12,7 @@ from truecal.errors import InputError
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.predictions import check_predictions
+from truecal.special import expit, logit
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -67,13 +68,11 @@ def onto(value: float, scale: Scale) -> tuple[float, float]:
     """A value on a scale, and the derivative of the scale there."""
     if scale == "plain":
         return value, 1.0
-    return (np.log(value), 1 / value) if scale == "log" else (np.log(value / (1 - value)), 1 / (value * (1 - value)))
+    return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
 
 
 def back(place: float, scale: Scale) -> float:
     """The value that stands at a place of a scale."""
-    from scipy.special import expit
-
     return float(place if scale == "plain" else np.exp(place) if scale == "log" else expit(place))
 
 
@@ -314,11 +313,6 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
             f"{left_out:,} rows have scores of exactly 0 or 1 and no logit"
         )
     return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
-
-
-def logit(p: Float64s) -> Float64s:
-    """Log odds of numbers strictly between 0 and 1."""
-    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
 from truecal import options, special
-from truecal.clinical.cohort import Cohort, logit, student
+from truecal.clinical.cohort import Cohort, student
 from truecal.errors import InputError
 from truecal.estimators import noise
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
+from truecal.special import clopper_pearson, expit, logit, positive
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
@@ -87,24 +88,17 @@ class SplineCurve:
         smooth = (cell < 0) & (scores > 0) & (scores < 1)
         basis = self.design(scores[smooth]).T
         if smooth.all():
-            return lambda parameters: sigmoid(parameters[:, :count] @ basis)
+            return lambda parameters: expit(parameters[:, :count] @ basis)
         own, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
 
         def curves(parameters: Float64s) -> Float64s:
             values = np.empty((len(parameters), len(scores)))
             values[:, own] = parameters[:, count + cell[own]]
-            values[:, smooth] = sigmoid(parameters[:, :count] @ basis)
+            values[:, smooth] = expit(parameters[:, :count] @ basis)
             values[:, beyond] = scores[beyond]
             return values
 
         return curves
-
-
-def sigmoid(z: Float64s) -> Float64s:
-    """1 / (1 + exp(-z)), without overflow."""
-    from scipy.special import expit
-
-    return np.asarray(expit(z))
 
 
 def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
@@ -240,7 +234,7 @@ def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: in
     """The curve of a cohort and the covariance of its values at the nodes, which straight lines join over all rows."""
     values, pulls = smooth(cohort, nodes, span, degree)
     fitted = np.interp(cohort.scores, nodes, values)
-    weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
+    weights = positive(cohort.weights)  # the pull of a row without weight is 0
     shares = pulls * (cohort.weights.sum() / weights)[:, None]
     own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
     parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
@@ -273,7 +267,7 @@ def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
     farthest = np.minimum((reached < max(wanted, 1e-300)).sum(axis=1), len(x) - 1)
     rows = np.arange(len(at))
     reach = distance[rows, order[rows, farthest]]
-    scale = np.where(reach > 0, reach, 1.0)
+    scale = positive(reach)
     share = distance / scale[:, None]
     bow = np.maximum(1 - share * share * share, 0.0)
     near = np.where(reach[:, None] > 0, bow * bow * bow, distance == 0)
@@ -419,7 +413,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
     for factor in (-one, one, -all_, all_):
         edge = outcome.copy()
         if count:
-            edge[smooth] = sigmoid(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
+            edge[smooth] = expit(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
         edge[cell >= 0] = [_binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
         edges.append(edge)
     knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
@@ -429,14 +423,11 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
 
 def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
     """An end of a Clopper-Pearson interval for as many independent rows as would give the standard error."""
-    from scipy.special import betaincinv, ndtr
+    from scipy.special import ndtr
 
-    tail = float(ndtr(-abs(factor)))
     rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
-    ones = rate * rows
-    if factor < 0:
-        return 0.0 if rate == 0 else float(betaincinv(ones, rows - ones + 1, tail))
-    return 1.0 if rate == 1 else float(betaincinv(ones + 1, rows - ones, 1 - tail))
+    low, high = clopper_pearson(rate * rows, rows, float(ndtr(-abs(factor))))
+    return float(low if factor < 0 else high)
 
 
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:

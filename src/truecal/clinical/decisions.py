@@ -15,6 +15,7 @@ from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
+from truecal.special import kish
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -57,7 +58,7 @@ def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Fl
     size = (cohort.reactions(deviations) ** 2).sum(axis=0)
     if cohort.stratified:
         return np.divide(variance, size, out=np.full(len(size), np.inf), where=size > 1e-30)
-    most = cohort.rows if cohort.counted else cohort.weights.sum() ** 2 / (cohort.weights**2).sum()
+    most = cohort.rows if cohort.counted else float(kish(cohort.weights))
     known = np.divide(variance, size, out=np.full(len(size), float(min(cohort.patients, most))), where=size > 1e-30)
     return np.minimum(known, most)
 

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 
 from truecal.clinical.cohort import Cohort, Quantity
-from truecal.clinical.curves import SplineCurve, sigmoid
+from truecal.clinical.curves import SplineCurve
 from truecal.estimators import noise
+from truecal.special import expit
 from truecal.types import Float64s, Indices
 
 _POINTS = 60  # scores, standing for equal shares of the rows, at which drawn curves are compared with the diagonal
@@ -221,7 +222,7 @@ def _errors(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
     design = curve.design(inside)
 
     def root(parameters: Float64s) -> Float64s:
-        rate = sigmoid(design @ parameters[:count])
+        rate = expit(design @ parameters[:count])
         information = (design * np.maximum(rate * (1 - rate), 1e-12)[:, None]).T @ design
         return np.asarray(np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal())))
 

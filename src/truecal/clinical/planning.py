@@ -12,6 +12,7 @@ from truecal.clinical.cohort import student
 from truecal.clinical.summaries import summary
 from truecal.errors import InputError
 from truecal.predictions import validation
+from truecal.special import expit, logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -144,8 +145,7 @@ def sample_size_by_simulation(
         raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
     for name, width in widths.items():
         options.between(width, f"the width of {name}", 0, np.inf)
-    with np.errstate(over="ignore"):
-        q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
+    q = expit(intercept + slope * logit(p))
     if q.mean() * _MOST < _EVENTS:
         raise InputError(
             f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks"
@@ -263,7 +263,7 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
     if name == "intercept":
         return [(name, _whole(1 / (spread.mean() * se**2)))]
     if name == "slope":
-        score = np.log(p) - np.log1p(-p)
+        score = logit(p)
         a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
         if not a * c - b**2 > 1e-12 * a * c:
             raise InputError("a slope needs risks that differ; these are all alike")

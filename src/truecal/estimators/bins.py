@@ -6,11 +6,11 @@ from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal import options
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.special import clopper_pearson, positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
@@ -36,7 +36,7 @@ class Bins(Tabular):
     def of(cls, profile: Profile, cut: Cut) -> "Bins":
         """The bins between consecutive cuts."""
         weight, score, outcome = (_between(profile, cut, name) for name in ("w", "c", "y"))
-        scale = (profile.size / np.where(profile.total > 0, profile.total, 1.0))[:, None]
+        scale = (profile.size / positive(profile.total))[:, None]
         effective = None
         if profile.units is not None and cut.fraction is None:
             effective = effective_counts(profile, cut.below[0])[None]
@@ -51,13 +51,13 @@ class Bins(Tabular):
     @cached_property
     def safe(self) -> Float64s:
         """Weights with 1 in place of 0, to divide by."""
-        return np.where(self.weight > 0, self.weight, 1.0)
+        return positive(self.weight)
 
     @cached_property
     def share(self) -> Float64s:
         """Part of the data in each bin, shape (batch, b)."""
         total = self.weight.sum(axis=1, keepdims=True)
-        return self.weight / np.where(total > 0, total, 1.0)
+        return self.weight / positive(total)
 
     @cached_property
     def gap(self) -> Float64s:
@@ -116,15 +116,8 @@ class Bins(Tabular):
         >>> round(float(low[0]), 4), round(float(high[0]), 4)
         (0.1871, 0.8129)
         """
-        from scipy.special import betaincinv
-
         n = self._shown(self.count if self.effective is None else self.effective)
-        k = self.mean_outcome * n
-        alpha = (1 - level) / 2
-        empty: NDArray[np.bool_] = n <= 0
-        low = np.where((k <= 0) | empty, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, alpha))
-        high = np.where((k >= n) | empty, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - alpha))
-        return low, high
+        return clopper_pearson(self.mean_outcome * n, n, (1 - level) / 2)
 
 
 def _between(profile: Profile, cut: Cut, name: Literal["w", "c", "y"]) -> Float64s:
@@ -164,7 +157,7 @@ def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) 
 
     total, happened = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
     units = np.bincount(group, rows > 0, groups)
-    safe = np.where(total > 0, total, 1.0)
+    safe = positive(total)
     rate = np.clip(happened / safe, 0.0, 1.0)
     square = np.bincount(group, (ones - rate[group] * rows) ** 2, groups)
     several = units > 1

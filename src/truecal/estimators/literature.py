@@ -23,6 +23,7 @@ from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
+from truecal.special import draw_labels, logsumexp
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -298,8 +299,6 @@ def _weights(log: Float64s) -> Float64s:
 
 def _likeliest(probs: Float64s) -> float:
     """The bandwidth under which the predictions have the highest leave-one-out likelihood."""
-    from scipy.special import logsumexp
-
     likelihoods = []
     for h in _BANDWIDTHS:
         own = logsumexp(_log_kernel(probs, float(h)), axis=1)
@@ -556,10 +555,9 @@ class KernelError(PairEstimator):
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:
         """The estimate with outcomes drawn from the probabilities, shape (resamples,)."""
         n, events = probs.shape
-        edges = probs.cumsum(axis=1)[:, :-1]
         found = np.empty(self.resamples)
         for i in range(self.resamples):
-            label = (rng.random((n, 1)) > edges).sum(axis=1)
+            label = draw_labels(probs, rng)
             residual = -probs.copy()
             residual[np.arange(n), label] += 1
             if events == 2:  # the second column is the first with its sign turned

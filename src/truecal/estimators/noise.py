@@ -4,6 +4,7 @@ average."""
 import numpy as np
 
 from truecal.estimators.bins import Bins
+from truecal.special import positive
 from truecal.types import Float64s
 
 
@@ -79,5 +80,5 @@ def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
     """
     share = np.where(bins.count >= 2, bins.share, 0.0)
     covered = share.sum(axis=1)
-    mean = (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0)
+    mean = (share * terms).sum(axis=1) / positive(covered)
     return np.where(covered > 0, mean, (bins.share * np.abs(bins.gap) ** norm).sum(axis=1)), covered

@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from truecal.estimators.bins import Bins
+from truecal.special import positive
 from truecal.types import Float64s
 
 _GAP_ROUNDING = 1e-9  # derived: rounding of a gap; smaller ones have no sign
@@ -39,7 +40,7 @@ class SignCells:
         """Take the bins of a histogram, whose rows count as so many times fewer independent ones."""
         counts = bins.count
         scores = np.clip(bins.score_sum / bins.safe, 0.0, 1.0)
-        leverage = np.minimum(design_effect / np.where(counts > 0, counts, 1.0), 1.0)
+        leverage = np.minimum(design_effect / positive(counts), 1.0)
         return cls(counts, counts * bins.rate, scores, bins.gap, leverage)
 
     def bounds(self) -> "SignBounds":
@@ -88,7 +89,7 @@ class SignCells:
         rate = self._rate()
         deviation = np.sqrt(self.leverage * (rate * (1 - rate)))
         size = np.abs(self.gap)
-        ratio = size / np.where(deviation > 0, deviation, 1.0)
+        ratio = size / positive(deviation)
         return np.where(deviation > 0, 2 * size * ndtr(-ratio), 0.0)
 
     def _rate(self) -> Float64s:

@@ -18,6 +18,7 @@ from truecal.estimators.noise import absolute_cube, debiased_absolute
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
         pairs[..., 0], pairs[..., 1] = np.where(ranged, before, whole), after
         return pairs.reshape(len(before), -1).take(kept, axis=1)
 
-    ones = profile.products[0] / np.where(rate > 0, rate, 1.0)  # mean c of the ones, which zeros do not have
+    ones = profile.products[0] / positive(rate)  # mean c of the ones, which zeros do not have
     before = np.where(mixed, np.where(zeros_first, 0.0, 1.0), rate)
     after = np.where(mixed, 1.0 - before, rate)
     return Profile(

@@ -22,6 +22,7 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Closed, Selection, check_selection
+from truecal.special import clopper_pearson, kish
 from truecal.table import Frame, Tabular
 
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
@@ -233,7 +234,7 @@ def clustered_frequency(sample: tc.lenses.Sample, level: float) -> tuple[float, 
     >>> tuple(round(end, 2) for end in clustered_frequency(sample, 0.95))
     (0.0, 1.0)
     """
-    from scipy.special import betaincinv, stdtrit
+    from scipy.special import stdtrit
 
     assert sample.units is not None
     unit = np.unique(sample.units, return_inverse=True)[1]
@@ -242,16 +243,14 @@ def clustered_frequency(sample: tc.lenses.Sample, level: float) -> tuple[float, 
     rate = float((weight * sample.outcomes).sum()) / total
     if units < 2:
         return 0.0, 1.0
-    rows = total**2 / float((weight**2).sum())
+    rows = float(kish(weight))
     deviations = np.bincount(unit, weight * (sample.outcomes - rate), units) / total
     variance = float((deviations**2).sum()) * units / (units - 1)
     size = min(rows, rate * (1 - rate) / variance) if variance > 0 else float(units)
     tail = 0.5 + level / 2
     size *= min(1.0, float(stdtrit(max(rows - 1, 1), tail) / stdtrit(units - 1, tail)) ** 2)
-    ones = rate * size
-    low = float(betaincinv(ones, size - ones + 1, 1 - tail)) if ones > 0 else 0.0
-    high = float(betaincinv(ones + 1, size - ones, tail)) if ones < size else 1.0
-    return low, high
+    low, high = clopper_pearson(rate * size, size, 1 - tail)
+    return float(low), float(high)
 
 
 def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:

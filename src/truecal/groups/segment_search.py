@@ -38,6 +38,7 @@ from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
+from truecal.special import positive
 from truecal.table import Frame, Tabular, plain
 from truecal.types import Float64s
 
@@ -388,7 +389,7 @@ class Search:
         records, region = self.records, self.records.region[inside]
         total = float(records.mass.sum())
         mass = np.bincount(region, records.mass[inside], REGIONS)
-        safe = np.where(mass > 0, mass, 1.0)
+        safe = positive(mass)
         mean = np.bincount(region, (records.mass * score)[inside], REGIONS) / safe
         outcome = mean + np.bincount(region, records.residual(score)[inside], REGIONS) / safe
         squares = (

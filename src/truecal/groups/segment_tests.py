@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from truecal import parallel
 from truecal.groups.segments import Records, Tables
+from truecal.special import expit, logit
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -460,15 +461,15 @@ def mended(records: Records, rows: Indices, score: Float64s) -> Float64s:
     pieces = int(np.clip(reached[-1] // _ROWS_OF_PIECE, *_PIECES))
     piece = np.minimum((reached - size / 2) * pieces / reached[-1], pieces - 1).astype(np.intp)[tied]
     given = np.clip(score[rows], 1e-12, 1 - 1e-12)
-    odds, mass = np.log(given / (1 - given)), records.mass[rows]
+    odds, mass = logit(given), records.mass[rows]
     weight = 1.0 if records.weight is None else records.weight[rows]
     ones = np.bincount(piece, weight * records.ones[rows], pieces)
     shift = np.zeros(pieces)
     for _ in range(_STEPS):
-        rate = 1 / (1 + np.exp(-np.clip(odds + shift[piece], -_LARGEST, _LARGEST)))
+        rate = expit(np.clip(odds + shift[piece], -_LARGEST, _LARGEST))
         surplus = ones - np.bincount(piece, mass * rate, pieces)
         # One more row of variance 1 keeps the shift of a piece without ones (or zeros) finite.
         shift += np.clip(surplus / (np.bincount(piece, mass * rate * (1 - rate), pieces) + 1), -1, 1)
     result = score.copy()
-    result[rows] = 1 / (1 + np.exp(-np.clip(odds + shift[piece], -_LARGEST, _LARGEST)))
+    result[rows] = expit(np.clip(odds + shift[piece], -_LARGEST, _LARGEST))
     return result

@@ -20,6 +20,7 @@ import numpy as np
 from truecal.inference.exact_tails import Null, terms
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
+from truecal.special import clopper_pearson
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
     seen = a * terms(s, n_k, cells.ones)
     plausible = _plausible(cells)
     shapes = _shapes(cells, plausible)
-    least, most = _clopper_pearson(n_k, np.full(len(s), n))
+    least, most = clopper_pearson(n_k, np.full(len(s), n), _BOX)
     rare = np.flatnonzero(n_k < _RARE)
     for part in _PARTS:
         for shape in shapes if part > 0 else shapes[:1]:
@@ -284,17 +285,10 @@ def _plausible(cells: OutputCells) -> _Plausible:
     s = cells.outputs
     upwards = s < 0.5
     room = np.where(upwards, 1.0, -1.0)
-    low, high = _clopper_pearson(cells.ones, cells.counts)
+    low, high = clopper_pearson(cells.ones, cells.counts, _BOX)
     cap, other = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
     turned = cap <= 0  # even the far limit of the rate lies on the other side; then the near one does, too
     return _Plausible(np.where(turned, other, cap), np.where(turned, -room, room), room)
-
-
-def _clopper_pearson(k: Float64s, n: Float64s) -> tuple[Float64s, Float64s]:
-    from scipy.special import betaincinv
-
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, _BOX), 0.0)
-    return low, np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - _BOX), 1.0)
 
 
 def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float], Float64s | None]]:

@@ -21,6 +21,7 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays, takes_arrays_second
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
+from truecal.special import positive
 
 # ----------------------------------------------------------------------------------------------------
 # The bootstrap of any data: rows, whole clusters or runs in time, for one dataset or all datasets of a lens together
@@ -154,7 +155,7 @@ def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
     n = profile.size[:, None]
     count = weight * n / profile.total[:, None]
     usable = count >= 2
-    safe, several = np.where(weight > 0, weight, 1.0), np.where(usable, count, 2.0)
+    safe, several = positive(weight), np.where(usable, count, 2.0)
     gap = np.where(usable, (one - score) / safe, 0.0)
     spread = np.maximum((one - 2 * product + square) / safe - gap**2, 0.0) / (several - 1)  # of mean(r)
     chance = np.maximum(score - square, 0.0) / safe / several

@@ -27,6 +27,7 @@ from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
+from truecal.special import draw_labels
 from truecal.types import Float64s
 
 _RESAMPLES = 200
@@ -188,13 +189,7 @@ def _if_calibrated(
     draw = rng.spawn(1)[0]
     plain = estimator.without_interval()
     for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
-        chance = draw.random(len(preds))
-        labels = (
-            (chance < preds.probs).astype(preds.labels.dtype)
-            if preds.binary
-            else (preds.probs.cumsum(axis=1) < chance[:, None]).sum(axis=1).clip(0, preds.class_count - 1)
-        )
-        twin = replace(preds, labels=labels)
+        twin = replace(preds, labels=draw_labels(preds.probs, draw))
         rows = select.mask(twin)
         if rows.any():
             values.append(_value(twin.take(rows), plain, lens, draw))

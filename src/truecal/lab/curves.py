@@ -12,6 +12,7 @@ import numpy.typing as npt
 from truecal.errors import InputError
 from truecal.lab.distributions import Array
 from truecal.predictions import validation
+from truecal.special import expit
 
 Function = Literal["log", "logflip", "logit"]
 
@@ -79,8 +80,6 @@ def inverse_link(name: Function, eta: Array) -> Array:
         return np.exp(eta)
     if name == "logflip":
         return -np.expm1(eta)
-    from scipy.special import expit
-
     return np.asarray(expit(eta), dtype=np.float64)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import validation
+from truecal.special import expit
 
 if TYPE_CHECKING:
     import truecal as tc
@@ -116,12 +117,10 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
     table = _table(float(alpha), float(beta))
     flat = np.ravel(u)
     c, rest = np.empty(flat.size), np.empty(flat.size)
-    with np.errstate(over="ignore"):  # exp overflows to infinity where c or 1 - c is below 1e-308: they become 0
-        for low in range(0, flat.size, _BLOCK):
-            part = slice(low, low + _BLOCK)
-            x = _logits(table, flat[part])
-            c[part] = 1.0 / (1.0 + np.exp(-x))
-            rest[part] = 1.0 / (1.0 + np.exp(x))
+    for low in range(0, flat.size, _BLOCK):
+        part = slice(low, low + _BLOCK)
+        x = _logits(table, flat[part])
+        c[part], rest[part] = expit(x), expit(-x)
     return c.reshape(np.shape(u)), rest.reshape(np.shape(u))
 
 

@@ -13,6 +13,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.lab.curves import GLM, Blend, Curve, Function, Identity, Stretches, as_curve, transform
 from truecal.lab.distributions import Array, Beta, Integrand, Scores
+from truecal.special import draw_labels
 
 # ----------------------------------------------------------------------------------------------------
 # World: a score distribution and a true calibration curve, so that the true calibration error is known exactly
@@ -281,8 +282,7 @@ class DirichletWorld:
         generator = generator_of(rng)
         probs = generator.dirichlet(self.alpha, n)
         truth = (1.0 - self.overconfidence) * probs + self.overconfidence / len(self.alpha)
-        below = np.cumsum(truth, axis=1)[:, :-1] < generator.random((n, 1))
-        return probs, below.sum(axis=1)
+        return probs, draw_labels(truth, generator)
 
     def true_class_wise_error(self, norm: float = 2) -> float:
         """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""

@@ -18,6 +18,7 @@ from truecal.lenses.lens import Lens
 from truecal.pages.html import element, escaped
 from truecal.pages.records import OPTIONAL, Absent, picked
 from truecal.predictions.selection import column
+from truecal.special import kish
 from truecal.types import Float64s
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _means(sample: tc.lenses.Sample, z: float) -> Float64s:
     total, outcome = weight.sum(), sample.outcomes.astype(np.float64)
     rate, mean = float(weight @ outcome / total), float(weight @ sample.scores / total)
     gap = weight * (sample.scores - outcome - (mean - rate))
-    size = total if bool((weight == np.rint(weight)).all()) else total**2 / float(weight @ weight)
+    size = total if bool((weight == np.rint(weight)).all()) else float(kish(weight))
     if sample.units is None:
         variance = float(gap @ (gap / np.maximum(weight, 1e-300))) / total / max(size - 1, 1.0)
     else:

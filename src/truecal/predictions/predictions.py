@@ -29,7 +29,7 @@ from truecal.predictions.validation import (
     refuse_swapped,
     warn_of_probabilities,
 )
-from truecal.special import sigmoid, softmax
+from truecal.special import expit, softmax
 from truecal.types import Float64s, Floats, Indices
 
 _REMEDY = "build them with tc.Predictions.from_probs(probs, labels)"
@@ -125,7 +125,7 @@ class Predictions:
         refuse_empty(len(z), "logits")
         check_finite(z)
         warn_of_probabilities(z)
-        p = sigmoid(z) if z.ndim == 1 else softmax(z)
+        p = expit(z) if z.ndim == 1 else softmax(z)
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod

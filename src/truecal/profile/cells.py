@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.special import positive
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ def rows_of(sketch: HeldCells) -> Rows:
     mean = np.clip(edge + r, sketch.low, sketch.high)  # of a cell that holds one score, exactly that score
     score = np.where(alone, edge[cell] + offset, mean[cell])
     spread = np.sqrt(np.maximum(rr - r * r, 0.0))
-    tilt = np.where(spread > 0, (ry - r * y) / np.where(spread > 0, spread, 1.0), 0.0)
+    tilt = np.where(spread > 0, (ry - r * y) / positive(spread), 0.0)
     return Rows(
         score=score,
         outcome=np.where(alone, single, y[cell]),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from truecal.errors import InputError
 from truecal.profile.binning import Cut, WidthBins, gather, one_pass, search, width_bins
 from truecal.profile.sort import packed_sort
+from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class Rows:
         """Sample size of each dataset: the number of rows, the sum of counts, or Kish's effective size."""
         if self.counted or self.weights is None:
             return self.total
-        return np.broadcast_to(self.weights.sum(axis=1) ** 2 / (self.weights**2).sum(axis=1), (self.batch,))
+        return np.broadcast_to(kish(self.weights), (self.batch,))
 
     @property
     def alike(self) -> bool:

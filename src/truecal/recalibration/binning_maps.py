@@ -15,7 +15,7 @@ from truecal.recalibration.contract import Input
 from truecal.recalibration.export import Value, traced_probs
 from truecal.recalibration.monotone_maps import pooled
 from truecal.recalibration.score_maps import BetaCalibration, Multiclass, ScoreMap, ScoreMapping
-from truecal.special import softmax
+from truecal.special import clopper_pearson, positive, softmax
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class CountedSteps(StepMap):
 
     def interval(self, scores: Float64s, alpha: float) -> tuple[Float64s, Float64s]:
         """The interval of the bin of each score, at 1 - alpha for a single bin."""
-        low, high = clopper_pearson(self.positive, self.rows, alpha)
+        low, high = clopper_pearson(self.positive, self.rows, alpha / 2)
         at = np.searchsorted(self.edges, scores, side="right")
         return low[at], high[at]
 
@@ -110,16 +110,6 @@ def counted(edges: Float64s, scores: Float64s, outcomes: Float64s) -> CountedSte
     positive = np.bincount(bin_of, outcomes, len(edges) + 1).astype(np.float64)
     mean = float(outcomes.mean()) if len(outcomes) else 0.5
     return CountedSteps(edges, np.where(rows > 0, positive / np.maximum(rows, 1), mean), rows, positive)
-
-
-def clopper_pearson(positive: Float64s, rows: Float64s, alpha: float) -> tuple[Float64s, Float64s]:
-    """Exact two-sided binomial interval at 1 - alpha; [0, 1] without rows."""
-    from scipy.special import betaincinv
-
-    negative = rows - positive
-    low = np.where(positive > 0, betaincinv(np.maximum(positive, 1), negative + 1, alpha / 2), 0.0)
-    high = np.where(negative > 0, betaincinv(positive + 1, np.maximum(negative, 1), 1 - alpha / 2), 1.0)
-    return low, high
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -211,7 +201,7 @@ class HistogramBinning(ScoreMapping):
         mass = np.bincount(bin_of, weights, count)
         ones = np.bincount(bin_of, weights * outcomes, count)
         centre = (np.arange(count) + 0.5) / count
-        values = np.where(mass > 0, ones / np.where(mass > 0, mass, 1.0), centre)
+        values = np.where(mass > 0, ones / positive(mass), centre)
         if self.scheme == "width" and (weights == 1).all():
             return CountedSteps(edges, values, mass.astype(np.float64), ones.astype(np.float64))
         return StepMap(edges, values)
@@ -386,7 +376,7 @@ def best_cuts(mass: Float64s, positive: Float64s, bins: int) -> Indices:
 
 
 def _xlogx(share: Float64s) -> Float64s:
-    return np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0)), 0.0)
+    return np.where(share > 0, share * np.log(positive(share)), 0.0)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -515,7 +505,7 @@ class ScalingBinning(ScoreMapping):
         def means(rows: Indices) -> tuple[Float64s, Float64s]:
             mass = np.bincount(bin_of[rows], weights[rows], count).astype(np.float64)
             total = np.bincount(bin_of[rows], (weights * values)[rows], count)
-            return mass, total / np.where(mass > 0, mass, 1.0)
+            return mass, total / positive(mass)
 
         mass, mean = means(third)
         if not mass.all():

@@ -20,6 +20,7 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays_second
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.contract import ImpossibleRowError, Recalibrator, RowsSeen, read_outputs
+from truecal.special import kish
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
@@ -460,7 +461,7 @@ class _Judge:
         elif bool((w == np.rint(w)).all()):  # a whole weight is that many independent rows
             squares, count = float(w @ (gap - mean) ** 2), total
         else:
-            squares, count = float(w**2 @ (gap - mean) ** 2), total**2 / float(w @ w)
+            squares, count = float(w**2 @ (gap - mean) ** 2), float(kish(w))
         error = z * sqrt(squares * count / max(count - 1, 1.0)) / total
         how = "normal, paired" + (" over clusters" if preds.clusters is not None else "")
         return Interval(mean - error, mean + error, self.level, how)

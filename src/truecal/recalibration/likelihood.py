@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import special
-from truecal.special import sigmoid, softmax
+from truecal.special import expit, softmax
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -340,13 +340,13 @@ def least_squares(features: Float64s, targets: Float64s, weights: Float64s, star
     not. Slopes stay at 0 or above, so that the curve never falls.
 
     >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    >>> y = sigmoid(1.5 * x[:, 0] + 0.5)
+    >>> y = expit(1.5 * x[:, 0] + 0.5)
     >>> least_squares(x, y, np.ones(4), np.array([1.0, 0.0])).round(6)
     array([1.5, 0.5])
     """
     rows = np.column_stack([features, np.ones(len(features))])
     found, damping = start.astype(np.float64), 1e-3
-    curve = sigmoid(rows @ found)
+    curve = expit(rows @ found)
     loss = float(weights @ (targets - curve) ** 2)
     for _ in range(_STEPS):
         jacobian = (curve * (1 - curve))[:, None] * rows
@@ -355,7 +355,7 @@ def least_squares(features: Float64s, targets: Float64s, weights: Float64s, star
         step = np.linalg.solve(squares + damping * np.diag(size), jacobian.T @ (weights * (targets - curve)))
         tried = found + step
         tried[:-1] = np.maximum(tried[:-1], 0.0)
-        there = sigmoid(rows @ tried)
+        there = expit(rows @ tried)
         lower = float(weights @ (targets - there) ** 2)
         if not lower < loss:
             damping *= 4

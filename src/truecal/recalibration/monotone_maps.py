@@ -15,7 +15,7 @@ from truecal.recalibration.contract import Input
 from truecal.recalibration.export import Value
 from truecal.recalibration.score_maps import Multiclass, ScoreMapping, renormalized
 from truecal.recalibration.solvers import fit_slopes, integrals
-from truecal.special import sigmoid
+from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Floats
 
 # ----------------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class VennAbers(ScoreMapping):
         against = _geometric_mean([1 - p0 for p0, _ in intervals])
         favour = _geometric_mean([p1 for _, p1 in intervals])
         total = against + favour
-        probs = np.where(total > 0, favour / np.where(total > 0, total, 1.0), 0.5)
+        probs = np.where(total > 0, favour / positive(total), 0.5)
         return np.column_stack([1 - probs, probs]) if probs.ndim == 1 else renormalized(probs)
 
 
@@ -448,7 +448,7 @@ class SplineMap:
 
     def __call__(self, scores: Float64s) -> Float64s:
         x = np.clip(log_odds(scores, self.odds), self.low, self.high)
-        return sigmoid(self.intercept + integrals(x, self.knots) @ self.slopes)
+        return expit(self.intercept + integrals(x, self.knots) @ self.slopes)
 
     def trace(self, scores: Value) -> Value:
         x = scores if self.odds else scores.log() - (1 - scores).log()
@@ -475,8 +475,7 @@ def log_odds(scores: Float64s, odds: bool) -> Float64s:
     """Log odds of probabilities, minus and plus infinity at 0 and 1; or scores that are log odds already."""
     if odds:
         return scores
-    with np.errstate(divide="ignore"):
-        return np.log(scores) - np.log1p(-scores)
+    return logit(scores)
 
 
 class SplineCalibration(ScoreMapping):

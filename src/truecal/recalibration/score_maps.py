@@ -19,7 +19,7 @@ from truecal.recalibration import documents
 from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_scores, top_class
 from truecal.recalibration.export import Value, traced_probs, traced_scores
 from truecal.recalibration.likelihood import LOG_ZERO, fit_rising_logistic, least_squares
-from truecal.special import sigmoid, softmax
+from truecal.special import expit, positive, softmax
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _side_by_side(columns: Sequence[Value]) -> Value:
 def renormalized(probs: Float64s) -> Float64s:
     """Rows divided by their sums; a row of zeros, which says nothing about the classes, becomes uniform."""
     total = probs.sum(axis=1, keepdims=True)
-    return np.where(total > 0, probs / np.where(total > 0, total, 1.0), 1.0 / probs.shape[1])
+    return np.where(total > 0, probs / positive(total), 1.0 / probs.shape[1])
 
 
 def traced_renormalized(probs: Value, count: int) -> Value:
@@ -189,7 +189,7 @@ def with_confidence(probs: Float64s, top: Indices, confidence: Float64s) -> Floa
     shares[index, top] = 0.0
     total = shares.sum(axis=1, keepdims=True)
     equal = 1.0 / (count - 1)
-    shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), equal)
+    shares = np.where(total > 0, shares / positive(total), equal)
     shares[index, top] = 0.0
     rest, largest = 1.0 - confidence, shares.max(axis=1)
     over = rest * largest >= confidence
@@ -237,7 +237,7 @@ class LogisticMap:
     intercept: float
 
     def __call__(self, scores: Float64s) -> Float64s:
-        return sigmoid(self.slope * scores + self.intercept)
+        return expit(self.slope * scores + self.intercept)
 
     def trace(self, scores: Value) -> Value:
         return (self.slope * scores + self.intercept).sigmoid()
@@ -316,7 +316,7 @@ class BetaMap:
 
     def __call__(self, scores: Float64s) -> Float64s:
         log_p, log_q = logarithms(scores, self.odds, self.clip)
-        return sigmoid(self.c + self._term(self.a, log_p) - self._term(self.b, log_q))
+        return expit(self.c + self._term(self.a, log_p) - self._term(self.b, log_q))
 
     def _term(self, slope: float, logs: Float64s) -> Float64s:
         """slope * logs. With slope 0, minus infinity stays itself if the fit saw that such rows are right (the limit of

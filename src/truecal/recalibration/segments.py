@@ -15,6 +15,7 @@ from truecal.predictions import validation
 from truecal.recalibration.contract import ClassOrder, Recalibrator
 from truecal.recalibration.documents import field, number
 from truecal.recalibration.export import Value
+from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Floats, Indices
 
 _STEPS = 50
@@ -105,7 +106,7 @@ class SegmentOffsets(Recalibrator):
             shift[offset.mask(preds)] += offset.shift
         rows = np.flatnonzero(shift)
         score, _ = _judged(preds)
-        moved = 1 / (1 + np.exp(-(_odds(score[rows]) + shift[rows])))
+        moved = expit(_odds(score[rows]) + shift[rows])
         # No shift moves a score of exactly 0 or 1.
         moved = np.where((score[rows] == 0) | (score[rows] == 1), score[rows], moved)
         probs = preds.probs.astype(np.float64)
@@ -114,7 +115,7 @@ class SegmentOffsets(Recalibrator):
             return replace(preds, probs=probs)
         top = probs[rows].argmax(axis=1)
         left = 1 - score[rows]
-        probs[rows] *= ((1 - moved) / np.where(left > 0, left, 1.0))[:, None]
+        probs[rows] *= ((1 - moved) / positive(left))[:, None]
         probs[rows, top] = moved
         return replace(preds, probs=probs)
 
@@ -164,7 +165,7 @@ def shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
     """The shift of log odds of highest likelihood, shrunk by James & Stein's factor."""
     shift = 0.0
     for _ in range(_STEPS):
-        rate = 1 / (1 + np.exp(-(odds + shift)))
+        rate = expit(odds + shift)
         curvature = float((weight * rate * (1 - rate)).sum())
         # One more row of variance 1 keeps the shift of rows without ones (or zeros) finite.
         shift += float(np.clip((weight * (outcome - rate)).sum() / (curvature + 1), -1, 1))
@@ -172,8 +173,7 @@ def shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
 
 
 def _odds(score: Float64s) -> Float64s:
-    safe = np.clip(score, 1e-13, 1 - 1e-13)
-    return np.asarray(np.log(safe) - np.log1p(-safe))
+    return logit(np.clip(score, 1e-13, 1 - 1e-13))
 
 
 def _judged(preds: tc.Predictions) -> tuple[Float64s, Indices]:

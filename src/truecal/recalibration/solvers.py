@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from truecal import special
 from truecal.recalibration.likelihood import LabelledLogits, floored_logits, minimise, scaled_softmax
+from truecal.special import logit
 from truecal.types import Float64s, Floats
 
 # ----------------------------------------------------------------------------------------------------
@@ -320,7 +321,7 @@ def fit_slopes(x: Float64s, w: Float64s, ones: Float64s, knots: Float64s) -> tup
     steps = np.diff(np.eye(count), axis=0)
     rough[:count, :count] = 2 * steps.T @ steps
     mean = float(w @ targets) / total
-    theta = np.append(np.zeros(count), np.log(mean / (1 - mean)))
+    theta = np.append(np.zeros(count), logit(mean))
     best, least = theta, np.inf
     # from the stiffest curve to the freest, each starting where the last ended
     for strength in _STRENGTHS[::-1]:

@@ -34,6 +34,7 @@ from truecal.estimators.estimate import Interval
 from truecal.estimators.resampling import bootstrap, grouped, redraw
 from truecal.estimators.resampling.units import Units
 from truecal.lenses.lens import Lens
+from truecal.special import positive
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -355,7 +356,7 @@ class Draws:
             for metric in finite
         ]
         drawn = self.groups.times[:, :-2] @ np.column_stack([sizes, *sums])
-        means = drawn[:, 1:] / np.where(drawn[:, :1] > 0, drawn[:, :1], 1.0)
+        means = drawn[:, 1:] / positive(drawn[:, :1])
         moved = 2 * np.array([[values[metric]] for metric in finite]).reshape(-1, 1) - means.T
         lows, highs = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=1)
         ends = zip(finite, moved, lows.tolist(), highs.tolist(), strict=True)

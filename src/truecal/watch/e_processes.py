@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.special import sigmoid
+from truecal.special import expit, logsumexp
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -316,22 +316,15 @@ class Experts:
         angle = np.arcsin(np.sqrt(np.where(LOCAL > 0, up, down))) + LOCAL
         expected = [
             np.where(SHIFTS > 0, up, down) + SHIFTS,
-            sigmoid(odds + offsets),
-            sigmoid(odds + (odds - self.centre) * slopes),
-            sigmoid(odds + odds * slopes),
+            expit(odds + offsets),
+            expit(odds + (odds - self.centre) * slopes),
+            expit(odds + odds * slopes),
             np.sin(np.clip(angle, 0, np.pi / 2)) ** 2,
         ]
         there = np.clip(np.concatenate(expected, axis=1), 0.0, 1.0)
         edge = np.where(there > up, up, np.where(there < down, down, there))
         tilt = np.clip(log_odds(there) - log_odds(edge), -_LARGEST_TILT, _LARGEST_TILT)
         return tilt, np.log1p(edge * np.expm1(tilt))
-
-
-def log_sum(values: Float64s) -> Float64s:
-    """log of the sum of exp over the last axis; -inf where every term is 0."""
-    top = np.maximum(values.max(axis=-1, keepdims=True), -1e300)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(values - top).sum(axis=-1)) + top[..., 0])
 
 
 def log_odds(p: Float64s) -> Float64s:
@@ -393,12 +386,12 @@ class Evidence:
     @cached_property
     def log_e(self) -> float:
         """Log of the evidence that calibration was ever off by more than the tolerance; 0 at the start."""
-        return float(np.logaddexp(log_sum(self.ever), np.log(unspent_weight(self.batches))))
+        return float(np.logaddexp(logsumexp(self.ever), np.log(unspent_weight(self.batches))))
 
     @cached_property
     def log_change(self) -> float:
         """Log of the evidence for a change, summed over starting times; reaches log N once in N batches by chance, at most."""
-        return float(log_sum(self.change))
+        return float(logsumexp(self.change))
 
     @property
     def start(self) -> int:

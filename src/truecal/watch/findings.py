@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truecal.special import sigmoid
+from truecal.special import expit
 from truecal.table import Frame
 from truecal.types import Float64s
 from truecal.watch.e_processes import Experts, log_odds
@@ -79,7 +79,7 @@ def fitted_offset(sums: Float64s) -> float:
     low, high = -20.0, 20.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if n @ sigmoid(before + middle) / size < rate:
+        if n @ expit(before + middle) / size < rate:
             low = middle
         else:
             high = middle
@@ -98,7 +98,7 @@ def advice(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
     from scipy.stats import chi2
 
     n, ones, scores = (part[sums[0] > 0] for part in sums)
-    expected = sigmoid(log_odds(scores / n) + offset)
+    expected = expit(log_odds(scores / n) + offset)
     residual = np.maximum(np.abs(ones - n * expected) - experts.tolerance * n, 0.0)
     statistic = float(np.sum(residual**2 / np.maximum(n * expected * (1 - expected), 1.0)))
     misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _UNLIKELY

@@ -19,6 +19,7 @@ from truecal.estimators.bins import Bins
 from truecal.lenses.sample import Sample
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
+from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class VectorBins:
                 explicit[:, j] = np.bincount(at, weighted(vector.probs[:, j], w), b)
         outcome = np.bincount(at * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
         counted = w is None or bool((w == np.rint(w)).all())
-        scale = 1.0 if counted or w is None else float(w.sum() / (w * w).sum())
+        scale = 1.0 if counted or w is None else float(kish(w) / w.sum())
         return cls(
             weight,
             with_implied(explicit, vector.implied, weight),
@@ -177,7 +178,7 @@ class VectorBins:
     @cached_property
     def safe(self) -> Float64s:
         """Weights with 1 in place of 0, shape (b, 1), to divide by."""
-        return np.where(self.weight > 0, self.weight, 1.0)[:, None]
+        return positive(self.weight)[:, None]
 
     @cached_property
     def share(self) -> Float64s:

@@ -23,6 +23,7 @@ from truecal.estimators.generalized.binning import Partition, VectorBins, weight
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.fitted import beyond_chance, blocks
 from truecal.lenses.sample import Sample
+from truecal.special import positive
 from truecal.types import Float64s
 
 _MORE = 2  # units
@@ -85,6 +86,6 @@ def _dual(distances: Float64s, share: Float64s, norm: float) -> Float64s:
         return np.ones_like(distances)
     if norm == np.inf:
         largest = int(np.argmax(np.where(share > 0, distances, -1.0)))
-        return np.where(np.arange(len(share)) == largest, 1.0, 0.0) / np.where(share > 0, share, 1.0)
+        return np.where(np.arange(len(share)) == largest, 1.0, 0.0) / positive(share)
     size = float(root(power_mean(distances, share, norm), norm))
     return (distances / size) ** (norm - 1) if size > 0 else np.zeros_like(distances)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import validation
+from truecal.special import positive
 from truecal.types import Float64s
 
 _MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
@@ -127,7 +128,7 @@ class Lp(Distance):
             largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
             return np.where(largest, np.sign(gap), 0.0)
         size = self.between(gap, gap, 0)[..., None]
-        return np.sign(gap) * (np.abs(gap) / np.where(size > 0, size, 1.0)) ** (self.p - 1)
+        return np.sign(gap) * (np.abs(gap) / positive(size)) ** (self.p - 1)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class ClassWeighted(Distance):
 
     def slope(self, gap: Float64s) -> Float64s:
         size = self.between(gap, gap, 0)[..., None]
-        return gap * np.array(self.weights) / np.where(size > 0, size, 1.0)
+        return gap * np.array(self.weights) / positive(size)
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class Mahalanobis(Distance):
 
     def slope(self, gap: Float64s) -> Float64s:
         size = self.between(gap, gap, 0)[..., None]
-        return gap @ np.array(self.matrix) / np.where(size > 0, size, 1.0)
+        return gap @ np.array(self.matrix) / positive(size)
 
 
 @dataclass(frozen=True)

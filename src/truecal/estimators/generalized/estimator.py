@@ -21,6 +21,7 @@ from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
+from truecal.special import kish
 from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
@@ -292,7 +293,7 @@ class GeneralizedECE(Estimator):
         w = vector.weights
         counted = w is None or bool((w == np.rint(w)).all())
         total = float(len(vector) if w is None else w.sum())
-        size = total if counted or w is None else total**2 / float((w * w).sum())
+        size = total if counted or w is None else float(kish(w))
         interval = None
         if resampled is not None and self.level is not None:
             low, high = resampled.interval(value, self.level)

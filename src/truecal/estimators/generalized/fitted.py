@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from truecal.estimators.generalized.binning import weighted
 from truecal.lenses.sample import Sample
+from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
 
 _LEAST_OUTPUT = 1e-12  # smaller ones have no logarithm to speak of
@@ -29,7 +30,7 @@ def fitted_outputs(sample: Sample) -> Float64s:
     """Outputs with exponent and offsets of largest likelihood, shape (d, n)."""
     columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    weight = weight * (weight.sum() / (weight @ weight))  # as many as the rows they are worth
+    weight = weight * float(kish(weight) / weight.sum())  # as many as the rows they are worth
     some = slice(None, None, max(1, -(-columns.size // _NUMBERS)))
     logs = logs_of(columns[:, some])
     free = np.zeros(len(logs), bool)

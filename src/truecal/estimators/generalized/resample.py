@@ -22,6 +22,7 @@ from truecal.estimators.generalized.binning import Partition, VectorBins, with_i
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.noise import symmetric_root
 from truecal.lenses.sample import Sample
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 _WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one
@@ -128,7 +129,7 @@ def resample(
     for draw in source(vector, list(_leaves(vector, partition)), replicates, rng):
         at, part = draw.leaf.number, draw.replicates
         held = draw.cells.sum(axis=1)
-        safe = np.where(held > 0, held, 1.0)[:, None]
+        safe = positive(held)[:, None]
         outcome = np.zeros((len(held), vector.dimension))
         outcome[:, draw.leaf.labels] = draw.cells / safe
         gap = outcome - with_implied(draw.outputs / safe, vector.implied, np.ones(len(held)))
@@ -152,7 +153,7 @@ def resample(
         weight[part] += held
     if norm == np.inf:
         return Resampled((kept * seen).max(axis=1), power)
-    power = (power / np.where(weight > 0, weight, 1.0)) ** (1 / norm)
+    power = (power / positive(weight)) ** (1 / norm)
     return Resampled(((kept * seen) ** norm @ bins.share) ** (1 / norm), power)
 
 

@@ -11,10 +11,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells, positive
+from truecal.estimators.rank_series.basis import RankCells
 from truecal.estimators.rank_series.fit import SIGNIFICANCE_GATE, SeriesFit
 from truecal.estimators.rank_series.interval import Pivot, UnexpectedOutcomes, series_pivot
 from truecal.estimators.signs import SignBounds, SignCells
+from truecal.special import positive
 from truecal.types import Float64s
 
 # All tuned on 88 worlds of the kinds of tests/estimators/random_worlds.py; effects in docs/methods/rank-series.md.

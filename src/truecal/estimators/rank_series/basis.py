@@ -11,6 +11,7 @@ import numpy as np
 
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 MIN_ORDER = 3  # derived: constant, slope and bend, what a bias and a temperature do to a curve
@@ -23,11 +24,6 @@ _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margi
 def max_order(n: Float64s) -> Float64s:
     """Largest number of terms for n rows: sqrt(n) / 2, between 3 and 64."""
     return np.clip(np.floor(np.sqrt(n) / 2), MIN_ORDER, MAX_ORDER)
-
-
-def positive(values: Float64s) -> Float64s:
-    """Replace values that are not positive by 1, for use as divisors."""
-    return np.where(values > 0, values, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from truecal.estimators.rank_series.basis import (
     RankCells,
     basis_functions,
     max_order,
-    positive,
     rank_basis,
     rank_cells,
 )
@@ -34,6 +33,7 @@ from truecal.estimators.rank_series.interval import (
 from truecal.estimators.resampling.units import Units, incidence, one_sided
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 _WINDOW_GATE = 2.0  # standard errors by which narrow windows must exceed the series; tuned on jumps with clusters

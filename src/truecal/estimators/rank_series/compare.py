@@ -17,6 +17,7 @@ from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_s
 from truecal.estimators.resampling.units import Units, incidence
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s
 
 CLUSTER_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
@@ -274,7 +275,7 @@ class JointDistribution:
         reach = np.maximum(raised[0] + raised[1], _MIN_VARIANCE)
         deviations = [deviation * np.maximum(difference / reach, 1.0) for deviation in raised]
         product = 2 * deviations[0] * deviations[1]
-        cosine = (deviations[0] ** 2 + deviations[1] ** 2 - difference**2) / np.where(product > 0, product, 1.0)
+        cosine = (deviations[0] ** 2 + deviations[1] ** 2 - difference**2) / positive(product)
         # Without an error there is no triangle, and the squares of L are correlated as X is.
         without_error = np.sqrt(self._common.null_correlation)
         return deviations, np.where(product > 0, np.clip(cosine, -1.0, 1.0), without_error)

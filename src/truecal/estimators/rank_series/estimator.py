@@ -9,7 +9,7 @@ from truecal import options
 from truecal.estimators.base import Estimator, Findings, SketchRange
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.absolute import absolute_interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, positive, rank_cells
+from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.fit import MAX_JENSEN, SeriesFit, fit_cells, fit_series, fits, smooth_test_statistic
@@ -24,6 +24,7 @@ from truecal.estimators.sketch_bounds import arranged
 from truecal.lenses.sample import Sample
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s
 
 _FEW_ROWS = 50  # rows below which the interval gets a warning

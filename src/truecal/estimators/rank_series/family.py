@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
-from truecal.estimators.rank_series.basis import positive, rank_basis, rank_cells
+from truecal.estimators.rank_series.basis import rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import coefficient_covariance, smooth_test_statistic
 from truecal.estimators.rank_series.null import Null
@@ -23,6 +23,7 @@ from truecal.estimators.resampling.cells import Counted, collapse
 from truecal.estimators.resampling.units import Units
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 _CELLS = 128  # of neighbouring scores for each dataset, redrawn together: 8 for every term that 1000 rows pay for

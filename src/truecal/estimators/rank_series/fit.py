@@ -10,8 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, positive, rank_basis, rank_cells, select_basis
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_basis, rank_cells, select_basis
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 SIGNIFICANCE_GATE = 1.645  # derived: the one-sided 5 % quantile of a normal

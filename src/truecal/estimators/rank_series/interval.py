@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, max_order, positive
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, max_order
 from truecal.estimators.rank_series.fit import SeriesFit, coefficient_covariance, squared_norm
+from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
 ENLARGEMENTS = (1.0, 1.5, 2.0, 3.0, 5.0)  # tuned on the paper worlds: linear between them is right to a few percent
@@ -62,10 +63,7 @@ class UnexpectedOutcomes(NamedTuple):
         few = self.expected < _MAX_EXPECTED
         if not few.any():
             return upper
-        from scipy.special import betaincinv
-
-        others = np.maximum(self.rows - self.observed, 0.0)
-        limit = np.where(others > 0, betaincinv(self.observed + 1, positive(others), 0.5 + level / 2), 1.0)
+        limit = clopper_pearson(self.observed, self.rows, 0.5 - level / 2)[1]
         return np.where(few, np.maximum(upper, limit - self.expected / self.rows), upper)
 
     def p_value(self, error: float) -> Float64s:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimators.rank_series.basis import positive, rank_basis, rank_cells
+from truecal.estimators.rank_series.basis import rank_basis, rank_cells
 from truecal.estimators.rank_series.fit import coefficient_covariance, smooth_test_statistic
 from truecal.estimators.resampling.cells import cell_places, collapse
 from truecal.lenses.sample import Sample
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 _CELLS = 1024  # as many as the rank series makes of a dataset

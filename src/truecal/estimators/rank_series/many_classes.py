@@ -22,6 +22,7 @@ from truecal.estimators.resampling.units import Units
 from truecal.lenses.lens import Lens
 from truecal.predictions.predictions import Predictions
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s
 
 _CELLS = 32
@@ -77,12 +78,12 @@ def _drawn(held: Float64s, times: Float64s) -> Profile:
     rows = groups @ count + (times[:, -1:] + times[:, -2:-1]) * share
     mean = np.repeat(_means(whole, score.sum(axis=1)), len(times), axis=0)
     rows, hits = rows.reshape(-1, _CELLS), hits.reshape(-1, _CELLS)
-    return Counted(mean, hits / np.where(rows > 0, rows, 1.0), rows)
+    return Counted(mean, hits / positive(rows), rows)
 
 
 def _means(count: Float64s, score: Float64s) -> Float64s:
     """Mean scores of cells, ascending; an empty cell stands where the one before it does."""
-    mean = np.where(count > 0, score / np.where(count > 0, count, 1.0), 0.0)
+    mean = np.where(count > 0, score / positive(count), 0.0)
     return np.minimum(np.maximum.accumulate(mean, axis=1), 1.0)
 
 
@@ -90,7 +91,7 @@ def _turn(held: Float64s, shares: Float64s, signs: JointSigns) -> None:
     """Add the classes of a batch to the joint test."""
     count, score, ones = held
     whole = count.sum(axis=1)
-    rate = ones.sum(axis=1) / np.where(whole > 0, whole, 1.0)
+    rate = ones.sum(axis=1) / positive(whole)
     ranks = rank_cells(Counted(_means(whole, score.sum(axis=1)), rate, whole))
     functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(wide.GROUPS)]
     sums = (ones - score) @ functions.transpose(0, 2, 1) / ranks.n[:, None, None]

@@ -13,6 +13,7 @@ from truecal.estimators.resampling.draws import multinomial
 from truecal.estimators.resampling.redraw import REDRAWS, against_redraws
 from truecal.estimators.signs import SignBounds
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s
 
 Method = Literal["percentile", "basic", "bca"]
@@ -233,5 +234,5 @@ def _shifted(tails: Float64s, d: Float64s, bend: float) -> Float64s:
     below = (np.count_nonzero(d < 0) + np.count_nonzero(d == 0) / 2 + 0.5) / (len(d) + 1)
     z = ndtri(below) + ndtri(tails)
     stretch = 1 - bend * z
-    moved = ndtri(below) + z / np.where(stretch > 0, stretch, 1.0)
+    moved = ndtri(below) + z / positive(stretch)
     return np.where(stretch > 0, ndtr(moved), np.where(bend * z > 0, np.sign(bend) > 0, 0.5)).astype(np.float64)

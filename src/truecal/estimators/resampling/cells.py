@@ -7,6 +7,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile, check_profile
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
@@ -78,7 +79,7 @@ def refuse_batch(profile: Profile) -> None:
 def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
     """Resampled numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
     count = zeros + ones
-    return Counted(cells.scores, ones / np.where(count > 0, count, 1.0), count)
+    return Counted(cells.scores, ones / positive(count), count)
 
 
 def in_parts(resamples: int, cells: int) -> Iterator[int]:

@@ -13,6 +13,7 @@ from truecal.estimators.resampling.redraw import REDRAWS, redraw
 from truecal.estimators.signs import SignCells
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.special import positive
 from truecal.types import Float64s
 
 
@@ -59,7 +60,7 @@ def in_fixed_bins(
     counts = multinomial(np.concatenate([zero, soft]), n, resamples, rng)
     zeros, ones = counts[:, : len(weight)], counts[:, len(weight) :]
     count = zeros + ones
-    safe = np.where(count > 0, count, 1.0)
+    safe = positive(count)
     mean = (zeros * of_zeros + ones * of_ones) / safe
     mean += rng.standard_normal(mean.shape) * np.sqrt(within / safe)
     drawn = _bins(mean, ones / safe, count)

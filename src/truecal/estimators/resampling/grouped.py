@@ -15,6 +15,7 @@ from truecal.estimators.resampling.folded import Folded, mean_square
 from truecal.estimators.resampling.units import Units, one_sided
 from truecal.lenses.sample import Sample
 from truecal.profile.binning import Cut
+from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 
@@ -55,7 +56,7 @@ class GroupSums:
         rows, total = count[:groups].sum(axis=0), score[:groups].sum(axis=0)
         share = (1.0 / groups if one_sided(profile) else 1.0 / float(rows.sum())) * rows
         count[groups:] = share
-        score[groups:] = share * total / np.where(rows > 0, rows, 1.0)
+        score[groups:] = share * total / positive(rows)
         ones[groups + 1] = share
         return cls(count, score, ones)
 

@@ -25,6 +25,7 @@ from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.profile import binning as binning_module
 from truecal.profile.binning import Edges
+from truecal.special import positive
 from truecal.types import Float64s, Floats, Indices
 
 _LEAST_ROWS = 4096  # fewer rows make groups too small for their sums to be symmetric
@@ -178,7 +179,7 @@ def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.rand
     for some, drawn in groups.drawn(shares, times):
         powers[some], squares[some] = estimator.of_bins(drawn), mean_square(drawn)
     by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
-    scale = np.where(shares > 0, shares, 1.0)[:, None]
+    scale = positive(shares)[:, None]
     each = Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False)
     signs = None
     if estimator.folds:
@@ -198,7 +199,7 @@ def _chance(estimator: _Binned, whole: Bins, power: float, rng: np.random.Genera
     """How often calibrated outcomes give an error as large; drawn bin by bin, and spread by sqrt(2) as in `jointly`."""
     count = np.rint(whole.count[0]).astype(np.int64)
     score = np.clip(whole.score_sum[0] / whole.safe[0], 0.0, 1.0)
-    share = whole.weight[0] / np.where(count > 0, count, 1)
+    share = whole.weight[0] / positive(count)
     powers = []
     for _ in range(REDRAWS):
         ones = rng.binomial(count, score)
@@ -218,7 +219,7 @@ def _turned(groups: Groups, shares: Float64s, rng: np.random.Generator) -> float
     """p of calibration in all classes, by turning the signs of whole groups in all of them at once."""
     residual = groups.ones - groups.score
     count, score = groups.count.sum(axis=0), groups.score.sum(axis=0)
-    variance = score * (1 - score / np.where(count > 0, count, 1.0))
+    variance = score * (1 - score / positive(count))
     weight = np.repeat(shares, residual.shape[1] // groups.classes) / (variance + 1.0)
     turns = rng.integers(0, 2, (REDRAWS, len(residual))) * 2.0 - 1
     found = float(residual.sum(axis=0) ** 2 @ weight)

@@ -8,6 +8,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
+from truecal.special import positive
 from truecal.study.analyses.pareto import METRIC
 from truecal.study.analyses.points import (
     CONDITION,
@@ -185,7 +186,7 @@ def _standardized(error: np.ndarray, rest: np.ndarray) -> np.ndarray:
         return np.full(n, np.nan)
     free = 1 - 1 / n - centred**2 / square
     scale = np.sqrt(np.maximum(free, 0.0) * float(rest @ rest) / (n - 2))
-    return np.where(scale > 0, rest / np.where(scale > 0, scale, 1.0), np.nan)
+    return np.where(scale > 0, rest / positive(scale), np.nan)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
+from truecal.special import positive
 from truecal.study.analyses.points import (
     CONDITION,
     Analysed,
@@ -104,7 +105,7 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     error = np.sqrt(np.where(square > tiny, square, 0.0))
     free = len(next(iter(draws.values()))) - 1
     reach = float(stdtrit(free, (1 + level) / 2)) * error
-    ratio = np.abs(difference) / np.where(error > 0, error, 1.0)
+    ratio = np.abs(difference) / positive(error)
     p = np.where(error > 0, 2 * stdtr(free, -ratio), np.where(difference == 0, 1.0, 0.0))
     columns = (difference, difference - reach, difference + reach, p, tc.inference.holm(p))
     rows = zip(first, second, *(column.tolist() for column in columns), strict=True)
@@ -268,7 +269,7 @@ class _Ranks:
         s, known = self.signs(), self.known()
         sized = np.abs(s).sum(axis=1)
         scale = np.sqrt(np.outer(sized, sized))
-        tau = np.where(scale > 0, s @ s.T / np.where(scale > 0, scale, 1.0), np.nan).clip(-1.0, 1.0)
+        tau = np.where(scale > 0, s @ s.T / positive(scale), np.nan).clip(-1.0, 1.0)
         low, high = correlation_bounds(tau, len(self.models), "kendall", level)
         judged = np.asarray(np.isfinite(self.low + self.high).all(axis=1))
         rows = []

@@ -12,6 +12,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.groups import lower_ranks
+from truecal.special import draw_labels
 from truecal.study.interventions.models import TRADITIONAL, Choice
 from truecal.study.interventions.plan import BASELINE, LensPlan, Plan
 
@@ -33,8 +34,7 @@ class Number:
 
 def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
     """Every number of one model; `seed` draws the labels of the calibrated twin."""
-    drawn = np.random.default_rng(seed).random((len(preds), 1))
-    labels = (preds.probs.cumsum(axis=1) < drawn).sum(axis=1).clip(0, preds.class_count - 1)
+    labels = draw_labels(preds.probs, np.random.default_rng(seed))
     twin = {
         (o.lens, o.selection, o.metric): o.value
         for o in _errors(replace(preds, labels=labels), plan)
