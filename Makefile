@@ -26,7 +26,12 @@ $(STAMP): pyproject.toml $(LOCK)
 	$(call INSTALL,$(VENV)) -c $(LOCK) -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP)           ## train real classifiers, then measure how far to trust them
+$(VENV)/.demo: pyproject.toml
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	test -e $(STAMP) || $(call INSTALL,$(VENV)) -c $(LOCK) -e '.[all]'
+	@touch $@
+
+demo: $(VENV)/.demo      ## train real classifiers, then measure how far to trust them; installs no more than the demo needs
 	$(BIN)/truecal demo
 
 test: $(STAMP)           ## before every landing, minutes: each behaviour once, simulations with a fifth of their datasets
@@ -70,7 +75,7 @@ coverage: $(STAMP)       ## lines and branches of src that the tests run; fails 
 	TRUECAL_FULL=1 $(ALONE) $(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 docs: $(STAMP)           ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tools.site
 	$(BIN)/python -m tools.links site
 
 # Networks whose outputs are here (make data) are given to the experiments; items about others are left out of the page.

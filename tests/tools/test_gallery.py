@@ -1,15 +1,10 @@
 """The code of the gallery draws as many pictures as the page shows."""
 
-import importlib.util
 import re
 
 import pytest
 
-from tests.tools.test_layers import ROOT
-
-_spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs" / "gallery.py")
-gallery = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(gallery)
+from tools.site import gallery
 
 
 @pytest.mark.full

@@ -304,7 +304,7 @@ class _Batch:
 
 
 def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
-    """Answers to every measure of every cell: result[cell][measure] has shape (answers, m)."""
+    """Answers to every measure of every cell: `result[cell][measure]` has shape (answers, m)."""
     run = run or Run()
     _refuse_bad_cells(cells, run)
     entropy = seed_number(rng)

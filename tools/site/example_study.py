@@ -1,26 +1,22 @@
-"""The page of the example study, drawn from its numbers when the documentation is built. A hook of mkdocs.yml.
+"""Draw the page of the example study from its numbers.
 
-`python docs/example_page.py STORE` keeps the numbers of a store that `truecal study example` made.
+`python -m tools.site.example_study STORE` keeps the numbers of a store that `truecal study example` made.
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-NUMBERS = Path(__file__).with_name("example-study.json")
+NUMBERS = Path("docs/example-study.json")
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """Put the page among the files of the site."""
-    from mkdocs.structure.files import File
-
+def write(folder: Path) -> None:
+    """Write the page beside the others."""
     from truecal.pages.page import render_study
     from truecal.pages.study_record import StudyContent
 
     html = render_study(StudyContent.of_record(json.loads(NUMBERS.read_text(encoding="utf-8"))))
-    files.append(File.generated(config, "example-study-page.html", content=html))
-    return files
+    (folder / "example-study-page.html").write_text(html, encoding="utf-8")
 
 
 def keep(store: str) -> None:

@@ -1,0 +1,1 @@
+"""Build the documentation: `python -m tools.site`."""
