@@ -48,6 +48,7 @@ check: $(STAMP)          ## lint, format, types; layers, cycles and base classes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.layers
+	$(BIN)/zizmor --offline --quiet .github/workflows
 
 picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 	$(BIN)/python -m tools.picture
