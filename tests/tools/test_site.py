@@ -36,4 +36,11 @@ def test_formulas_become_mathml_outside_of_code():
 
 
 def test_docstrings_get_a_section_of_examples():
-    assert readable("One.\n\n>>> 1 + 1\n2").splitlines()[2:] == ["Examples", "--------", "```python", "1 + 1", "# 2", "```"]
+    assert readable("One.\n\n>>> 1 + 1\n2").splitlines()[2:] == [
+        "Examples",
+        "--------",
+        "```python",
+        "1 + 1",
+        "# 2",
+        "```",
+    ]

@@ -17,7 +17,11 @@ def to_mathml(latex: str, display: str = "inline") -> str:
     >>> "<msup><mi>x</mi><mn>2</mn></msup>" in to_mathml("x^2")
     True
     """
-    latex = " ".join(latex.split()).replace(r"\arg\max", r"\operatorname{argmax}").replace(r"\arg\min", r"\operatorname{argmin}")
+    latex = (
+        " ".join(latex.split())
+        .replace(r"\arg\max", r"\operatorname{argmax}")
+        .replace(r"\arg\min", r"\operatorname{argmin}")
+    )
     return convert(latex, display=display)
 
 
