@@ -23,7 +23,7 @@ def pictures() -> dict[str, str]:
     from matplotlib import pyplot as plt
 
     variables: dict[str, Any] = {}
-    svg_by_name = {}
+    svg_by_name: dict[str, str] = {}
     with mpl.rc_context({"svg.hashsalt": "gallery"}):
         for block in code_blocks():
             variables.pop("display", None)
