@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
-from tests.study.public_table import public_diagrams, public_table
+from tests.study.public_table import NATURAL, about_models, public_diagrams, public_table
 from tests.study.studies import write_files, write_study
 
 matplotlib.use("Agg")
@@ -28,14 +28,10 @@ def _nothing_left_behind():
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("public")
-    table = public_table(models=21, metrics=3)
-    table.write_csv(folder / "all.csv")
-    public_diagrams(models=7).write_csv(folder / "bins.csv")
-    names = table["ModelName"].unique().sort().to_list()
-    sizes = [10.0 ** (6 + i % 3) for i in range(21)]
-    pl.DataFrame({"model": names, "size": sizes, "data": [("jft", "in1k")[i % 2] for i in range(21)]}).write_csv(
-        folder / "a.csv"
-    )
+    public_table(models=48, variants=7).write_csv(folder / "all.csv")
+    public_diagrams(models=48, datasets=NATURAL[:1]).write_csv(folder / "bins.csv")
+    about = about_models(48).with_columns(data=pl.Series([("jft", "in1k")[i % 2] for i in range(48)]))
+    about.write_csv(folder / "a.csv")
     return tc.study.import_table(
         folder / "all.csv",
         folder / "store",
@@ -68,6 +64,28 @@ def test_figures_draw_from_an_evaluated_study(evaluated, name):
     drawn = draw_figure(evaluated, name).plot()
     drawn.figure_.canvas.draw()
     assert drawn.frame().height > 0
+
+
+def test_figure_1_draws_the_histogram_of_equal_width_bins(imported):
+    drawn = draw_figure(imported, "families").plot()
+    widths = {round(bar.get_width(), 9) for ax in drawn.figure_.axes[1:] for bar in ax.patches}
+    assert widths == {0.1}
+
+
+def test_figure_5_has_a_row_of_errors_and_figure_8_five_rows_of_four_datasets(imported):
+    panels = {name: draw_figure(imported, name).panels for name in ("sizes", "residuals", "bins", "covariate")}
+    assert {name: (len(rows), len(rows[0])) for name, rows in panels.items()} == {
+        "sizes": (2, 2),
+        "residuals": (5, 4),
+        "bins": (2, 4),
+        "covariate": (1, 2),
+    }
+
+
+def test_figure_4_has_one_height_for_all_families(imported):
+    drawn = draw_figure(imported, "severities").plot()
+    rows = [[ax.get_ylim() for ax in drawn.figure_.axes[start : start + 16]] for start in (0, 16)]
+    assert all(len(set(row)) == 1 for row in rows)
 
 
 def test_before_and_after_are_said_and_different(imported):
@@ -142,7 +160,7 @@ def test_covariates_by_level_and_number(imported):
         assert (row["models"], row["value"]) == (part.height, pytest.approx(part["value"].mean()))
     assert found.trends().height == 0
     sizes = tc.study.covariate_trend(imported.frame(), "size", metric="ece-mass-100-l1", dataset="imagenet")
-    assert sizes.trends().filter(pl.col("family").is_null())["models"].to_list() == [21]
+    assert sizes.trends().filter(pl.col("family").is_null())["models"].to_list() == [48]
     with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are model, family"):
         tc.study.covariate_trend(imported.frame(), "depth")
 
@@ -156,8 +174,24 @@ def test_predictions_behind_a_number(evaluated):
         )
         nll = row.filter(pl.col("metric") == "nll")["value"].item()
         assert tc.scores.log_loss(preds) == pytest.approx(nll, abs=1e-12)
-    with pytest.raises(tc.InputError, match="'nobody' has no results"):
+    with pytest.raises(tc.InputError, match="there is no model 'nobody' in the results"):
         tc.study.predictions_of(evaluated, "nobody", "digits")
+
+
+@pytest.mark.parametrize("name", [np.zeros(2), pl.Series(["digits"]), object(), 3])
+def test_names_that_are_not_text_are_refused(evaluated, name):
+    frame = evaluated.frame()
+    for call in (
+        lambda: tc.study.covariate_trend(frame, "size", recalibrator=name),
+        lambda: tc.study.residuals(frame, dataset=name),
+        lambda: tc.study.predictions_of(evaluated, name, "digits"),
+        lambda: tc.study.pareto(frame, selection=name),
+        lambda: tc.study.covariate_trend(frame, name),
+        lambda: tc.study.shift(frame, metric=name),
+        lambda: tc.study.rank(frame, lens=name),
+    ):
+        with pytest.raises(tc.InputError, match=r"must be|there is no"):
+            call()
 
 
 def test_what_cannot_be_drawn_says_why(imported, evaluated):

@@ -1,88 +1,140 @@
-"""A generated table in the format of the public one of Minderer et al. (2021), with numbers that are easy to check."""
+"""A generated table in the documented format of the public one of Minderer et al. (2021): 185 models, 79 datasets, 28 metrics.
+
+The format is that of the authors' notebook (google-research/robustness_metrics, projects/revisiting_calibration): columns, names of
+datasets, models with and without rescaling, metric strings with and without the dataset's own label set, upper edges of bins.
+"""
 
 import numpy as np
 import polars as pl
 
 CORRUPTIONS = tuple(f"corruption_{k}" for k in range(15))
-NATURAL = ("imagenet", "imagenet_v2", "imagenet_r", "imagenet_a")
-GCE = "gce(binning_scheme='{}',max_prob={},class_conditional=False,norm='{}',num_bins={},threshold=0.0,datapoints_per_bin=None)"
+CLEAN = "imagenet(split='validation[20%:]')"
+NATURAL = (CLEAN, "imagenet_v2(variant='MATCHED_FREQUENCY')", "imagenet_r", "imagenet_a")
+LABELSETS = NATURAL[2:]  # datasets with a label set of their own
+GCE = "gce({}binning_scheme='{}',max_prob={},class_conditional={},norm='{}',num_bins={},threshold=0.0,datapoints_per_bin=None)"
 COLUMNS = (  # of the public table, in its order
-    *("ModelFamily", "ModelName", "DatasetName", "Metric", "MetricKey", "MetricValue", "use_dataset_labelset"),
+    *("index", "ModelFamily", "ModelName", "DatasetName", "Metric", "MetricKey", "MetricValue", "use_dataset_labelset"),
     *("rescaling_method", "rescaling_kwargs", "imagenet_error", "downstream_error", "brier", "nll", "tau_on_eval_data"),
     *("corruption_type", "severity", "RawModelName"),
 )
-FAMILIES = {"vit": 0.01, "mixer": 0.015, "bit": 0.03, "simclr": 0.05, "clip": 0.045, "wsl": 0.055, "alexnet": 0.02}
+FAMILIES = (
+    *("alexnet", "bit", "clip", "efficientnet", "mixer", "simclr", "vit", "wsl"),
+    *("resnet", "densenet", "vgg", "nasnet", "regnet", "deit", "beit", "swin"),
+)
+VARIANTS = (  # scheme, max_prob, class_conditional, norm, bins, factor of the value
+    ("adaptive", True, False, "l1", 100, 1.0),
+    ("adaptive", True, False, "l1", 15, 0.9),
+    ("adaptive", True, False, "l1", 5000, 1.6),
+    ("even", True, False, "l1", 15, 0.95),
+    ("even", True, False, "l1", 100, 1.05),
+    ("adaptive", True, False, "l2", 15, 1.1),
+    ("adaptive", True, False, "l2", 100, 1.2),
+    ("even", True, False, "l2", 15, 1.15),
+    ("adaptive", False, False, "l1", 15, 0.1),
+    ("adaptive", False, True, "l1", 15, 0.05),
+    ("adaptive", False, False, "l2", 15, 0.12),
+)  # with accuracy, nll and brier 14; with the variants of label sets 28
 
 
-def public_table(models=182, metrics=2, seed=0):
-    """Long table: `metrics` of the gce variants beside accuracy; models x 79 datasets x (metrics + 1) x before/after."""
+def public_table(models=185, variants=11, seed=0):
+    """The long table: models x 79 datasets x metrics x (none, temperature_scaling)."""
     rng = np.random.default_rng(seed)
-    families = list(FAMILIES)
-    variants = [("adaptive", True, "l1", 100), ("even", True, "l1", 15), ("adaptive", False, "l2", 15)][:metrics]
-    rows = {name: [] for name in ("ModelFamily", "ModelName", "RawModelName", "DatasetName", "Metric", "MetricValue")}
-    rows |= {
-        name: []
-        for name in ("use_dataset_labelset", "rescaling_method", "tau_on_eval_data", "corruption_type", "severity")
-    }
-    places = [(name, None, None) for name in NATURAL]
-    places += [
+    number = pl.DataFrame({"m": range(models)})
+    of_model = number.with_columns(
+        ModelFamily=pl.Series([FAMILIES[m % 16] for m in range(models)]),
+        ModelName=pl.Series([model_name(m) for m in range(models)]),
+        gain=pl.Series(rng.uniform(0.01, 0.06, models)),
+        error=pl.Series(rng.uniform(0.1, 0.4, models)),
+        imagenet_error=pl.Series(rng.uniform(0.1, 0.4, models)),
+    )
+    corrupted = [
         (f"imagenet_c(corruption_type='{c}',severity={s})", c, float(s)) for c in CORRUPTIONS for s in range(1, 6)
     ]
-    for m in range(models):
-        family = families[m % len(families)]
-        skill = rng.uniform(0.6, 0.9)
-        for dataset, corruption, severity in places:
-            shift = 0.05 * (severity or 0) + (0.1 if dataset in NATURAL[1:] else 0.0)
-            accuracy = float(np.clip(skill - shift + rng.normal(0, 0.005), 0.05, 0.95))
-            tau = float(1 + 5 * FAMILIES[family] + rng.normal(0, 0.01))
-            for rescaling in (None, "temperature_scaling"):
-                error = FAMILIES[family] * (0.5 if rescaling else 1.0) + 0.1 * (1 - accuracy) + shift / 5
-                found = [("accuracy", accuracy)]
-                found += [
-                    (GCE.format(s, top, norm, bins), error * (1 + 0.1 * k))
-                    for k, (s, top, norm, bins) in enumerate(variants)
-                ]
-                if corruption is None:
-                    found += [("nll", 3 * (1 - accuracy) + 5 * error), ("brier", (1 - accuracy) + error)]
-                for metric, value in found:
-                    for own in (True, False) if dataset in ("imagenet_r", "imagenet_a") else (None,):
-                        row = (
-                            family,
-                            f"{family}-{m}",
-                            f"raw/{family}/{m}",
-                            dataset,
-                            metric,
-                            value + (0.001 if own is False else 0),
-                        )
-                        row += (own, rescaling, tau, corruption, severity)
-                        for name, cell in zip(rows, row, strict=True):
-                            rows[name].append(cell)
-    repeated = {
-        "MetricKey": pl.col("Metric").str.extract(r"^(\w+)"),
-        "rescaling_kwargs": pl.when(pl.col("rescaling_method").is_not_null()).then(pl.lit("{}")),
-        "imagenet_error": pl.lit(0.25),
-        "downstream_error": pl.lit(0.3),
-        "brier": pl.lit(0.4),
-        "nll": pl.lit(1.2),
-    }
-    return pl.DataFrame(rows).with_columns(**repeated).select(COLUMNS)
+    datasets = pl.DataFrame(
+        [*((name, None, None) for name in NATURAL), *corrupted],
+        schema={"DatasetName": pl.String, "corruption_type": pl.String, "severity": pl.Float64},
+        orient="row",
+    )
+    names = [("accuracy", "accuracy", 0.0), ("nll", "nll", 0.0), ("brier", "brier", 0.0)]
+    names += [(GCE.format("", *v[:5]), "gce", v[5]) for v in VARIANTS[:variants]]
+    own = [(f"{key}(use_dataset_labelset=True)", key, factor) for _, key, factor in names[:3]]
+    own += [(GCE.format("use_dataset_labelset=True,", *v[:5]), "gce", v[5]) for v in VARIANTS[:variants]]
+    metrics = pl.DataFrame(
+        [(*row, False) for row in names] + [(*row, True) for row in own],
+        schema=["Metric", "MetricKey", "factor", "own"],
+        orient="row",
+    )
+    methods = pl.DataFrame(
+        {"rescaling_method": ["none", "temperature_scaling"], "rescaling_kwargs": ["{}", "{'beta': 0.82}"]}
+    )
+    table = of_model.join(datasets, how="cross").join(methods, how="cross").join(metrics, how="cross")
+    table = table.filter(~pl.col("own") | pl.col("DatasetName").is_in(LABELSETS))
+    shift = 0.05 * pl.col("severity").fill_null(0.0) + 0.1 * (pl.col("DatasetName") != CLEAN).cast(pl.Float64)
+    shift += 0.002 * pl.col("corruption_type").str.extract(r"_(\d+)", 1).cast(pl.Float64).fill_null(0.0)
+    table = table.with_columns(downstream_error=(pl.col("error") + shift).clip(0.05, 0.95))
+    scaled = pl.col("rescaling_method") == "temperature_scaling"
+    gap = pl.col("gain") * pl.when(scaled).then(0.5).otherwise(1.0) + 0.1 * pl.col("downstream_error")
+    table = table.with_columns(
+        brier=pl.col("downstream_error") + gap,
+        nll=3 * pl.col("downstream_error") + 5 * gap,
+        tau_on_eval_data=1 + 5 * pl.col("gain"),
+    )
+    value = (
+        pl.when(pl.col("MetricKey") == "accuracy")
+        .then(1 - pl.col("downstream_error"))
+        .when(pl.col("MetricKey") == "nll")
+        .then("nll")
+        .when(pl.col("MetricKey") == "brier")
+        .then("brier")
+        .otherwise(gap * pl.col("factor"))
+    )
+    raw = pl.when(scaled).then(pl.lit("+temperature_scaling(beta=0.82088172)")).otherwise(pl.lit("+none()"))
+    return (
+        table.with_columns(
+            MetricValue=value - 0.001 * pl.col("own").cast(pl.Float64),
+            use_dataset_labelset=pl.when(pl.col("own")).then(True),
+            RawModelName=pl.col("ModelName") + raw,
+        )
+        .with_row_index()
+        .select(COLUMNS)
+    )
 
 
-def public_diagrams(models=6, bins=15, seed=0):
-    """Wide table: a row per model, dataset, number of bins and scheme."""
+def model_name(m):
+    """The m-th model; those of bit are a sweep over pretraining data, as in the public table."""
+    if FAMILIES[m % 16] == "bit":
+        data, size, steps = ("imagenet21k", "jft")[m // 16 % 2], 1_300_000 * (m // 16 + 1), 112_000 * (1 + m // 32)
+        return f"{data}-r50-x1-size={size}-steps={steps}"
+    return f"{FAMILIES[m % 16]}-{m}"
+
+
+def public_diagrams(models=185, datasets=NATURAL, seed=0):
+    """The wide table: a row per model, dataset, rescaling and scheme, ten bins, NaN where a bin is empty."""
     rng = np.random.default_rng(seed)
-    families, rows = list(FAMILIES), []
+    rows = []
     for m in range(models):
-        for adaptive in (True, False):
-            row = {
-                "RawModelName": f"raw/{families[m % len(families)]}/{m}",
-                "DatasetName": "imagenet",
-                "num_bins": bins,
-            }
-            row["adaptive"] = adaptive
-            for k in range(bins):
-                confidence = (k + 0.5) / bins
-                row |= {f"conf_{k}": confidence, f"acc_{k}": confidence**1.2, f"edge_{k}": k / bins}
-                row |= {f"count_{k}": int(rng.integers(1, 500))}
-            rows.append(row)
-    return pl.DataFrame(rows)
+        for dataset in datasets:
+            for rescaling in ("none()", "temperature_scaling(beta=0.82088172)"):
+                for adaptive in (True, False):
+                    row = {"num_bins": 10, "adaptive": adaptive}
+                    row |= {"RawModelName": f"{model_name(m)}+{rescaling}", "DatasetName": dataset}
+                    edges = [*np.sort(rng.uniform(0.2, 1, 9)).tolist(), 1.0] if adaptive else np.arange(1, 11) / 10
+                    for k, edge in enumerate(edges):
+                        empty = not adaptive and k == 0
+                        conf = float(edge) - 0.02
+                        cells = {
+                            "conf": conf,
+                            "acc": conf**1.2,
+                            "edge": float(edge),
+                            "count": float(rng.integers(1, 500)),
+                        }
+                        row |= {f"{name}_{k}": float("nan") if empty else cell for name, cell in cells.items()}
+                    rows.append(row)
+    return pl.DataFrame(rows).with_row_index()
+
+
+def about_models(models=185):
+    """Sizes of the models."""
+    return pl.DataFrame(
+        {"model": [model_name(m) for m in range(models)], "size": [1e6 * (1 + m // 16) for m in range(models)]}
+    )

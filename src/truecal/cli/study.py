@@ -226,6 +226,7 @@ _NAMES = {
 )
 @click.option("--metric", metavar="NAME", help="Calibration error to show. [default: ece-mass-100-l1 if it is there]")
 @click.option("--dataset", metavar="NAME", help="Dataset of figures on clean data. [default: the clean one]")
+@click.option("--reference", metavar="NAME", help="Clean dataset of all shifted ones. [default: as in the store]")
 @click.option("--covariate", metavar="NAME", help="Column that models or datasets differ in. [default: size]")
 @click.option("--after", metavar="NAME", help="Recalibrator to compare with. [default: temperature]")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only these, in diagrams and cost maps.")
@@ -306,6 +307,9 @@ def _save(drawn: Any, target: Path) -> None:
 )
 @click.option("--diagrams", metavar="TABLE", help="Reliability diagrams that go with the preset.")
 @click.option("--about", metavar="TABLE", help="Size and covariates of models: a column model, and one for each.")
+@click.option(
+    "--reference", metavar="NAME", help="Clean dataset of the shifted ones. [default: the preset's, imagenet]"
+)
 @click.option("--name", help="Name of the study.")
 @json_option
 def import_(
@@ -315,6 +319,7 @@ def import_(
     mapping: str | None,
     diagrams: str | None,
     about: str | None,
+    reference: str | None,
     name: str | None,
     reply: JsonReply,
 ) -> None:
@@ -328,7 +333,7 @@ def import_(
     """
     with working("reading the table"):
         store = tc.study.import_table(
-            table, out, preset=preset, mapping=mapping, diagrams=diagrams, about=about, name=name
+            table, out, preset=preset, mapping=mapping, diagrams=diagrams, about=about, reference=reference, name=name
         )
     frame, meta = store.frame(), store.meta()
     counts = {what: frame[column].n_unique() for what, column in (("models", "model"), ("datasets", "dataset"))}

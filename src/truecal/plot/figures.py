@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +19,6 @@ from truecal.plot.study import (
     AgreementDisplay,
     BinTrendDisplay,
     draw_models,
-    families_of,
     family_styles,
     frame_of,
     name_models,
@@ -50,6 +50,7 @@ class Choice:
     lens: str = "top-label"
     selection: str = "all"
     dataset: str | None = None
+    reference: str | None = None
     covariate: str | None = None
     after: str | None = None
     models: tuple[str, ...] = ()
@@ -76,10 +77,10 @@ class Shown:
             store, frame, choice, _metric(frame, choice), _recalibrators(frame, choice), _clean(store, frame, choice)
         )
 
-    @property
+    @cached_property
     def styles(self) -> dict[str, dict[str, Any]]:
         """Colour and marker of every family, the same in all panels."""
-        return family_styles(self.frame["family"].to_list())
+        return family_styles(self.frame["family"].unique().to_list())
 
     def options(self, recalibrator: str) -> dict[str, Any]:
         """Keyword arguments of an analysis."""
@@ -100,6 +101,7 @@ class StudyFigure:
     notes: tuple[str, ...] = ()
     styles: dict[str, dict[str, Any]] = field(default_factory=dict)
     size: tuple[float, float] = (4.2, 3.6)  # inches of a panel
+    same_heights: bool = False  # one y axis for the panels of a row
     figure_: Any = None
 
     def frame(self) -> Any:
@@ -117,7 +119,12 @@ class StudyFigure:
             grid = [[ax]]
         else:
             self.figure_, axes = pyplot.subplots(
-                down, across, figsize=(wide * across, high * down), layout="constrained", squeeze=False
+                down,
+                across,
+                figsize=(wide * across, high * down),
+                layout="constrained",
+                squeeze=False,
+                sharey="row" if self.same_heights else False,
             )
             grid = axes.tolist()
         for row, places in zip(self.panels, grid, strict=True):
@@ -176,12 +183,10 @@ def _clean(store: Any, frame: Any, choice: Choice) -> str:
     import polars as pl
 
     names = frame.filter(pl.col("severity") == 0)["dataset"].unique(maintain_order=True).to_list()
-    if choice.dataset is not None:
-        if choice.dataset not in frame["dataset"]:
-            raise InputError(
-                f"there is no dataset {choice.dataset!r}; there are {_some(frame['dataset'].unique().to_list())}"
-            )
-        return choice.dataset
+    if (name := choice.dataset or choice.reference) is not None:
+        if name not in frame["dataset"]:
+            raise InputError(f"there is no dataset {name!r}; there are {_some(frame['dataset'].unique().to_list())}")
+        return name
     named = [clean for clean in store.references().values() if clean in names]
     if named:
         return max(dict.fromkeys(named), key=named.count)
@@ -311,7 +316,7 @@ def diagram_panels(shown: Shown, table: Any) -> list[Panel]:
             & (pl.col("selection") == shown.choice.selection)
         )
     )
-    scheme = "mass" if "mass" in bins["scheme"] else "width"
+    scheme = "width" if "width" in bins["scheme"] else "mass"  # of equal mass, a histogram is flat
     bins = bins.filter(pl.col("scheme") == scheme).sort("bin")
     return [_diagram(part, str(model)) for model in wanted if (part := bins.filter(pl.col("model") == model)).height]
 
@@ -342,11 +347,16 @@ def recalibration(shown: Shown) -> StudyFigure:
     return StudyFigure("recalibration", [row], pl.concat(tables), tuple(notes), shown.styles)
 
 
+def natural_datasets(shown: Shown) -> list[str]:
+    """The clean dataset, then all others that have no severities."""
+    severity = shown.frame.group_by("dataset", maintain_order=True).agg(pl.col("severity").max())
+    names = severity.filter(pl.col("severity") == 0)["dataset"].to_list()
+    return [shown.clean, *(name for name in names if name != shown.clean)]
+
+
 def natural(shown: Shown) -> StudyFigure:
     """Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
-    shifted = set(shown.frame.filter(pl.col("severity") > 0)["dataset"].unique())
-    names = [name for name in shown.frame["dataset"].unique(maintain_order=True).to_list() if name not in shifted]
-    names = [shown.clean, *(name for name in names if name != shown.clean)]
+    names = natural_datasets(shown)
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
@@ -362,52 +372,56 @@ def natural(shown: Shown) -> StudyFigure:
 
 
 def covariate(shown: Shown) -> StudyFigure:
-    """Figures 3 and 10: error and calibration against a covariate (pretraining data, steps, size), before and after."""
+    """Figures 3 and 10: error and calibration, coloured by a covariate (pretraining data, steps, size), before and after."""
     name = shown.choice.covariate or "size"
-    rows: list[list[Panel | None]] = []
+    row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
         trend = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
         table = on(trend.frame(), shown.clean)
+        if shown.choice.models:
+            table = table.filter(pl.col("model").is_in(shown.choice.models))
         if not table.height:
             raise InputError(f"no model on {shown.clean} has a value of {name}")
-        words = f"{shown.clean}, {shown.when(recalibrator)}"
-        rows.append([_against(shown, table, name, y, words) for y in ("value", "error")])
+        row.append(_plane(shown, table, name, f"{shown.clean}, {shown.when(recalibrator)}"))
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in trend.notes if note not in notes]
-    return StudyFigure("covariate", rows, pl.concat(tables), tuple(notes), shown.styles)
+    return StudyFigure("covariate", [row], pl.concat(tables), tuple(notes), shown.styles, same_heights=True)
 
 
-def _against(shown: Shown, table: Any, name: str, y: str, words: str) -> Panel:
-    """Lines of families over the values of a covariate; a text is drawn at equal distances in its order."""
+def _plane(shown: Shown, table: Any, name: str, words: str) -> Panel:
+    """Error and metric of every model, its colour the covariate; a line joins the models of a family in its order."""
 
     def draw(ax: Any) -> None:
-        numeric = table[name].dtype.is_numeric()
+        import matplotlib
+
         levels = table[name].unique().sort().to_list()
-        place = {level: level if numeric else i for i, level in enumerate(levels)}
-        of_row = families_of(frame_of(table))
-        for family, style in shown.styles.items():
-            rows = [i for i, one in enumerate(of_row) if one == family]
-            if not rows:
-                continue
-            across, up = [place[table[name][i]] for i in rows], [table[y][i] for i in rows]
-            ax.plot(across, up, linestyle="none", alpha=0.8, markersize=5, **style)
-            means = sorted({x: _mean([v for a, v in zip(across, up, strict=True) if a == x]) for x in across}.items())
-            ax.plot(*zip(*means, strict=True), color=style["color"], linewidth=1)
-        if numeric and len(levels) > 1 and levels[0] > 0 and levels[-1] / levels[0] > 20:
-            ax.set_xscale("log")
-        if not numeric:
-            ax.set_xticks(range(len(levels)), levels, rotation=30, ha="right", parse_math=False)
-        ax.set(xlabel=name, ylabel="Classification error" if y == "error" else shown.metric)
+        colours = matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
+        for (family,), part in table.partition_by("family", as_dict=True, maintain_order=True).items():
+            part = part.sort(name, "model")
+            error, value = part["error"].to_list(), part["value"].to_list()
+            ax.plot(error, value, color="#999999", linewidth=0.7, zorder=1)
+            colour = [colours(levels.index(level)) for level in part[name]]
+            ax.scatter(error, value, 30, colour, marker=shown.styles[family or NO_FAMILY]["marker"], zorder=3)
+        ax.set(xlabel="Classification error", ylabel=shown.metric)
         ax.set_ylim(bottom=0)
+        legend_of_levels(ax, levels, colours, name)
         title(ax, words)
 
     return draw
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def legend_of_levels(ax: Any, levels: Sequence[Any], colours: Any, name: str) -> None:
+    """A legend of at most eight colours, the first and last among them."""
+    from matplotlib.lines import Line2D
+
+    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
+    words = {i: f"{levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few}
+    handles = [Line2D([], [], linestyle="none", marker="o", color=colours(i), label=word) for i, word in words.items()]
+    legend = ax.legend(handles=handles, title=name, frameon=False, fontsize="x-small", title_fontsize="x-small")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -415,48 +429,70 @@ def _mean(values: list[float]) -> float:
 
 
 def residuals(shown: Shown) -> StudyFigure:
-    """Figure 8: log loss and Brier score beyond what the error explains, before and after."""
-    there = set(shown.frame["metric"])
-    names = [name for name in ("nll", "brier") if name in there]
-    if not names:
+    """Figure 8: calibration error, log loss and Brier score, and what of the scores error does not explain, by dataset."""
+    metrics = set(shown.frame["metric"])
+    scores = [name for name in ("brier", "nll") if name in metrics]
+    if not scores:
         raise InputError("the store holds neither nll nor brier")
-    rows: list[list[Panel | None]] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        fitted = tc.study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
-        table = fitted.frame().filter(pl.col("severity") == 0)
-        tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in fitted.notes if note not in notes]
-        rows.append(
-            [_residual(shown, table.filter(pl.col("metric") == name), name, shown.when(recalibrator)) for name in names]
-        )
-    return StudyFigure("residuals", rows, pl.concat(tables), tuple(notes), shown.styles)
+    options = shown.options(shown.recalibrators[-1])
+    unshifted = shown.frame.filter(pl.col("severity") == 0)
+    fitted = tc.study.residuals(unshifted, metrics=[shown.metric, *scores], **options)
+    table = fitted.frame().with_columns(recalibrator=pl.lit(shown.recalibrators[-1]))
+    quantities = [(shown.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
+    names = [name for name in natural_datasets(shown) if name in table["dataset"]]
+    rows: list[list[Panel | None]] = [
+        [_score(shown, on(table, name).filter(pl.col("metric") == score), score, y) for name in names]
+        for score, y in quantities
+    ]
+    return StudyFigure("residuals", rows, table, fitted.notes, shown.styles, (3.4, 2.6))
 
 
-def _residual(shown: Shown, table: Any, name: str, words: str) -> Panel:
+def _score(shown: Shown, table: Any, name: str, y: str) -> Panel:
     def draw(ax: Any) -> None:
-        ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        frame = frame_of(table)
-        draw_models(ax, frame, "error", "residual", bars=False, styles=shown.styles)
-        name_models(ax, frame, "error", "residual")
-        ax.set(xlabel="Classification error", ylabel=f"{name} beyond what error explains")
-        title(ax, f"{shown.clean}, {words}")
+        draw_models(ax, frame_of(table), "error", y, bars=False, styles=shown.styles)
+        if y == "residual":
+            ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
+        ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
+        title(ax, f"{table['dataset'][0]}, {shown.when(table['recalibrator'][0])}")
 
     return draw
 
 
+_BINS_OF_DOTS = (15, 100, 5000)  # those of Figure 9
+
+
 def bins(shown: Shown) -> StudyFigure:
-    """Figure 9: the slope of calibration on error by number of bins, beside estimators without the bias of bins."""
-    row: list[Panel | None] = []
+    """Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
+    rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        options = shown.options(recalibrator)
-        trend = tc.study.bin_trend(shown.frame, dataset=shown.clean, **options)
+        trend = tc.study.bin_trend(shown.frame, dataset=shown.clean, **shown.options(recalibrator))
         table = trend.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in trend.notes if note not in notes]
-        row.append(_bin_panel(table, f"{shown.clean}, {shown.when(recalibrator)}"))
-    return StudyFigure("bins", [row], pl.concat(tables, how="vertical_relaxed"), tuple(notes))
+        models = on(trend.points(), shown.clean)
+        dots = [_dots(shown, models.filter(pl.col("metric") == name), name) for name in _metrics_of_dots(table)]
+        rows.append([*dots, _bin_panel(table, f"{shown.clean}, {shown.when(recalibrator)}")])
+    return StudyFigure("bins", rows, pl.concat(tables, how="vertical_relaxed"), tuple(notes), shown.styles)
+
+
+def _metrics_of_dots(table: Any) -> list[str]:
+    """Equal-mass errors with 15, 100 and 5000 bins, or with the fewest and the most there are; norm 1 where it is there."""
+    binned = table.filter(~pl.col("debiased") & (pl.col("scheme") == "mass")).sort("norm", "bins")
+    binned = binned.filter(pl.col("norm") == pl.col("norm").min())
+    few = binned.filter(pl.col("bins").is_in(_BINS_OF_DOTS))
+    if few.height < 2:
+        few = binned.filter((pl.col("bins") == pl.col("bins").min()) | (pl.col("bins") == pl.col("bins").max()))
+    return [str(name) for name in few["metric"]]
+
+
+def _dots(shown: Shown, table: Any, name: str) -> Panel:
+    def draw(ax: Any) -> None:
+        draw_models(ax, frame_of(table), "error", "value", bars=False, styles=shown.styles)
+        ax.set(xlabel="Classification error", ylabel=name)
+        title(ax, f"{name}, {shown.clean}")
+
+    return draw
 
 
 def _bin_panel(table: Any, words: str) -> Panel:
@@ -573,11 +609,11 @@ def severities(shown: Shown) -> StudyFigure:
                 for family in table["family"].unique().sort()
             ]
         )
-    return StudyFigure("severities", rows, pl.concat(tables), tuple(notes))
+    return StudyFigure("severities", rows, pl.concat(tables), tuple(notes), same_heights=True)
 
 
 def _over_types(shown: Shown, recalibrator: str) -> Any:
-    reference = shown.store.references() or None
+    reference = shown.choice.reference or shown.store.references() or None
     return tc.study.shift_over_types(
         shown.frame, metric=shown.metric, reference=reference, **shown.options(recalibrator)
     )
@@ -607,35 +643,32 @@ def _cloud(shown: Shown, table: Any, words: str) -> Panel:
 
 
 def sizes(shown: Shown) -> StudyFigure:
-    """Figure 5: calibration error of every model minus that of the largest of its family, over severities."""
-    row: list[Panel | None] = []
+    """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         means = _over_types(shown, recalibrator)
         table = means.frame().filter(pl.col("value_beside_largest").is_not_null())
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in means.notes if note not in notes]
-        row.append(_beside(shown, table, shown.when(recalibrator)))
     if not any(table.height for table in tables):
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")
-    return StudyFigure("sizes", [row], pl.concat(tables), tuple(notes), shown.styles)
+    rows: list[list[Panel | None]] = [
+        [_beside(shown, table, y, shown.when(name)) for name, table in zip(shown.recalibrators, tables, strict=True)]
+        for y in ("error", "value")
+    ]
+    return StudyFigure("sizes", rows, pl.concat(tables), tuple(notes), shown.styles, same_heights=True)
 
 
-def _beside(shown: Shown, table: Any, words: str) -> Panel:
+def _beside(shown: Shown, table: Any, y: str, words: str) -> Panel:
     def draw(ax: Any) -> None:
         ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
-        for model in table["model"].unique(maintain_order=True):
-            part = table.filter(pl.col("model") == model).sort("severity")
+        for part in table.sort("severity").partition_by("model", maintain_order=True):
             style = shown.styles[part["family"][0] or NO_FAMILY]
             width = 0.6 + 1.6 * float(part["relative_size"][0] or 0.3)
-            ax.plot(
-                part["severity"].to_list(),
-                part["value_beside_largest"].to_list(),
-                linewidth=width,
-                markersize=3,
-                **style,
-            )
-        ax.set(xlabel="Severity of shift", ylabel=f"{shown.metric}\nminus the largest of the family")
+            across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
+            ax.plot(across, up, linewidth=width, markersize=3, **style)
+        name = "Classification error" if y == "error" else shown.metric
+        ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the largest of the family")
         title(ax, words)
 
     return draw

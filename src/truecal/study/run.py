@@ -27,6 +27,7 @@ from truecal import names, options, parallel
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.lenses.lens import Lens
 from truecal.predictions.selection import small_selection
+from truecal.study.analyses.points import only
 from truecal.study.metrics import (
     Drawn,
     Draws,
@@ -231,9 +232,7 @@ def predictions_of(
     meta, frame = store.meta(), store.frame()
     if not meta.get("files"):
         raise InputError("this store was imported: it holds numbers, and no predictions to go back to")
-    results = frame.filter(
-        (pl.col("model") == model) & (pl.col("dataset") == dataset) & (pl.col("severity") == severity)
-    ).sort("seed")
+    results = only(only(frame, "model", model), "dataset", dataset).filter(pl.col("severity") == severity).sort("seed")
     results = results if seed is None else results.filter(pl.col("seed") == seed)
     if not results.height:
         raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")

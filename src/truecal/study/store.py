@@ -17,7 +17,7 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -208,14 +208,14 @@ class Store:
         parts = sorted(((job, part) for job, part in self._parts(kind) if job in place), key=lambda p: place[p[0]])
         columns = _COLUMNS[kind]
         if not parts:
-            return _table([], columns)
+            return make_table(columns)
         paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
         wrong = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
             table = pl.read_parquet(paths, glob=False)
         except wrong as error:
             raise FileError(_damaged(paths, columns, wrong)) from error
-        if table.columns != list(columns) or table.dtypes != _table([], columns).dtypes:
+        if table.columns != list(columns) or table.dtypes != make_table(columns).dtypes:
             raise FileError(_damaged(paths, columns, wrong))
         if len(parts) == len({job for job, _ in parts}) and (
             wanted is None or all(set(sets.get(part, ())) <= set(wanted) for _, part in parts)
@@ -258,19 +258,15 @@ class Store:
 
     def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
         """Keep the numbers of a job; they are there when this returns."""
-        pairs = {(row.get("lens") or "", row.get("metric") or "") for row in results}
-        self._add(job, pairs, _table(results, RESULTS), diagrams, draws)
+        self.add_table(job, make_table(RESULTS, results), make_table(DIAGRAMS, diagrams), draws)
 
-    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows) -> None:
-        """The same for results that are a table already."""
+    def add_table(self, job: str, results: "pl.DataFrame", diagrams: "pl.DataFrame", draws: Rows = ()) -> None:
+        """The same for results and diagrams that are tables already."""
         pairs = results.select("lens", "metric").unique().fill_null("").rows()
-        self._add(job, {(lens, metric) for lens, metric in pairs}, results, diagrams, ())
-
-    def _add(self, job: str, pairs: Iterable[Wanted], results: "pl.DataFrame", diagrams: Rows, draws: Rows) -> None:
         name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
-        tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
+        tables = {"draws": make_table(DRAWS, draws), "diagrams": diagrams, "results": results}
         for kind, table in tables.items():
             table.write_parquet(buffer := BytesIO())
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
@@ -339,7 +335,7 @@ def _readable(path: Path, schema: Any, wrong: tuple[type[Exception], ...]) -> bo
 
 def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[Exception], ...]) -> str:
     """Which of the parts of a store cannot be read, and what helps."""
-    wanted = _table([], columns)
+    wanted = make_table(columns)
     for path in paths:
         if not _readable(path, wanted.schema, wrong):
             return f"{path} is damaged; delete it and run the study again: only its job is computed anew"
@@ -382,7 +378,8 @@ def _covariates(known: dict[str, dict[str, object]], names: Sequence[str]) -> An
     return pl.DataFrame(columns)
 
 
-def _table(rows: Rows, columns: dict[str, str]) -> "pl.DataFrame":
+def make_table(columns: Mapping[str, str], rows: Rows = ()) -> "pl.DataFrame":
+    """A table of the store with these columns and rows."""
     pl = polars()
     kinds = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()

@@ -17,6 +17,7 @@ from truecal.study.analyses.points import (
     gathered,
     named,
     numbers,
+    require_name,
     results,
     with_error,
 )
@@ -97,6 +98,7 @@ def covariate_trend(
     pl = polars()
     results(frame)  # refuses what holds no results
     frame = nw.from_native(frame, eager_only=True).to_polars()
+    require_name(covariate, "covariate")
     if covariate not in frame.columns or covariate in _NOT:
         known = ", ".join(name for name in frame.columns if name not in _NOT)
         raise InputError(f"there is no covariate {covariate!r} in the results; there are {known}")

@@ -56,9 +56,26 @@ def results(frame: Any) -> Any:
 
 def lens_words(lens: str | Sequence[str]) -> list[str]:
     """Words of one lens or of several, as a store has them."""
-    if not isinstance(lens, (str, Sequence)):
-        raise InputError(f"lens must be the word of a lens in the store, such as 'top-label', not {lens!r}")
-    return [lens] if isinstance(lens, str) else list(lens)
+    words = list(lens) if isinstance(lens, Sequence) and not isinstance(lens, str) else [lens]
+    for word in words:
+        require_name(word, "lens")
+    return words
+
+
+def require_name(name: object, what: str) -> None:
+    """Refuse what is not the text of a name."""
+    if not isinstance(name, str):
+        raise InputError(f"{what} must be the name of one in the results, not {type(name).__name__}")
+
+
+def only(table: Any, column: str, name: str) -> Any:
+    """The rows with this name in a column; a name that is not text, or not there, is refused."""
+    require_name(name, column)
+    part = table.filter(polars().col(column) == name)
+    if part.is_empty():
+        known = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
+        raise InputError(f"there is no {column} {name!r} in the results; there is {known or 'nothing'}")
+    return part
 
 
 def points(
@@ -70,26 +87,49 @@ def points(
     recalibrator: str = "none",
     dataset: str | None = None,
 ) -> tuple[Any, list[str]]:
-    """The wanted numbers, sorted, with what to know about them.
+    """Select one number per metric, model and condition, and say what to know about them.
 
-    Columns: metric, lens, dataset, severity, model, family, size, value, low, high, n, seeds. A score of whole predictions (such
-    as nll) has no lens and is found under any.
+    Parameters
+    ----------
+    frame : data frame
+        Results of a store (`store.frame()`), or any frame with its columns.
+    metrics : sequence of str
+        Names of metrics. A score of whole predictions (such as nll) has no lens and is there under any.
+    lens : str or sequence of str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+    recalibrator : str, default "none"
+        Recalibration method.
+    dataset : str, optional
+        One dataset; default all.
+
+    Returns
+    -------
+    tuple of polars.DataFrame and list of str
+        Columns metric, lens, dataset, severity, model, family, size, value, low, high, n, seeds, sorted; and notes.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the results, or a model has two values under one condition and seed.
     """
     pl = polars()
     table = results(frame)
     lenses = lens_words(lens)
-    for name, wanted in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
-        if wanted is not None:
-            table = _only(table, name, wanted)
-    for wanted in dict.fromkeys(metrics):
-        there = table.filter((pl.col("metric") == wanted) & pl.col("lens").is_in([*lenses, ""]))
-        if there.is_empty():
-            known = table.filter(pl.col("lens").is_in([*lenses, ""]))["metric"].unique().sort().to_list()
+    for column, name in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
+        if name is not None:
+            table = only(table, column, name)
+    table = table.filter(pl.col("lens").is_in([*lenses, ""]))
+    known = table["metric"].unique().sort().to_list()
+    for name in metrics:
+        require_name(name, "metric")
+        if name not in known:
             raise InputError(
-                f"there is no metric {wanted!r} with the lens {' or '.join(map(repr, lenses))}; "
+                f"there is no metric {name!r} with the lens {' or '.join(map(repr, lenses))}; "
                 f"there are {', '.join(known) or 'none'}"
             )
-    table = table.filter(pl.col("metric").is_in(list(metrics)) & pl.col("lens").is_in([*lenses, ""]))
+    table = table.filter(pl.col("metric").is_in(list(metrics)))
     remarks = []
     for row in (
         table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY).iter_rows(named=True)
@@ -151,14 +191,6 @@ def where(row: dict[str, Any]) -> str:
 
 def named(dataset: str, severity: float) -> str:
     return where({"dataset": dataset, "severity": severity})
-
-
-def _only(table: Any, column: str, wanted: str) -> Any:
-    kept = table.filter(polars().col(column) == wanted)
-    if kept.is_empty():
-        known = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
-        raise InputError(f"there is no {column} {wanted!r} in the results; there is {known or 'nothing'}")
-    return kept
 
 
 def _unequal(table: Any) -> list[str]:

@@ -27,6 +27,7 @@ from truecal.study.analyses.points import (
     named,
     numbers,
     points,
+    require_name,
     results,
 )
 from truecal.study.store import polars
@@ -417,6 +418,8 @@ def _part(frame: Any, datasets: Sequence[str], choice: dict[str, object], lens: 
     for column, values in wanted:
         there = sorted(part[column].unique().to_list())
         for value in values:
+            if column != "severity":
+                require_name(value, column)
             if value not in there and not (column == "lens" and value == ""):
                 raise InputError(f"there is no {column} {value!r} among the results; there are {_listed(there)}")
         part = part.filter(part[column].is_in(values))

@@ -1,6 +1,6 @@
 """How models behave as data shift further and further from what they were trained on (Minderer et al. 2021, Figures 4 and 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,19 +124,18 @@ def shift(
         pl.when(pl.col("severity") > 0)
         .then((pl.col("low") > pl.col("_high")) | (pl.col("high") < pl.col("_low")))
         .alias("supported"),
-        *(_beside_largest(name) for name in ("value", "error")),
+        *(_beside_largest(name, [*CONDITION, "family"]) for name in ("value", "error")),
     ).drop("_value", "_error", "_low", "_high")
     table = table.sort("dataset", "model", "severity")
     return Shift(tuple(dict.fromkeys([*notes, *_notes(table, metric)])), table, metric)
 
 
-def _beside_largest(name: str) -> Any:
-    """The number minus that of the largest model of the family under the same condition."""
+def _beside_largest(name: str, group: list[str]) -> Any:
+    """The number minus that of the largest model of its group."""
     pl = polars()
-    group = [*CONDITION, "family"]
-    top = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
-    known = pl.col("size").is_not_null() & pl.col("family").is_not_null()
-    return pl.when(known).then(pl.col(name) - top).alias(f"{name}_beside_largest")
+    largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
+    sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
+    return pl.when(sized).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
 
 
 def _notes(table: Any, metric: str) -> list[str]:
@@ -161,8 +160,6 @@ def _notes(table: Any, metric: str) -> list[str]:
 # ----------------------------------------------------------------------------------------------------
 # Severities of shift averaged over types of corruption (Minderer et al. 2021, Figures 4 and 5)
 
-_MODEL = ["model", "family", "size"]
-
 
 @dataclass(frozen=True, eq=False)
 class ShiftOverTypes(Analysed):
@@ -170,8 +167,8 @@ class ShiftOverTypes(Analysed):
 
     `frame()` has one row per clean dataset, severity and model; severity 0 is the clean dataset. Columns: clean, severity, model,
     family, size, types (how many), value and error, each with the bounds of the mean over types (Student's, types being the
-    sample; null for fewer than three), value_beside_largest (minus the value of the largest model of the family at the same
-    severity) and relative_size (within the family, the largest is 1).
+    sample; null for fewer than three), value_beside_largest and error_beside_largest (minus those of the largest model of the
+    family at the same severity) and relative_size (within the family, the largest is 1).
     """
 
     metric: str
@@ -203,38 +200,35 @@ def shift_over_types(
         corrupted = pl.concat([at(points, *out) for out, of in shifted.items() if of == clean])
         parts.append(pl.concat([at(points, *clean), corrupted]).with_columns(clean=pl.lit(clean[0])))
     table = pl.concat(parts)
-    rows = [
-        {"clean": clean, "severity": severity, "model": model, **_means(part, level)}
-        for (clean, severity, model), part in table.partition_by(
-            ["clean", "severity", "model"], as_dict=True, maintain_order=True
-        ).items()
-    ]
-    about = table.select(*_MODEL).unique("model", keep="first")
-    means = pl.DataFrame(rows, infer_schema_length=None).join(about, on="model", how="left")
+    names = ("value", "error")
+    means = table.group_by("clean", "severity", "model").agg(
+        pl.col("family", "size").first(),
+        pl.col("dataset").n_unique().cast(pl.Int64).alias("types"),
+        pl.col(*names).mean(),
+        pl.col(*names).std().name.suffix("_sd"),
+    )
+    means = _with_bounds(means, names, level)
     largest = pl.col("size").max().over("family")
-    top = pl.col("value").filter(pl.col("size") == largest).first().over("clean", "severity", "family")
-    known = pl.col("size").is_not_null() & pl.col("family").is_not_null()
+    sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
     means = means.with_columns(
-        pl.when(known).then(pl.col("value") - top).alias("value_beside_largest"),
-        pl.when(known).then(pl.col("size") / largest).alias("relative_size"),
+        *(_beside_largest(name, ["clean", "severity", "family"]) for name in ("value", "error")),
+        pl.when(sized).then(pl.col("size") / largest).alias("relative_size"),
     ).sort("clean", "severity", "model")
     return ShiftOverTypes(tuple(dict.fromkeys([*notes, *more])), means, metric, recalibrator)
 
 
-def _means(part: Any, level: float) -> dict[str, float | int | None]:
-    """Means of metric and error over types, with Student's intervals."""
+def _with_bounds(means: Any, names: Sequence[str], level: float) -> Any:
+    """Student's intervals of means over types; null for fewer than three types."""
     from scipy.special import stdtrit
 
-    row: dict[str, float | int | None] = {"types": part["dataset"].n_unique()}
-    for name, values in zip(("value", "error"), numbers(part, "value", "error"), strict=True):
-        mean, count = float(values.mean()), len(values)
-        reach = None
-        if count >= 3:
-            reach = float(stdtrit(count - 1, (1 + level) / 2)) * float(values.std(ddof=1)) / np.sqrt(count)
-        row |= {name: mean}
-        row |= {f"{name}_low": None if reach is None else mean - reach}
-        row |= {f"{name}_high": None if reach is None else mean + reach}
-    return row
+    pl = polars()
+    (types,) = numbers(means, "types")
+    factor = pl.Series(stdtrit(np.maximum(types - 1, 1), (1 + level) / 2) / np.sqrt(types))
+    for name in names:
+        reach = pl.when(pl.col("types") >= 3).then(pl.col(f"{name}_sd") * factor)
+        low, high = pl.col(name) - reach, pl.col(name) + reach
+        means = means.with_columns(low.alias(f"{name}_low"), high.alias(f"{name}_high")).drop(f"{name}_sd")
+    return means
 
 
 # ----------------------------------------------------------------------------------------------------
