@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.special import sigmoid, softmax
+from truecal.special import expit, softmax
 
 PROBS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
 
@@ -35,7 +35,7 @@ def test_softmax_is_stable_in_double_precision_and_never_leaves_the_simplex():
     np.testing.assert_allclose(p[0], [1, 0, 0])
     np.testing.assert_allclose(p[1], [0.5, 0.5, 0])
     z = np.linspace(-800, 800, 101)
-    np.testing.assert_allclose(sigmoid(z), softmax(np.stack([np.zeros(101), z], axis=1))[:, 1], rtol=1e-12)
+    np.testing.assert_allclose(expit(z), softmax(np.stack([np.zeros(101), z], axis=1))[:, 1], rtol=1e-12)
 
 
 def test_softmax_in_blocks_equals_the_textbook():
