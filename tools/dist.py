@@ -19,7 +19,7 @@ from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_BYTES = 3_000_000
+MOST_BYTES = 1_500_000
 MOST_PULLED = 150_000_000  # what pip downloads for the core
 # Folders of a developer's machine, and what must not travel.
 PRIVATE_PATHS = re.compile(rb"(?<![\w.])(/home/\w|/Users/\w|/root/|/work/|[A-Z]:\\\\Users)")
