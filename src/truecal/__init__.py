@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.groups import subgroups as subgroups
     from truecal.inference import calibration_error as calibration_error
     from truecal.inference import compare as compare
+    from truecal.inference import decision_loss as decision_loss
     from truecal.inference import like as like
     from truecal.inference import measure as measure
     from truecal.inference import verify as verify
@@ -72,7 +73,7 @@ _HOMES = {
     "errors": "InputError TruecalError TruecalWarning",
     "estimators": "BinnedECE DebiasedECE Estimate GeneralizedECE NearestECE RankSeries SmoothECE SweepECE",
     "groups": "audit likert subgroups",
-    "inference": "calibration_error compare like measure verify",
+    "inference": "calibration_error compare decision_loss like measure verify",
     "integrations": "scorer",
     "lenses": "AllLabels Canonical ClassWise Grouping OneClass TopK TopLabel",
     "pages": "report",

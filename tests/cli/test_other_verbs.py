@@ -147,3 +147,15 @@ def test_npz_in_and_out(truecal, tmp_path):
         assert held["probs"].shape == (400, 3)
     assert truecal("recalibrate", "apply", source, "--model", model, "--out", tmp_path / "out.csv").code == 2
     assert truecal("measure", out).code == 0
+
+
+def test_decision_says_what_miscalibration_costs(truecal, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    file = tmp_path / "preds.csv"
+    pl.DataFrame({"score": p, "label": (rng.random(2000) < p**2).astype(int)}).write_csv(file)
+    content = json.loads(truecal("decision", file, "--threshold", "0.2", "--json").out)
+    assert (content["schema"], content["thresholds"]) == ("truecal.decision", [0.2])
+    assert content["low"][0] > 0
+    assert "a false alarm costs 1, a missed event 4" in truecal("decision", file, "--costs", "1", "4").out
+    assert truecal("decision", file, "--threshold", "0.2", "--costs", "1", "4").code == 2

@@ -55,6 +55,13 @@ def _decision(ax: Any) -> Any:
     ).plot(ax)
 
 
+def _decision_loss(ax: Any) -> Any:
+    thresholds = np.linspace(0.01, 0.99, 50)
+    loss = 0.04 * thresholds * (1 - thresholds)
+    numbers = {"model": ["logistic regression"] * 50, "threshold": thresholds, "loss": loss}
+    return tc.plot.DecisionLossDisplay({**numbers, "low": loss / 2, "high": 2 * loss}).plot(ax)
+
+
 def _evaluation(ax: Any) -> Any:
     names = ["uncalibrated", "TemperatureScaling", "StructuredMatrixScaling", "IsotonicCalibration"]
     parts = {"log_loss_refinement": [0.4] * 4, "log_loss_calibration": [0.2, 0.01, 0.0, np.inf]}
@@ -160,6 +167,7 @@ DISPLAYS: dict[str, Callable[[Any], Any]] = {
     "ContextDisplay": _context,
     "CostMapDisplay": _cost_map,
     "DecisionDisplay": _decision,
+    "DecisionLossDisplay": _decision_loss,
     "ErrorCalibrationDisplay": lambda ax: tc.plot.ErrorCalibrationDisplay(
         _study(error=_error(), value=_error() / 5), metric="rank-series-l2"
     ).plot(ax),

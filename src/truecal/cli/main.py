@@ -115,6 +115,7 @@ VERBS = {
         "Find the segments whose scores are wrong, by more than the search explains.",
     ),
     "likert": ("truecal.cli.audit", "likert", "Judge words for confidence: low, medium, high, or your own."),
+    "decision": ("truecal.cli.decision", "decision", "Say what miscalibration costs decisions at a threshold."),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
     "sketch": ("truecal.cli.scan", "sketch", "Days kept as sketches: save, merge, show."),

@@ -14,6 +14,7 @@ from truecal.inference.conclusion import (
     worst_region,
 )
 from truecal.inference.conventions import Convention, like
+from truecal.inference.decisions import DecisionLoss, DecisionLosses, ScoreDecomposition, decision_loss, decompose_score
 from truecal.inference.intervals import below, bootstrap, debiased_interval
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
@@ -32,9 +33,12 @@ __all__ = [
     "Comparison",
     "Conclusion",
     "Convention",
+    "DecisionLoss",
+    "DecisionLosses",
     "GroupError",
     "Region",
     "RowCounts",
+    "ScoreDecomposition",
     "Slope",
     "TestResult",
     "Verdict",
@@ -48,6 +52,8 @@ __all__ = [
     "conclude",
     "consistency_test",
     "debiased_interval",
+    "decision_loss",
+    "decompose_score",
     "holm",
     "hosmer_lemeshow",
     "kuiper",

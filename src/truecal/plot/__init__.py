@@ -10,6 +10,7 @@ from truecal.plot.groups import (
     TopKDisplay,
 )
 from truecal.plot.lab import BiasMapDisplay, PowerDisplay
+from truecal.plot.losses import DecisionLossDisplay
 from truecal.plot.models import BeforeAfterDisplay, EvaluationDisplay, OverTimeDisplay
 from truecal.plot.reliability import ClassWiseDisplay, ReliabilityDisplay
 from truecal.plot.study import (
@@ -34,6 +35,7 @@ __all__ = [
     "ContextDisplay",
     "CostMapDisplay",
     "DecisionDisplay",
+    "DecisionLossDisplay",
     "ErrorCalibrationDisplay",
     "EvaluationDisplay",
     "FlexibleDisplay",
