@@ -14,10 +14,11 @@ MODULES = {
     "recalibration", "scores", "selective", "study", "train",
 }  # fmt: skip
 SURFACE = """
-Accumulator AllLabels BinnedECE Canonical ClassWise DebiasedECE Estimate GeneralizedECE Grouping InputError NearestECE OneClass
-Predictions RankSeries Sketch SmoothECE SweepECE TopK TopLabel TruecalError TruecalWarning Watch audit by_column by_label
-by_output calibration_error clinical compare decision_loss engines errors estimators evaluate groups inference integrations lab lenses like
-likert measure plot profile read recalibration report scan scorer scores selective study subgroups train verify
+Accumulator AllLabels BinnedECE Canonical ClassWise DebiasedECE Estimate GeneralizedECE Grouping InputError NearestECE
+OneClass Predictions RankSeries Sketch SmoothECE SweepECE TopK TopLabel TruecalError TruecalWarning Watch audit
+by_column by_label by_output calibration_error clinical compare decision_loss engines errors estimators evaluate
+groups inference integrations lab lenses like likert measure plot profile read recalibration report scan scorer scores
+selective study subgroups train verify
 """
 
 

@@ -64,7 +64,8 @@ def test_a_bent_curve_is_found_and_the_loss_is_right():
     assert loss.p_value < 0.01
     i = int(np.argmin(abs(loss.thresholds - 0.36)))
     assert loss.low[i] <= 0.02995 <= loss.high[i]  # 0.36 * 0.24 - (0.6^3 - 0.36^3) / 3
-    assert (loss.low <= loss.loss).all() and (loss.loss <= loss.high).all()
+    assert (loss.low <= loss.loss).all()
+    assert (loss.loss <= loss.high).all()
     assert (loss.point_high <= loss.high + 1e-12).all()
 
 
@@ -104,9 +105,11 @@ def test_two_models_are_compared_on_the_same_rows():
     )
     (difference,) = both.differences
     np.testing.assert_allclose(difference.cost, both["raw"].cost - both["mended"].cost, atol=1e-15)
-    assert (difference.low > 0).all() and difference.p_value < 0.01
+    assert (difference.low > 0).all()
+    assert difference.p_value < 0.01
     same = tc.decision_loss({"a": tc.Predictions.from_probs(c, y), "b": tc.Predictions.from_probs(c, y)}, [0.2, 0.5])
-    assert not same.differences[0].loss.any() and same.differences[0].p_value == 1
+    assert not same.differences[0].loss.any()
+    assert same.differences[0].p_value == 1
     with pytest.raises(tc.InputError, match="same rows"):
         tc.decision_loss({"a": tc.Predictions.from_probs(c, y), "b": tc.Predictions.from_probs(c, ~y)})
 
@@ -158,7 +161,8 @@ def test_band_and_test_hold_in_a_few_datasets():
     inside, _ = simulate_coverage(30, 500, 1.5)
     assert inside >= 0.86
     inside, rejected = simulate_coverage(30, 500, 1.0)
-    assert inside >= 0.86 and rejected <= 0.17
+    assert inside >= 0.86
+    assert rejected <= 0.17
 
 
 @pytest.mark.full

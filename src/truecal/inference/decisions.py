@@ -438,7 +438,8 @@ def _losses(
 
 def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> LossDifference:
     """Compare the losses of two models on the same rows by the same draws of units."""
-    assert a.cells is not None and b.cells is not None
+    assert a.cells is not None
+    assert b.cells is not None
     draws = Draws.of(a.cells.unit_counts.shape[1], rng)
     redraws = [cells.simulate(cells.rates, draws, rng) for cells in (a.cells, b.cells)]
     true, losses, costs = (one - other for one, other in zip(*redraws, strict=True))
