@@ -130,7 +130,7 @@ def test_parts_of_a_score_add_up_and_hold_the_truth(score):
 
 def test_refusals_name_the_remedy():
     y, c = np.array([0, 1] * 20), np.linspace(0.1, 0.9, 40)
-    with pytest.raises(tc.InputError, match="strictly between 0 and 1.*number 1 is 1"):
+    with pytest.raises(tc.InputError, match=r"strictly between 0 and 1.*number 1 is 1"):
         tc.decision_loss(y, c, [0.5, 1.0])
     with pytest.raises(tc.InputError, match="not both"):
         tc.decision_loss(y, c, [0.5], costs=(1, 2))
