@@ -45,6 +45,7 @@ def decision(
     preds = load(source)
     with working("redrawing outcomes"):
         loss = tc.decision_loss(preds, thresholds or None, costs, lens=make_lens(lens, preds), level=level, rng=seed)
+    assert isinstance(loss, tc.inference.DecisionLoss)
     content = records.document("decision", source=source.name, **loss.to_dict())
     shown = [loss.at(t) for t in loss.thresholds] if thresholds or costs else [loss.maximum]
     findings = [

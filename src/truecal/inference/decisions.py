@@ -75,8 +75,9 @@ class DecisionCells:
         weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
         weights = weights * float(profile.size[0] / profile.total[0])
         ones, unit, shape = weights * sample.outcomes[order], units.of_row[order], (len(places) - 1, units.count)
-        counts, events, sums = (np.bincount(cell, a, shape[0]) for a in (weights, ones, weights * scores))
-        means = sums / counts
+        counts: Float64s = np.bincount(cell, weights, shape[0]).astype(np.float64)
+        events: Float64s = np.bincount(cell, ones, shape[0]).astype(np.float64)
+        means = np.bincount(cell, weights * scores, shape[0]) / counts
         return cls(
             thresholds,
             np.searchsorted(places, positions),
@@ -198,12 +199,8 @@ class DecisionLoss(Tabular):
     def maximum(self) -> LossAt:
         """The largest loss over the thresholds; its limits are the largest of the band."""
         i = int(np.argmax(self.loss))
-        return LossAt(
-            float(self.thresholds[i]),
-            *(float(a.max()) for a in (self.loss, self.low, self.high)),
-            self.level,
-            self.unit,
-        )
+        loss, low, high = (float(a.max()) for a in (self.loss, self.low, self.high))
+        return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)
 
     def at(self, threshold: float) -> LossAt:
         """Look up the loss at one of the thresholds, with the interval of this threshold alone."""
@@ -212,8 +209,8 @@ class DecisionLoss(Tabular):
             raise InputError(
                 f"threshold {threshold:g} is not among those computed; ask for it: thresholds=[{threshold:g}]"
             )
-        numbers = (float(a[i]) for a in (self.thresholds, self.loss, self.point_low, self.point_high))
-        return LossAt(*numbers, self.level, self.unit)
+        loss, low, high = (float(a[i]) for a in (self.loss, self.point_low, self.point_high))
+        return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)
 
     def frame(self) -> Frame:
         names = "loss low high point_low point_high cost cost_low cost_high"
@@ -411,7 +408,8 @@ def _losses(
     floor = _MIN_DEVIATION * np.sqrt(grid * (1 - grid) / independent)
     true, redraws, costs = cells.simulate(cells.rates, None, rng)
     spread = _Spread.of(true, redraws, floor)
-    null = _Spread.of(*cells.simulate(cells.scores, None, rng)[:2], floor)
+    calibrated = cells.simulate(cells.scores, None, rng)
+    null = _Spread.of(calibrated[0], calibrated[1], floor)
     statistics = np.sqrt(np.maximum(cells.losses - null.bias, 0.0)) / null.scale
     chance = null.deviations / null.scale
     p_value = (1 + np.count_nonzero(chance.max(axis=1) >= statistics.max())) / (1 + _REDRAWS)
@@ -429,10 +427,25 @@ def _losses(
     band, points = limits(reach, p_value <= 1 - level), limits(z, p_values <= 1 - level)
     cost = cells.values(cells.counts[None], cells.events[None])[1][0]
     error = z * costs.std(axis=0)
-    numbers = (loss, *band, *points, cost, np.maximum(cost - error, 0.0), cost + error)
     units = cells.unit_counts.shape[1] if sample.units is not None else len(sample)
     return DecisionLoss(
-        grid, *(unit * a for a in numbers), float(p_value), level, len(sample), units, lens, name, unit, cells
+        thresholds=grid,
+        loss=unit * loss,
+        low=unit * band[0],
+        high=unit * band[1],
+        point_low=unit * points[0],
+        point_high=unit * points[1],
+        cost=unit * cost,
+        cost_low=unit * np.maximum(cost - error, 0.0),
+        cost_high=unit * (cost + error),
+        p_value=float(p_value),
+        level=level,
+        n=len(sample),
+        units=units,
+        lens=lens,
+        name=name,
+        unit=unit,
+        cells=cells,
     )
 
 
