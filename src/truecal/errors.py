@@ -82,8 +82,8 @@ class MissingExtraError(TruecalError, ImportError):
     @classmethod
     def behind(cls, error: ModuleNotFoundError) -> "MissingExtraError | None":
         """The error behind a failed import, where the module that is missing belongs to an extra."""
-        known = _EXTRAS.get((error.name or "").partition(".")[0])
-        return None if known is None else cls.of(*known)
+        entry = _EXTRAS.get((error.name or "").partition(".")[0])
+        return None if entry is None else cls.of(*entry)
 
 
 class TruecalWarning(UserWarning):

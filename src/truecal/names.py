@@ -77,8 +77,8 @@ _ONE_CLASS = "class="
 
 def estimator_named(word: str) -> Named:
     """The estimator of a word."""
-    known = {**ESTIMATORS, **CITED}
-    return known[_known(word, known, "estimator")]
+    words = {**ESTIMATORS, **CITED}
+    return words[_known(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
@@ -122,27 +122,27 @@ def word_of(name: str, words: Mapping[str, Named]) -> str:
     return next((word for word, named in words.items() if named.name == name), name)
 
 
-def judges_answers(judged: str) -> bool:
+def judges_answers(lens: str) -> bool:
     """Return whether what is judged, in words, is confidence in an answer and not the probability of a class.
 
     >>> judges_answers("top label"), judges_answers("class correct"), judges_answers("positive class")
     (True, True, False)
     """
-    return judged.startswith("top") or judged == "class correct"
+    return lens.startswith("top") or lens == "class correct"
 
 
-def tendency(judged: str, direction: float) -> str:
+def tendency(lens: str, direction: float) -> str:
     """Name the sign of mean score minus frequency, by what is judged in words.
 
     >>> tendency("top label", 0.1), tendency("class malignant", -0.1)
     ('overconfident', 'predicted too low')
     """
-    if judges_answers(judged):
+    if judges_answers(lens):
         return "overconfident" if direction > 0 else "underconfident"
     return "predicted too high" if direction > 0 else "predicted too low"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """The nearest known words as the end of a message; empty where none is near.
 
     >>> did_you_mean("confidense", ["confidence", "label"])
@@ -150,7 +150,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # takes longer to load than all words are looked up in
 
-    lower = {name.lower(): name for name in known}
+    lower = {name.lower(): name for name in words}
     near = get_close_matches(word.lower(), lower, n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(repr(lower[name]) for name in near)}?" if near else ""
 

@@ -43,12 +43,12 @@ def limits(low: float, high: float, what: str) -> None:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
 
 
-def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
+def whole(value: object, name: str, low: int = 1, high: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
-    if not is_whole(value) or value < least:  # type: ignore[operator]
-        raise InputError(f"{name} must be a whole number of at least {least}, not {_shown(value)}")
-    if most is not None and value > most:  # type: ignore[operator]
-        raise InputError(f"{name} must be at most {most:,}, not {value:,}")
+    if not is_whole(value) or value < low:  # type: ignore[operator]
+        raise InputError(f"{name} must be a whole number of at least {low}, not {_shown(value)}")
+    if high is not None and value > high:  # type: ignore[operator]
+        raise InputError(f"{name} must be at most {high:,}, not {value:,}")
 
 
 def bins(value: object) -> None:
@@ -65,9 +65,9 @@ def second_spelling(owner: object, n_bins: int | None) -> None:
     object.__setattr__(owner, "bins", n_bins)
 
 
-def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
+def resamples(value: object, name: str = "resamples", low: int = 1) -> None:
     """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
-    whole(value, name, least, 10_000_000)
+    whole(value, name, low, 10_000_000)
 
 
 def choice(value: object, choices: tuple[object, ...], name: str) -> None:

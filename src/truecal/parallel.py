@@ -73,8 +73,8 @@ class Pool:
         handed out ahead, so that little is lost when the caller stops.
         """
         if self.workers == 1 or len(jobs) < 2:
-            for place, job in enumerate(jobs):
-                yield place, function(job)
+            for position, job in enumerate(jobs):
+                yield position, function(job)
             return
         upcoming = iter(enumerate(jobs))
         under_way: dict[Future[Result], int] = {}
@@ -82,8 +82,8 @@ class Pool:
             executor = self._started()
             while True:
                 with one_thread_each():  # processes are started when jobs are handed out
-                    for place, job in islice(upcoming, 2 * self.workers - len(under_way)):
-                        under_way[executor.submit(function, job)] = place
+                    for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
+                        under_way[executor.submit(function, job)] = position
                 if not under_way:
                     return
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -161,9 +161,9 @@ def one_thread_each() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bar(words: str, *, wanted: bool = True) -> Iterator[Progress]:
+def progress_bar(words: str, *, enabled: bool = True) -> Iterator[Progress]:
     """A `Progress` drawn on stderr, if that is a terminal and rich is installed; otherwise silence."""
-    if not (wanted and sys.stderr.isatty()):
+    if not (enabled and sys.stderr.isatty()):
         yield unheard
         return
     try:

@@ -63,11 +63,11 @@ class Ladder:
         """
         check_predictions(preds)
         profile: tc.profile.Profile = answer_lens(preds, lens)(preds)
-        places = cells.cell_places(profile, profile.rows)[None]
-        cut = Cut(places, places)
+        boundaries = cells.cell_places(profile, profile.rows)[None]
+        cut = Cut(boundaries, boundaries)
         weight, right = (np.diff(profile.sums(name, cut), axis=1)[:, ::-1] for name in ("w", "y"))
         scale = float(profile.size[0] / profile.total[0])
-        scores = profile.scores[0, places[0, :-1]].astype(np.float64)
+        scores = profile.scores[0, boundaries[0, :-1]].astype(np.float64)
         return cls(scores[::-1], weight * scale, np.clip(weight - right, 0.0, weight) * scale)
 
     @cached_property
@@ -185,12 +185,14 @@ def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64
     return np.minimum(value + low, value), np.maximum(value + high, value)
 
 
-def interval(value: float, deviations: Float64s, level: float, *, least: float = 0.0, most: float = np.inf) -> Interval:
+def interval(
+    value: float, deviations: Float64s, level: float, *, lower_limit: float = 0.0, upper_limit: float = np.inf
+) -> Interval:
     """The same for one number that lies between `least` and `most`."""
     low, high = bounds(np.array(value), deviations, level)
     method = f"percentile bootstrap of {len(deviations)} resamples"
-    least, most = min(least, value), max(most, value)  # however the ends were rounded
-    return Interval(max(float(low), least), min(float(high), most), level, method)
+    lower_limit, upper_limit = min(lower_limit, value), max(upper_limit, value)  # however the ends were rounded
+    return Interval(max(float(low), lower_limit), min(float(high), upper_limit), level, method)
 
 
 def check_share(value: Any, name: str) -> float:
@@ -253,13 +255,13 @@ class RiskCoverage:
         >>> tc.selective.risk_coverage(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0])).at([0.25, 0.75, 1])
         array([0.5       , 0.66666667, 0.5       ])
         """
-        wanted = np.atleast_1d(validation.as_floats(coverage, "coverage").astype(np.float64))
-        if wanted.ndim > 1:
-            raise InputError(f"coverage must be one number or a list of them, not of shape {wanted.shape}")
-        bad = ~((wanted > 0) & (wanted <= 1))
+        coverages = np.atleast_1d(validation.as_floats(coverage, "coverage").astype(np.float64))
+        if coverages.ndim > 1:
+            raise InputError(f"coverage must be one number or a list of them, not of shape {coverages.shape}")
+        bad = ~((coverages > 0) & (coverages <= 1))
         if bad.any():
-            raise InputError(f"coverage must lie above 0 and at most at 1, not {wanted[bad][0]:g}")
-        return self._ladder.loss(wanted)[0] / wanted
+            raise InputError(f"coverage must lie above 0 and at most at 1, not {coverages[bad][0]:g}")
+        return self._ladder.loss(coverages)[0] / coverages
 
     def frame(self) -> Frame:
         """The curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
@@ -303,9 +305,9 @@ def risk_coverage(
     over, over_centre = areas - drawn.resamples.best_area(), centre - float(drawn.centre.best_area()[0])
     summary = Area(
         area,
-        interval(area, areas - centre, level, most=1.0),
+        interval(area, areas - centre, level, upper_limit=1.0),
         max(area - best, 0.0),
-        interval(max(area - best, 0.0), over - over_centre, level, most=1.0),
+        interval(max(area - best, 0.0), over - over_centre, level, upper_limit=1.0),
         float(errors[-1] / answered[-1]),
         n,
     )
@@ -387,7 +389,7 @@ def abstention_cost(
     last = int(np.searchsorted(ladder.answered[0, 1:], coverage[0] * ladder.n[0] * (1 - 1e-12)))
     return AbstentionCost(
         value,
-        interval(value, deviations, level, least=cost_ratio * rate, most=cost_ratio * rate + 1 - rate),
+        interval(value, deviations, level, lower_limit=cost_ratio * rate, upper_limit=cost_ratio * rate + 1 - rate),
         rate,
         cost_ratio,
         loss / (1 - rate) if rate < 1 else None,
@@ -471,7 +473,7 @@ def best_threshold(
         spread,
         float(costs[best]),
         optimism,
-        interval(float(costs[best]), deviations, level, most=1.0),
+        interval(float(costs[best]), deviations, level, upper_limit=1.0),
         1 - answered / n,
         errors / answered if answered else None,
         cost_ratio,
@@ -491,8 +493,8 @@ def _costs(ladder: Ladder, cost_ratio: float) -> Float64s:
 
 def _cheapest(costs: Float64s) -> Indices:
     """The last of the least (to rounding): of equal costs the rule that answers more."""
-    least = costs <= costs.min(axis=1, keepdims=True) + 1e-12
-    return costs.shape[1] - 1 - least[:, ::-1].argmax(axis=1)
+    is_minimum = costs <= costs.min(axis=1, keepdims=True) + 1e-12
+    return costs.shape[1] - 1 - is_minimum[:, ::-1].argmax(axis=1)
 
 
 def _threshold(ladder: Ladder, groups: int) -> float:

@@ -226,8 +226,8 @@ class Frame:
         if len(self) <= 2 * _SHOWN:
             return "\n".join(_aligned(cells))
         dots = ["..."] * len(self.columns)
-        shown = _aligned([*cells[: _SHOWN + 1], dots, *cells[-_SHOWN:]])
-        return "\n".join([*shown, f"({len(self)} rows)"])
+        lines = _aligned([*cells[: _SHOWN + 1], dots, *cells[-_SHOWN:]])
+        return "\n".join([*lines, f"({len(self)} rows)"])
 
     def _repr_html_(self) -> str:
         return _notebook("", self)
@@ -276,8 +276,8 @@ def plain(value: Any) -> Any:
     if type(value) is float and isfinite(value):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        held = {f: getattr(value, f.name) for f in fields(value)}
-        return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
+        values = {f: getattr(value, f.name) for f in fields(value)}
+        return {f.name: plain(item) for f, item in values.items() if item is not None or f.metadata != OPTIONAL}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, Mapping):
@@ -303,8 +303,8 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
     edge = "border:0;border-bottom:1px solid #8888;padding:2px 10px;text-align:"
 
     def line(tag: str, row: Sequence[str]) -> str:
-        shown = (f'<{tag} style="{edge}{end}">{escape(c)}</{tag}>' for c, end in zip(row, ends, strict=True))
-        return f"<tr>{''.join(shown)}</tr>"
+        table_cells = (f'<{tag} style="{edge}{end}">{escape(c)}</{tag}>' for c, end in zip(row, ends, strict=True))
+        return f"<tr>{''.join(table_cells)}</tr>"
 
     body = "".join(line("td", row) for row in cells[1:])
     head = f'<p style="margin:0 0 4px;font-weight:600">{escape(headline)}</p>' if headline else ""
@@ -317,22 +317,22 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
 def _column(values: Iterable[Any], name: str) -> Column:
     """A read-only array of one dimension; values of different kinds stay what they are, in a column of objects."""
     if isinstance(values, np.ndarray):
-        held = values.copy()
+        array = values.copy()
     else:
         listed = list(values)
         kinds = {type(value) for value in listed}
         if kinds <= {bool, np.bool_}:
-            held = np.array(listed, bool)
+            array = np.array(listed, bool)
         elif kinds <= {int, float, np.float64} or kinds == {str}:
-            held = np.array(listed)
+            array = np.array(listed)
         else:
-            held = np.empty(len(listed), object)
+            array = np.empty(len(listed), object)
             for i, value in enumerate(listed):  # one by one: pairs of one length would be taken for a matrix
-                held[i] = _plain(value)
-    if held.ndim != 1:
-        raise InputError(f"column {name!r} has shape {held.shape}; a column holds one value per row")
-    held.flags.writeable = False
-    return held
+                array[i] = _plain(value)
+    if array.ndim != 1:
+        raise InputError(f"column {name!r} has shape {array.shape}; a column holds one value per row")
+    array.flags.writeable = False
+    return array
 
 
 def _plain(value: Any) -> Any:

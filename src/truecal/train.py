@@ -74,9 +74,9 @@ def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         )
     hard = is_hard(targets)
     if targets.shape != (logits.shape[:1] if hard else logits.shape):
-        wanted = "one class index per row" if hard else "one probability per logit"
+        expected = "one class index per row" if hard else "one probability per logit"
         raise InputError(
-            f"targets have shape {tuple(targets.shape)} and logits {tuple(logits.shape)}; give {wanted} "
+            f"targets have shape {tuple(targets.shape)} and logits {tuple(logits.shape)}; give {expected} "
             "(whole numbers mean classes, floating point means soft labels)"
         )
     if hard and logits.ndim == 2:
@@ -99,10 +99,10 @@ def reduced(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -
     return losses.mean() if total is None else losses.sum() / total
 
 
-def kept_only(losses: Tensor, kept: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
+def kept_only(losses: Tensor, counted: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
     """Losses of the rows as asked for, where those not `kept` are 0 and do not count in the mean."""
-    losses = torch.where(kept, losses, 0.0)
-    return reduced(losses, reduction, (kept if weight is None else torch.where(kept, weight, 0.0)).sum())
+    losses = torch.where(counted, losses, 0.0)
+    return reduced(losses, reduction, (counted if weight is None else torch.where(counted, weight, 0.0)).sum())
 
 
 def check_reduction(reduction: Reduction) -> None:
@@ -166,12 +166,14 @@ def smoothed_cross_entropy(
     hard = is_hard(targets)
     logits, targets = checked(logits, targets)
     if logits.ndim == 1 and weight is None:
-        kept = targets != IGNORED
-        own = torch.where(kept, targets, 0.0) if hard else targets
-        soft = own if smoothing == 0 else own * (1 - smoothing) + smoothing / 2
+        counted = targets != IGNORED
+        labels = torch.where(counted, targets, 0.0) if hard else targets
+        soft = labels if smoothing == 0 else labels * (1 - smoothing) + smoothing / 2
         if not hard:
             return functional.binary_cross_entropy_with_logits(logits, soft, reduction=reduction)
-        return kept_only(functional.binary_cross_entropy_with_logits(logits, soft, reduction="none"), kept, reduction)
+        return kept_only(
+            functional.binary_cross_entropy_with_logits(logits, soft, reduction="none"), counted, reduction
+        )
     if logits.ndim == 1:
         logits, targets = in_two_columns(logits, targets, hard=hard)
     weight = None if weight is None else weight.to(logits)
@@ -258,12 +260,12 @@ def focal_loss(
     if not hard:
         losses = -targets * _focused(log_p, gamma)
         return reduced((losses if weight is None else losses * weight).sum(dim=1), reduction)
-    kept = targets != IGNORED
-    own = torch.where(kept, targets, 0)
-    losses = -_focused(log_p.gather(1, own[:, None]).squeeze(1), gamma)
+    counted = targets != IGNORED
+    labels = torch.where(counted, targets, 0)
+    losses = -_focused(log_p.gather(1, labels[:, None]).squeeze(1), gamma)
     if weight is None:
-        return kept_only(losses, kept, reduction)
-    return kept_only(losses * weight[own], kept, reduction, weight[own])
+        return kept_only(losses, counted, reduction)
+    return kept_only(losses * weight[labels], counted, reduction, weight[labels])
 
 
 def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:
@@ -361,8 +363,8 @@ class CalibrationLog:
             raise InputError("the log judges what happened: give class indices, not soft labels")
         with torch.no_grad():
             logits, targets = checked(logits.detach().cpu(), targets.detach().cpu())
-            kept = targets != IGNORED
-            wide, targets = logits[kept].double(), targets[kept]
+            counted = targets != IGNORED
+            wide, targets = logits[counted].double(), targets[counted]
             if not len(targets):
                 return
             probs = torch.sigmoid(wide) if wide.ndim == 1 else torch.softmax(wide, dim=1)
@@ -434,9 +436,9 @@ def mixup(
             )
         count = 2 if classes is None else classes
         if bool((targets >= count).any()):
-            given = f"classes={classes}" + (" (binary labels)" if classes is None else "")
+            setting = f"classes={classes}" + (" (binary labels)" if classes is None else "")
             raise InputError(
-                f"a target is {int(targets.max())}, which is not below {count}; {given} must fit the logits"
+                f"a target is {int(targets.max())}, which is not below {count}; {setting} must fit the logits"
             )
         targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
@@ -559,8 +561,8 @@ def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     hard = is_hard(targets)
     logits, targets = checked(logits, targets)
     if hard:
-        kept = targets != IGNORED
-        logits, targets = logits[kept], targets[kept]
+        counted = targets != IGNORED
+        logits, targets = logits[counted], targets[counted]
     if len(logits) == 0:
         raise InputError("an empty batch has no calibration error")
     if logits.ndim == 1:

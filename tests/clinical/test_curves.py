@@ -61,8 +61,10 @@ def test_bands_widen_with_clusters(kind):
     p, y, _ = WORLDS[1].draw(np.random.default_rng(0), 400)
     rows = np.repeat(np.arange(400), 4)
     one = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y), kind)
-    counted = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, at=one.score)
-    naive_rows = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, at=one.score)
+    counted = tc.clinical.flexible_curve(
+        tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, scores=one.score
+    )
+    naive_rows = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, scores=one.score)
     width = [(c.highest - c.lowest).mean() for c in (one, counted, naive_rows)]
     assert width[1] == pytest.approx(width[0], rel=0.1)
     assert width[2] < 0.65 * width[0]
@@ -73,7 +75,7 @@ def test_bands_widen_with_clusters(kind):
 @pytest.mark.parametrize("kind", ["spline", "loess"])
 def test_a_band_at_one_score_is_that_of_the_whole_curve_there(kind):
     whole = tc.clinical.flexible_curve(PREDS, kind)
-    one = tc.clinical.flexible_curve(PREDS, kind, at=whole.score[[90]])
+    one = tc.clinical.flexible_curve(PREDS, kind, scores=whole.score[[90]])
     assert (one.outcome[0], one.low[0], one.high[0]) == pytest.approx(
         (whole.outcome[90], whole.low[90], whole.high[90])
     )
@@ -126,10 +128,10 @@ def test_a_belt_is_asked_for_where_log_odds_exist():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 400)
     preds = tc.Predictions.from_probs(p, rng.random(400) < p)
-    assert tc.clinical.calibration_belt(preds, at=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
+    assert tc.clinical.calibration_belt(preds, scores=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
     for at in (np.array(3), [0.5, 1.0], [], ["a"]):
         with pytest.raises(tc.InputError, match="at must"):
-            tc.clinical.calibration_belt(preds, at=at)
+            tc.clinical.calibration_belt(preds, scores=at)
 
 
 def test_scores_whose_outcomes_are_all_ones_have_a_band():

@@ -88,6 +88,6 @@ def test_lifelines_gives_the_kaplan_meier_of_censoring():
     time, event = RNG.exponential(1.0, 200), RNG.random(200) < 0.6
     known = tc.clinical.censoring_weights(time, event, 0.8)
     fit = lifelines.KaplanMeierFitter().fit(time, ~event)
-    for i in np.flatnonzero(known.known)[:50]:
+    for i in np.flatnonzero(known.observed)[:50]:
         before = np.nextafter(min(time[i], 0.8), 0)
         assert 1 / known.weights[i] == pytest.approx(float(fit.survival_function_at_times(before).iloc[0]), abs=1e-10)

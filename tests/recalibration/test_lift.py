@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibration import HistogramBinning, IsotonicCalibration, PlattScaling, ScalingBinning
 from truecal.recalibration.contract import class_scores
-from truecal.recalibration.score_maps import renormalized, with_confidence
+from truecal.recalibration.score_maps import renormalize, set_confidence
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def test_one_vs_rest_is_a_binary_fit_per_class() -> None:
 
 def test_a_row_of_zeros_becomes_uniform() -> None:
     assert_allclose(
-        renormalized(np.array([[0.0, 0.0, 0.0, 0.0], [0.2, 0.2, 0.0, 0.4]])), [[0.25] * 4, [0.25, 0.25, 0, 0.5]]
+        renormalize(np.array([[0.0, 0.0, 0.0, 0.0], [0.2, 0.2, 0.0, 0.4]]), 4), [[0.25] * 4, [0.25, 0.25, 0, 0.5]]
     )
 
 
@@ -74,7 +74,7 @@ def test_confidence_is_exact_and_top_stays_on_top(classes: int, seed: int, sprea
     probs[:, 0] += probs.sum(axis=1) == 0
     probs /= probs.sum(axis=1, keepdims=True)
     top, confidence = probs.argmax(axis=1), np.array(values)
-    after = with_confidence(probs, top, confidence)
+    after = set_confidence(probs, top[:, None] == np.arange(classes), confidence[:, None], classes)
     rows = np.arange(len(values))
     assert_array_equal(after[rows, top], confidence)
     assert (after >= 0).all()
@@ -88,11 +88,12 @@ def test_confidence_is_exact_and_top_stays_on_top(classes: int, seed: int, sprea
 
 
 def test_when_nothing_stands_in_the_way_the_rest_is_shared_in_proportion() -> None:
-    after = with_confidence(np.array([[0.5, 0.3, 0.2]]), np.array([0]), np.array([0.8]))
+    first = np.array([[True, False, False]])
+    after = set_confidence(np.array([[0.5, 0.3, 0.2]]), first, np.array([[0.8]]), 3)
     assert_allclose(after, [[0.8, 0.12, 0.08]])
-    held_back = with_confidence(np.array([[0.5, 0.45, 0.05]]), np.array([0]), np.array([0.4]))
-    assert_allclose(held_back, [[0.4, 0.4, 0.2]])
-    assert held_back[0, 0] > held_back[0, 1]
+    evened = set_confidence(np.array([[0.5, 0.45, 0.05]]), first, np.array([[0.4]]), 3)
+    assert_allclose(evened, [[0.4, 0.4, 0.2]])
+    assert evened[0, 0] > evened[0, 1]
 
 
 def test_an_answer_that_is_always_right_is_warned_of() -> None:
@@ -107,7 +108,7 @@ def test_an_answer_that_is_always_right_is_warned_of() -> None:
 def test_log_odds_are_exact_at_any_size(seed: int, classes: int, size: float) -> None:
     logits = np.random.default_rng(seed).normal(size=(20, classes)) * size
     naive = np.column_stack([logits[:, k] - logsumexp(np.delete(logits, k, axis=1), axis=1) for k in range(classes)])
-    assert_allclose(class_scores(logits, "logits"), naive, rtol=1e-9, atol=1e-9)
+    assert_allclose(class_scores(logits, "logits", classes), naive, rtol=1e-9, atol=1e-9)
 
 
 def test_choices_are_checked() -> None:

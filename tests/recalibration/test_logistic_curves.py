@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibration import BetaCalibration, PlattScaling
-from truecal.recalibration.likelihood import fit_rising_logistic
+from truecal.recalibration.solvers import fit_rising_logistic
 from truecal.special import fit_curve
 
 Array = NDArray[np.float64]

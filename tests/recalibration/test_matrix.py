@@ -17,7 +17,13 @@ from truecal.recalibration import (
     TemperatureScaling,
 )
 from truecal.recalibration.likelihood import LabelledLogits
-from truecal.recalibration.solvers import Penalty, SmoothLogs, _Problem, mixture_weights, squared_weights
+from truecal.recalibration.solvers import (
+    MatrixProblem,
+    Penalty,
+    SmoothLogs,
+    fit_likelihood_weights,
+    fit_squared_weights,
+)
 
 Array = NDArray[np.float64]
 RESNET = real_data("resnet110_cifar10_logits.npz")
@@ -39,8 +45,8 @@ def test_the_gradient_is_the_derivative_of_the_loss(off_diagonal: float | None) 
     logits, labels = draw(40)
     data = LabelledLogits.of(logits, labels, np.random.default_rng(1).random(40))
     smooth = SmoothLogs(0.6, 0.01, 3.0)
-    problem = _Problem.of(data, smooth, Penalty(1.0, off_diagonal, 2.0))
-    theta = np.random.default_rng(2).normal(size=problem.size)
+    problem = MatrixProblem.of(data, smooth, Penalty(1.0, off_diagonal, 2.0))
+    theta = np.random.default_rng(2).normal(size=problem.strengths.size)
     numeric = approx_fprime(theta, lambda t: problem.loss(t)[0], 1e-7)
     assert_allclose(problem.loss(theta)[1], numeric, atol=1e-5)
 
@@ -124,7 +130,7 @@ def test_mixture_weights_are_the_optimum() -> None:
     for _ in range(10):
         q = rng.random((200, 3)) ** rng.integers(1, 5)
         w = rng.random(200)
-        ours = mixture_weights(q, w)
+        ours = fit_likelihood_weights(q, w)
         assert_allclose(ours.sum(), 1)
         gradient = (q / (q @ ours)[:, None]).T @ w / w.sum()
         assert_allclose(gradient[ours > 0], 1, atol=1e-6)
@@ -143,7 +149,7 @@ def test_squared_weights_are_the_optimum(scale: float) -> None:
         mixed = sum(share * part for share, part in zip(shares, parts, strict=True))
         return float(w @ ((mixed - np.eye(3)[labels]) ** 2).sum(axis=1))
 
-    ours = squared_weights(LabelledLogits.of(scale * logits, labels, w), (0.5, 1.0), low)
+    ours = fit_squared_weights(LabelledLogits.of(scale * logits, labels, w), (0.5, 1.0), low)
     assert_allclose(ours.sum(), 1)
     assert (ours >= low).all()
     for giver, taker in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):

@@ -21,7 +21,7 @@ from truecal.recalibration import (
     TemperatureScaling,
     TopVersusAll,
 )
-from truecal.recalibration.binning_maps import best_cuts
+from truecal.recalibration.binning_maps import cut_by_entropy
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def test_cuts_are_the_best_of_all() -> None:
         return total
 
     least = min(entropy(cuts) for cuts in itertools.combinations(range(1, 8), 2))
-    assert_allclose(entropy(tuple(best_cuts(mass, positive, 3)[1:].tolist())), least)
+    assert_allclose(entropy(tuple(cut_by_entropy(mass, positive, 3)[1:].tolist())), least)
 
 
 @pytest.mark.parametrize(

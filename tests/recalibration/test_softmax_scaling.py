@@ -99,7 +99,7 @@ def test_one_class_that_can_be_told_from_all_others_does_not_run_away(maker: typ
     logits, labels = draw(60, 3)
     logits[:, 0] = np.where(labels == 0, 2.0, -2.0)
     fixed = maker().fit(logits, labels)
-    scale, bias = fixed._affine()
+    scale, bias = fixed._scale_and_bias()
     assert np.abs(np.concatenate([np.atleast_1d(scale), bias])).max() < 12
     fresh, truth = logits.copy(), labels.copy()
     truth[0] = (truth[0] + 1) % 3  # a surprise costs something, not everything

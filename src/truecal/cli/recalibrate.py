@@ -169,7 +169,7 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
         wanted = str(where[0] or where[1])
         values, columns_read = outputs_of(path, frame, wanted)
         classes = _classes(columns, wanted) if frame is not None else None
-        probs_after = fitted.by_name(values, classes)
+        probs_after = fitted.predict_named(values, classes)
         arrays = _npz(path, columns_read, probs_after, kind) if frame is None else None
     if (arrays is None) == (Path(out).suffix == ".npz"):
         raise InputError("arrays of an npz file are written to an npz file, and tables to .csv, .parquet or .jsonl")

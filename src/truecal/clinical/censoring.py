@@ -1,8 +1,9 @@
-"""Weights for cohorts that are not a plain sample: outcomes that are censored or missing.
+"""Weights for cohorts whose outcomes are censored or missing.
 
-Each function answers with the rows whose outcome is known, their weights, and how many were not known; nothing is dropped without
-being counted, and what to do about missing outcomes has no default.
+Each function returns which rows have an observed outcome, their weights, and how many have none.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,17 +21,24 @@ from truecal.types import Float64s, Indices
 
 
 @dataclass(frozen=True, eq=False)
-class KnownOutcomes:
-    """Which rows have an outcome, what it is, and what each of them stands for.
+class ObservedOutcomes:
+    """Outcomes of the rows that have one, with weights for those that do not.
 
     Attributes
     ----------
-    known : (n,) whether a row's outcome is known. outcome : (n,) 0 or 1, and 0 where unknown.
-    weights : (n,) what a row stands for, 0 where unknown. unknown : number of rows without an outcome.
-    method : how the weights were made, in words.
+    observed : ndarray of shape (n,), bool
+        Whether a row's outcome is observed.
+    outcome : ndarray of shape (n,)
+        0 or 1, and 0 where unobserved.
+    weights : ndarray of shape (n,)
+        Weight of a row, 0 where unobserved.
+    unknown : int
+        Number of rows without an outcome.
+    method : str
+        How the weights were computed.
     """
 
-    known: NDArray[np.bool_]
+    observed: NDArray[np.bool_]
     outcome: Indices
     weights: Float64s
     unknown: int
@@ -39,45 +47,78 @@ class KnownOutcomes:
     def predictions(
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
-        """The rows with a known outcome as weighted Predictions; `probs`, `clusters` and `columns` are those of all rows."""
-        kept = {name: values[self.known] for name, values in validation.check_columns(columns, len(self.known)).items()}
-        groups = None if clusters is None else self._of_known(clusters, "clusters")
-        weights = self.weights[self.known]
+        """Return the rows with an observed outcome as weighted Predictions; `probs`, `clusters` and `columns` are of all rows."""
+        known_columns = {
+            name: values[self.observed]
+            for name, values in validation.check_columns(columns, len(self.observed)).items()
+        }
+        groups = None if clusters is None else self._select_observed(clusters, "clusters")
+        weights = self.weights[self.observed]
         weighted = None if (weights == 1).all() else weights
         return tc.Predictions.from_probs(
-            self._of_known(probs, "probabilities"),
-            self.outcome[self.known],
+            self._select_observed(probs, "probabilities"),
+            self.outcome[self.observed],
             weights=weighted,
             clusters=groups,
-            columns=kept,
+            columns=known_columns,
         )
 
-    def _of_known(self, values: ArrayLike, what: str) -> NDArray[Any]:
+    def _select_observed(self, values: ArrayLike, what: str) -> NDArray[Any]:
         rows = validation.as_array(values, what)
-        if rows.shape[:1] != self.known.shape:
+        if rows.shape[:1] != self.observed.shape:
             count = len(np.atleast_1d(rows))
-            raise InputError(f"there are {count} {what} but {len(self.known)} outcomes; they must match row by row")
-        return rows[self.known]
+            raise InputError(f"there are {count} {what} but {len(self.observed)} outcomes; they must match row by row")
+        return rows[self.observed]
 
 
 def censoring_weights(
     time: ArrayLike, event: ArrayLike, horizon: float, *, by: ArrayLike | None = None
-) -> KnownOutcomes:
-    r"""Outcomes at a time horizon from censored follow-up, by inverse-probability-of-censoring weights.
-
-    The outcome is 1 where the event happened by the horizon, 0 where a row was followed beyond it (or to it) without, and unknown
-    where follow-up ended before. With G(t) the Kaplan-Meier estimate of the probability of not being censored by t, an event at
-    t stands for 1 / G(t-) rows and a row without event for 1 / G(horizon-) (Graf et al. 1999; Gerds and Schumacher 2006). Events
-    precede censoring at the same time. Assumes that censoring does not depend on risk or outcome (within the groups `by`).
-    The weights are taken as known.
+) -> ObservedOutcomes:
+    r"""Compute outcomes at a time horizon from censored follow-up, with inverse-probability-of-censoring weights.
 
     Parameters
     ----------
-    time : end of follow-up of each row, above 0. event : whether it ended with the event. horizon : the time asked about.
-    by : a group of each row (a site), within which censoring is estimated.
+    time : array-like of shape (n,)
+        End of follow-up of each row, above 0.
+    event : array-like of shape (n,)
+        Whether follow-up ended with the event (1) or was censored (0).
+    horizon : float
+        The time at which outcomes are needed.
+    by : array-like of shape (n,), default None
+        A group of each row (a site), within which censoring is estimated.
 
-    >>> known = censoring_weights([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0], horizon=3.5)
-    >>> known.unknown, known.outcome.tolist(), known.weights.round(9).tolist()
+    Returns
+    -------
+    outcomes : ObservedOutcomes
+        The outcome is 1 where the event happened by the horizon, 0 where a row was followed to it without, and unobserved where
+        follow-up ended before.
+
+    Raises
+    ------
+    InputError
+        Times or events are invalid, nobody was followed to the horizon, or all of a group are censored before.
+
+    Notes
+    -----
+    With G(t) the Kaplan-Meier estimate of the probability of not being censored by t, an event at t has the weight 1 / G(t-) and
+    a row without event 1 / G(horizon-). Events precede censoring at the same time. Assumes that censoring does not depend on
+    risk or outcome (within the groups `by`). Intervals treat the weights as fixed.
+
+    References
+    ----------
+    Graf, Schmoor, Sauerbrei, Schumacher. Assessment and comparison of prognostic classification schemes for survival data.
+    Statistics in Medicine 18, 1999.
+    Gerds, Schumacher. Consistent estimation of the expected Brier score in general survival models with right-censored event
+    times. Biometrical Journal 48, 2006. https://doi.org/10.1002/bimj.200610301
+
+    See Also
+    --------
+    missing_outcomes : For outcomes that are missing without a follow-up time.
+
+    Examples
+    --------
+    >>> outcomes = censoring_weights([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0], horizon=3.5)
+    >>> outcomes.unknown, outcomes.outcome.tolist(), outcomes.weights.round(9).tolist()
     (1, [1, 0, 1, 0], [1.0, 0.0, 1.5, 1.5])
     """
     times, happened = _follow_up(time, event)
@@ -87,65 +128,91 @@ def censoring_weights(
         raise InputError(
             f"nobody was followed to the horizon {horizon:g}; the longest follow-up is {times.max():g}: choose an earlier horizon"
         )
-    known = (happened & (times <= horizon)) | (times >= horizon)
+    is_known = (happened & (times <= horizon)) | (times >= horizon)
     outcome = (happened & (times <= horizon)).astype(np.intp)
     weights = np.zeros(len(times))
     for name, rows in _groups(by, len(times)):
-        steps, kept = _uncensored(times[rows], happened[rows])
+        steps, survival = _uncensored(times[rows], happened[rows])
         until = np.minimum(times[rows], horizon)
-        place = np.searchsorted(steps, until, "left") - 1  # the last censoring strictly before
-        chance = np.concatenate([[1.0], kept])[place + 1]
-        bad = known[rows] & (chance <= 0)
+        last_step = np.searchsorted(steps, until, "left") - 1  # the last censoring strictly before
+        chance = np.concatenate([[1.0], survival])[last_step + 1]
+        bad = is_known[rows] & (chance <= 0)
         if bad.any():
             raise InputError(
                 f"everybody {name}is censored before some known outcomes (first at row {rows[np.flatnonzero(bad)[0]]}); choose an "
                 "earlier horizon or larger groups"
             )
-        weights[rows] = np.where(known[rows], 1 / positive(chance), 0.0)
-    unknown = int(np.count_nonzero(~known))
-    return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
+        weights[rows] = np.where(is_known[rows], 1 / positive(chance), 0.0)
+    unknown = int(np.count_nonzero(~is_known))
+    return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
-def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> KnownOutcomes:
-    """Rows whose outcome (0 or 1) is missing (NaN or None), treated as said by `how`.
+def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> ObservedOutcomes:
+    """Weight the rows whose outcome (0 or 1) is observed for those whose outcome is missing (NaN or None).
 
-    "drop" keeps the known rows as they are: right if outcomes are missing at random altogether. "inverse-probability" gives
-    each known row the weight 1 / P(known | covariates), by logistic regression on `covariates` (n,) or (n, k): right if
-    missingness depends on nothing else. There is no default.
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        0, 1 or missing.
+    how : {"drop", "inverse-probability"}
+        "drop" uses the observed rows as they are: right if outcomes are missing completely at random. "inverse-probability"
+        gives each observed row the weight 1 / P(observed | covariates), by logistic regression: right if missingness depends on
+        the covariates alone. There is no default.
+    covariates : array-like of shape (n,) or (n, k), default None
+        Of how="inverse-probability".
 
-    >>> known = missing_outcomes([1, 0, np.nan, 1], "drop")
-    >>> known.unknown, known.known.tolist()
+    Returns
+    -------
+    outcomes : ObservedOutcomes
+        The observed rows, with weights.
+
+    Raises
+    ------
+    InputError
+        An outcome is not 0, 1 or missing, all are missing, or the covariates determine exactly which are missing.
+
+    See Also
+    --------
+    censoring_weights : For outcomes that are censored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> outcomes = missing_outcomes([1, 0, np.nan, 1], "drop")
+    >>> outcomes.unknown, outcomes.observed.tolist()
     (1, [True, True, False, True])
     """
     options.choice(how, ("drop", "inverse-probability"), "how")
-    given = np.asarray(validation.as_array(labels, "labels"), dtype=object)
-    if given.ndim != 1:
-        raise InputError(f"labels must be one-dimensional, not of shape {given.shape}")
-    known = np.array([not (v is None or v != v) for v in given], bool)
-    wrong = [i for i in np.flatnonzero(known) if given[i] not in (0, 1)]
+    values = np.asarray(validation.as_array(labels, "labels"), dtype=object)
+    if values.ndim != 1:
+        raise InputError(f"labels must be one-dimensional, not of shape {values.shape}")
+    is_known = np.array([not (v is None or v != v) for v in values], bool)
+    wrong = [i for i in np.flatnonzero(is_known) if values[i] not in (0, 1)]
     if wrong:
-        raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {given[wrong[0]]}")
-    if not known.any():
-        raise InputError("every outcome is missing; there is nothing to judge")
-    outcome = np.array([int(v) if k else 0 for v, k in zip(given, known, strict=True)], np.intp)
-    unknown = int(np.count_nonzero(~known))
+        raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {values[wrong[0]]}")
+    if not is_known.any():
+        raise InputError("every outcome is missing")
+    outcome = np.array([int(v) if k else 0 for v, k in zip(values, is_known, strict=True)], np.intp)
+    unknown = int(np.count_nonzero(~is_known))
     if how == "drop":
         if covariates is not None:
             raise InputError("covariates are used by how='inverse-probability' only")
-        return KnownOutcomes(known, outcome, known.astype(np.float64), unknown, "rows with a known outcome")
+        return ObservedOutcomes(
+            is_known, outcome, is_known.astype(np.float64), unknown, "rows with an observed outcome"
+        )
     if covariates is None:
         raise InputError("how='inverse-probability' needs covariates=, on which missingness may depend")
     x = validation.as_floats(covariates, "covariates").astype(np.float64)
     x = x[:, None] if x.ndim == 1 else x
-    if x.ndim != 2 or len(x) != len(known) or not np.isfinite(x).all():
+    if x.ndim != 2 or len(x) != len(is_known) or not np.isfinite(x).all():
         raise InputError("covariates must be finite numbers, one row per outcome")
-    fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
+    fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), is_known.astype(np.float64))
     if unknown and not fit.converged:
         raise InputError(
-            "the covariates tell exactly which outcomes are missing; no weights can stand for the missing ones"
+            "the covariates determine exactly which outcomes are missing; no weights can replace the missing ones"
         )
-    weights = np.where(known, 1 / np.where(known, fit.probs, 1.0) if unknown else 1.0, 0.0)
-    return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of a known outcome, logistic")
+    weights = np.where(is_known, 1 / np.where(is_known, fit.probs, 1.0) if unknown else 1.0, 0.0)
+    return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of observation, logistic")
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:
@@ -157,8 +224,8 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
     if len(wrong):
         others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise InputError(
-            f"time must be finite and above 0: row {wrong[0]} is {times[wrong[0]]}{others}; a row without "
-            "follow-up says nothing and must be left out"
+            f"time must be finite and above 0: row {wrong[0]} is {times[wrong[0]]}{others}; leave out rows "
+            "without follow-up"
         )
     if happened.dtype.kind not in "biuf" or not np.isin(happened, (0, 1)).all():
         row = next((i for i, v in enumerate(happened.tolist()) if v not in (0, 1)), 0)
@@ -173,12 +240,12 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
     if labels.shape != (count,):
         raise InputError(f"by has shape {labels.shape} but there are {count} rows; give one group per row")
     validation.refuse_missing(labels, "by", "group")
-    names, place = validation.distinct(labels, "by")
-    return [(f"of group {name} ", np.flatnonzero(place == i)) for i, name in enumerate(names)]
+    names, index = validation.distinct(labels, "by")
+    return [(f"of group {name} ", np.flatnonzero(index == i)) for i, name in enumerate(names)]
 
 
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
-    """Kaplan-Meier of not being censored: the times of censoring, and the probability of staying beyond each."""
+    """Return the Kaplan-Meier estimate of not being censored: the times of censoring, and the survival beyond each."""
     steps = np.unique(times[~happened])
     order = np.sort(times)
     ended = np.sort(times[happened])
@@ -186,5 +253,5 @@ def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s,
     at_risk = len(times) - np.searchsorted(order, steps, "left")
     at_risk = at_risk - (np.searchsorted(ended, steps, "right") - np.searchsorted(ended, steps, "left"))
     censored = np.sort(times[~happened])
-    lost = np.searchsorted(censored, steps, "right") - np.searchsorted(censored, steps, "left")
-    return steps, np.cumprod(1 - lost / at_risk).astype(np.float64)
+    censored_counts = np.searchsorted(censored, steps, "right") - np.searchsorted(censored, steps, "left")
+    return steps, np.cumprod(1 - censored_counts / at_risk).astype(np.float64)

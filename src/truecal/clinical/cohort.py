@@ -71,9 +71,9 @@ def onto(value: float, scale: Scale) -> tuple[float, float]:
     return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
 
 
-def back(place: float, scale: Scale) -> float:
+def back(position: float, scale: Scale) -> float:
     """The value that stands at a place of a scale."""
-    return float(place if scale == "plain" else np.exp(place) if scale == "log" else expit(place))
+    return float(position if scale == "plain" else np.exp(position) if scale == "log" else expit(position))
 
 
 def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
@@ -130,7 +130,7 @@ class Cohort:
             raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
         weights = np.ones(len(sample)) if sample.weights is None else sample.weights
         units = None if sample.units is None else np.unique(sample.units, return_inverse=True)[1].astype(np.intp)
-        made = cls(
+        cohort = cls(
             sample.scores.astype(np.float64),
             sample.outcomes.astype(np.float64),
             weights,
@@ -139,12 +139,12 @@ class Cohort:
             False,
             lens.describe(preds),
         )
-        if made.patients < 2:
+        if cohort.patients < 2:
             raise InputError(
                 "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
             )
-        made.refuse_one_class("the cohort")
-        return made if prevalence is None else made.at_prevalence(prevalence)
+        cohort.refuse_one_class("the cohort")
+        return cohort if prevalence is None else cohort.at_prevalence(prevalence)
 
     def refuse_one_class(self, name: str) -> None:
         """Raise where nothing can be said about calibration: no events, or nothing but events."""
@@ -255,9 +255,9 @@ class Cohort:
         return Spread((second * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, beyond)
 
 
-def _satterthwaite(mean: float, noise: float, most: float) -> float:
+def _satterthwaite(mean: float, noise: float, max_df: float) -> float:
     """Degrees of freedom, 1 to `most`, of a variance whose square has this mean (in units of its expectation) and noise."""
-    return min(max(2 * mean / noise, 1.0), most) if noise > 0 else most
+    return min(max(2 * mean / noise, 1.0), max_df) if noise > 0 else max_df
 
 
 @dataclass(frozen=True)
@@ -305,8 +305,8 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
     left_out = int(np.count_nonzero(outer))
     rows = cohort if inner.all() else _judged(cohort, inner)
     z = logit(rows.scores)
-    kept = rows.weights > 0
-    events, others = z[kept & (rows.outcomes == 1)], z[kept & (rows.outcomes == 0)]
+    positive = rows.weights > 0
+    events, others = z[positive & (rows.outcomes == 1)], z[positive & (rows.outcomes == 0)]
     if not len(events) or not len(others):
         raise InputError(
             "intercept and slope need events and non-events among scores strictly between 0 and 1; "
@@ -353,6 +353,8 @@ def _left_out(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float
         pull = curved * np.einsum("ij,jk,ik->i", design, inverse, design) * (1 if rows.counted else rows.weights)
         return np.asarray(total * (design @ inverse[1]) * residual / np.maximum(1 - pull, 0.1))
     z, heavy = design[:, 1], rows.weights * curved
-    own = np.stack([np.bincount(rows.units, heavy * z**power) for power in (0, 1, 1, 2)], axis=1).reshape(-1, 2, 2)
-    inverses = np.linalg.pinv(fit.information - own, hermitian=True)[rows.units, 1]
+    unit_information = np.stack([np.bincount(rows.units, heavy * z**power) for power in (0, 1, 1, 2)], axis=1).reshape(
+        -1, 2, 2
+    )
+    inverses = np.linalg.pinv(fit.information - unit_information, hermitian=True)[rows.units, 1]
     return np.asarray(total * (design * inverses).sum(axis=1) * residual)

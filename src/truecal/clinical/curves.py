@@ -1,5 +1,7 @@
 """Flexible calibration curves: restricted cubic splines, loess, and their bands."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,14 +24,14 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk
 
-# Places of the knots as shares of the data (Harrell 2015, Regression Modeling Strategies, table 2.3).
-_PLACES = {
+# Quantiles of the knots (Harrell 2015, Regression Modeling Strategies, table 2.3).
+_KNOT_QUANTILES = {
     3: (0.10, 0.50, 0.90),
     4: (0.05, 0.35, 0.65, 0.95),
     5: (0.05, 0.275, 0.50, 0.725, 0.95),
 }
-_ENOUGH = {5: 100, 4: 50, 3: 25}  # events and non-events that allow so many knots; fewer give a straight line
-_FEW = 5  # as many different scores or fewer have one rate each, and no spline
+_MIN_EVENTS = {5: 100, 4: 50, 3: 25}  # events and non-events for so many knots; fewer give a straight line
+_MAX_CELLS = 5  # so few different scores have one rate each, and no spline
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +40,10 @@ class SplineCurve:
 
     Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
     observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
-    formula summed over patients; `binomial` is what it would be if rows were independent and the curve true, which bands are not
-    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom by the number of
-    patients, `effective_df` those of the covariance itself (:meth:`Cohort.degrees`), which has no such support. `converged` is
-    False where the outcomes can be separated.
+    formula summed over patients; `binomial` is that of independent rows and a true curve, which bounds the bands from below: the
+    variance of few events in a tail is estimated poorly. `df` are the degrees of freedom by the number of patients,
+    `effective_df` those of the covariance itself (:meth:`Cohort.degrees`). `converged` is False where the outcomes can be
+    separated.
     """
 
     knots: Float64s
@@ -66,22 +68,22 @@ class SplineCurve:
         return np.concatenate([line, self.cells])
 
     def cell_of(self, scores: Float64s) -> Indices:
-        """Number of the cell of each score, -1 where the spline holds."""
+        """Return the number of the cell of each score, -1 where the spline applies."""
         if not len(self.cells):
             return np.full(len(scores), -1)
-        place = np.minimum(np.searchsorted(self.cells, scores), len(self.cells) - 1)
-        return np.where(self.cells[place] == scores, place, -1)
+        position = np.minimum(np.searchsorted(self.cells, scores), len(self.cells) - 1)
+        return np.where(self.cells[position] == scores, position, -1)
 
     def design(self, scores: Float64s) -> Float64s:
         """Basis functions at scores strictly between 0 and 1, (n, k)."""
         return spline_basis(logit(scores), self.knots)
 
     def at(self, scores: Float64s) -> Float64s:
-        """The curve at any scores; between cells (without a spline) the line that joins their rates."""
+        """Evaluate the curve at any scores; between cells (without a spline) by linear interpolation of their rates."""
         return self.through(scores)(self.parameters[None])[0]
 
     def through(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
-        """What gives the curves of several parameter vectors (r, k) at these scores (n,): (r, n)."""
+        """Return the function from parameter vectors (r, k) to their curves at these scores (n,): (r, n)."""
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
             return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
@@ -89,11 +91,11 @@ class SplineCurve:
         basis = self.design(scores[smooth]).T
         if smooth.all():
             return lambda parameters: expit(parameters[:, :count] @ basis)
-        own, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
+        in_cell, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
 
         def curves(parameters: Float64s) -> Float64s:
             values = np.empty((len(parameters), len(scores)))
-            values[:, own] = parameters[:, count + cell[own]]
+            values[:, in_cell] = parameters[:, count + cell[in_cell]]
             values[:, smooth] = expit(parameters[:, :count] @ basis)
             values[:, beyond] = scores[beyond]
             return values
@@ -115,28 +117,31 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
 
 
 def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
-    """The curve of a cohort; without `knots` as many as its events and non-events allow: 5 from 100, 4 from 50, 3 from 25 of
-    each, else a straight line. Where the outcomes are separated along the spline, fewer knots are tried."""
+    """Fit the curve of a cohort; fewer knots where the outcomes are separated along the spline.
+
+    Without `knots` there are as many as its events and non-events allow: 5 from 100, 4 from 50, 3 from 25 of each, else a straight
+    line.
+    """
     heavy = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     different = np.unique(cohort.scores[inner & heavy])
-    if len(different) <= _FEW:
+    if len(different) <= _MAX_CELLS:
         return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
     cells = np.unique(cohort.scores[heavy & ~inner])
     count = affordable_knots(cohort) if knots is None else knots
     while True:
-        places = _knots(cohort, inner, count)
-        design = spline_basis(logit(cohort.scores[inner]), places)
+        knot_positions = _knots(cohort, inner, count)
+        design = spline_basis(logit(cohort.scores[inner]), knot_positions)
         fit = special.fit_logistic(design, cohort.outcomes[inner], cohort.weights[inner])
         if fit.converged or count < 3:
-            return _with_cells(cohort, cells, fit, places)
+            return _with_cells(cohort, cells, fit, knot_positions)
         count -= 1
 
 
 def affordable_knots(cohort: Cohort) -> int:
-    """How many knots its events and non-events allow; 2 are those of a straight line."""
+    """Return how many knots the events and non-events of a cohort allow; 2 are those of a straight line."""
     fewest = min(cohort.events, cohort.rows - cohort.events)
-    return next((k for k, need in _ENOUGH.items() if fewest >= need), 2)
+    return next((k for k, need in _MIN_EVENTS.items() if fewest >= need), 2)
 
 
 def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
@@ -145,13 +150,13 @@ def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
     z, weight = logit(cohort.scores[inner]), cohort.weights[inner]
     order = np.argsort(z, kind="stable")
     reached = np.cumsum(weight[order])
-    places = np.searchsorted(reached, np.array(_PLACES[count]) * reached[-1] * (1 - 1e-12))
-    knots = np.unique(z[order[np.minimum(places, len(z) - 1)]])
+    positions = np.searchsorted(reached, np.array(_KNOT_QUANTILES[count]) * reached[-1] * (1 - 1e-12))
+    knots = np.unique(z[order[np.minimum(positions, len(z) - 1)]])
     return knots if len(knots) > 2 else np.array([])
 
 
 def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None, knots: Float64s) -> SplineCurve:
-    """Put the smooth part and the cells together, with the covariance of all their parameters."""
+    """Combine the smooth part and the cells, with the covariance of all their parameters."""
     total = cohort.weights.sum()
     count = 0 if fit is None else len(fit.coefficients)
     influence = np.zeros((len(cohort.scores), count + len(cells)))
@@ -176,12 +181,11 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None
 def sandwich(
     cohort: Cohort, rows: NDArray[np.bool_], design: Float64s, fit: special.LogisticFit
 ) -> tuple[Float64s, Float64s]:
-    """Influence (n, k) of some rows of a cohort on the coefficients fitted to them, and the covariance that these would have if
-    rows were independent and the curve true."""
+    """Return the influence (n, k) of rows on the coefficients fitted to them, and the covariance for independent rows."""
     total, weights = cohort.weights.sum(), cohort.weights[rows]
     bread = np.linalg.pinv(fit.information / total, hermitian=True)
     spread = fit.probs * (1 - fit.probs)
-    # a row draws the curve to itself: its residual is that share too small (the jackknife's correction)
+    # the jackknife's correction: a residual is too small by the leverage of its row
     pull = spread * np.einsum("ij,ij->i", design @ bread, design) / total * (1 if cohort.counted else weights)
     residual = (cohort.outcomes[rows] - fit.probs) / np.maximum(1 - pull, 0.1)
     chance = weights ** (1 if cohort.counted else 2) * spread
@@ -192,7 +196,7 @@ def sandwich(
 # ----------------------------------------------------------------------------------------------------
 # A flexible calibration curve by local regression of the outcome on the risk (Cleveland and Devlin 1988)
 
-_EXACT = 500  # up to so many different scores the curve is computed at each of them, else straight lines join as many
+_MAX_EXACT_SCORES = 500  # more different scores are interpolated between so many
 _BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
 
 
@@ -201,12 +205,16 @@ class LoessCurve:
     """Local polynomials of the outcome on the risk, as R's `loess` computes directly (`surface = "direct"`).
 
     At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
-    them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
-    those at `nodes`, `reactions` (patients, k) what every patient adds to their error: the squares sum to their variances. A
-    straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. Others are
-    flattened: `bias` is what smoothing does to the curve itself. `local` is the number of rows that a node's value amounts to, and
-    `shares` (patients, k) are the parts of it that every patient has. `left_out` is by how much reactions from the curve without
-    the patient are larger than those from the curve.
+    them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes.
+
+    Attributes
+    ----------
+    nodes, values : (k,) scores and the curve there.
+    reactions : (patients, k) contribution of every patient to the error of the values: the squares sum to their variances.
+    bias : (k,) smoothing bias, estimated by smoothing the curve; 0 for a straight line.
+    local : (k,) effective number of rows behind a value.
+    shares : (patients, k) each patient's share of it.
+    left_out : inflation of the reactions for leaving the patient out of the curve (jackknife).
     """
 
     cohort: Cohort
@@ -222,67 +230,67 @@ class LoessCurve:
     df: float
 
     def at(self, scores: Float64s) -> Float64s:
-        """The curve at any scores: computed at each where there are few, else on the lines between many nodes."""
-        different, place = np.unique(scores, return_inverse=True)
-        if len(different) > _EXACT:
-            different = different[np.linspace(0, len(different) - 1, _EXACT).astype(np.intp)]
+        """Evaluate the curve at any scores; many different ones by interpolation."""
+        different, position = np.unique(scores, return_inverse=True)
+        if len(different) > _MAX_EXACT_SCORES:
+            different = different[np.linspace(0, len(different) - 1, _MAX_EXACT_SCORES).astype(np.intp)]
             return np.interp(scores, different, smooth(self.cohort, different, self.span, self.degree)[0])
-        return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][place])
+        return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][position])
 
 
 def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
-    """The curve of a cohort and the covariance of its values at the nodes, which straight lines join over all rows."""
+    """Fit the curve of a cohort at the nodes, with the contributions of patients to its error."""
     values, pulls = smooth(cohort, nodes, span, degree)
     fitted = np.interp(cohort.scores, nodes, values)
-    weights = positive(cohort.weights)  # the pull of a row without weight is 0
+    weights = positive(cohort.weights)  # the coefficient of a row without weight is 0
     shares = pulls * (cohort.weights.sum() / weights)[:, None]
-    own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
-    parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
+    nearest_node = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
+    parameters = round(float(pulls[np.arange(len(nearest_node)), nearest_node].sum()))  # trace of the smoother
     each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
-    # A patient draws the curve to itself: of J, each left out in turn differs by J / (J - parameters) of what it adds (jackknife).
+    # jackknife: leaving out one of J patients changes a value by J / (J - parameters) of its contribution
     left_out = cohort.patients / max(cohort.patients - parameters, 1)
     reactions = cohort.reactions(shares * (cohort.outcomes - fitted)[:, None]) * left_out
     shares, local, bias = cohort.reactions(shares), 1 / each.sum(axis=0), fitted @ pulls - values
     return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, shares, local, left_out, cohort.df)
 
 
-def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
-    """The curve at the scores `at`, and (n, k) by how much each value rises when the outcome of a row does."""
-    pulls = np.empty((len(cohort.scores), len(at)))
+def smooth(cohort: Cohort, points: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
+    """Return the curve at the scores `points`, and the smoother matrix (n, k): its coefficients of the outcomes."""
+    pulls = np.empty((len(cohort.scores), len(points)))
     step = max(1, _BLOCK // len(cohort.scores))
-    for start in range(0, len(at), step):
+    for start in range(0, len(points), step):
         part = slice(start, start + step)
-        pulls[:, part] = _pull(cohort, at[part], span, degree).T
+        pulls[:, part] = _pull(cohort, points[part], span, degree).T
     return cohort.outcomes @ pulls, pulls
 
 
-def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
-    """(k, n) by how much the curve at each of k scores rises when the outcome of a row does."""
+def _pull(cohort: Cohort, points: Float64s, span: float, degree: int) -> Float64s:
+    """Return the smoother matrix (k, n): the coefficients of the outcomes in the curve at each of k scores."""
     x, weight = cohort.scores, cohort.weights
-    distance = np.abs(x - at[:, None])
+    distance = np.abs(x - points[:, None])
     order = np.argsort(distance, axis=1, kind="stable")
     reached = np.cumsum(weight[order], axis=1)
-    wanted = span * reached[0, -1]
-    wanted = np.floor(wanted + 1e-5) if cohort.counted else wanted * (1 - 1e-12)
-    farthest = np.minimum((reached < max(wanted, 1e-300)).sum(axis=1), len(x) - 1)
-    rows = np.arange(len(at))
+    span_weight = span * reached[0, -1]
+    span_weight = np.floor(span_weight + 1e-5) if cohort.counted else span_weight * (1 - 1e-12)
+    farthest = np.minimum((reached < max(span_weight, 1e-300)).sum(axis=1), len(x) - 1)
+    rows = np.arange(len(points))
     reach = distance[rows, order[rows, farthest]]
     scale = positive(reach)
     share = distance / scale[:, None]
     bow = np.maximum(1 - share * share * share, 0.0)
     near = np.where(reach[:, None] > 0, bow * bow * bow, distance == 0)
-    # where all rows within reach are as far away as it reaches, they count alike, as with any wider reach
+    # where all rows within the bandwidth are at its end, they count equally, as with any larger bandwidth
     near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
     kernel = near * weight
-    u = (x - at[:, None]) / scale[:, None]
-    different = np.abs(np.unique(x[weight > 0]) - at[:, None]) < reach[:, None]
+    u = (x - points[:, None]) / scale[:, None]
+    different = np.abs(np.unique(x[weight > 0]) - points[:, None]) < reach[:, None]
     terms = np.clip(different.sum(axis=1), 1, degree + 1)  # a local mean where nothing more can be fitted
     moments = [kernel.sum(axis=1)]
     power = kernel
     for _ in range(2 * degree):
         power = power * u
         moments.append(power.sum(axis=1))
-    polynomial = np.zeros((len(at), degree + 1))  # first row of the inverse of the moments' matrix
+    polynomial = np.zeros((len(points), degree + 1))  # first row of the inverse of the moments' matrix
     for count in np.unique(terms):
         part = terms == count
         matrix = np.stack([[moments[i + j][part] for j in range(count)] for i in range(count)]).transpose(2, 0, 1)
@@ -299,15 +307,15 @@ def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
 Kind = Literal["spline", "loess"]
 _DRAWS = 5000  # of the largest standardised error of a spline
 _RESAMPLES, _TOGETHER = 1000, 100  # of the patients of a loess curve, and how many at a time
-_PARTS = 2000  # in which patients are drawn again; a variance from so many is known to 3 %
+_PARTS = 2000  # patients are merged into so many; derived: a variance from 2000 has a relative error of 3 %
 
 
 @dataclass(frozen=True, eq=False)
 class FlexibleCurve:
     """A calibration curve with two bands, at the scores `score`.
 
-    `low` to `high` holds the true curve at any one score with probability `level`; `lowest` to `highest` holds it at all of them
-    at once. `kind` and `method` say how it was made.
+    `low` to `high` covers the true curve at any one score with probability `level`; `lowest` to `highest` covers it at all of them
+    simultaneously. `kind` and `method` name the estimator.
     """
 
     score: Float64s
@@ -321,14 +329,14 @@ class FlexibleCurve:
     method: str
 
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
-        """Whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
+        """Return whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
         s = validation.check_points(scores, "scores")
         r = validation.check_points(rates, "rates", s.shape)
         low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))
         return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
 
     def frame(self) -> Frame:
-        """One row per score."""
+        """Return a table with one row per score."""
         names = ("score", "outcome", "low", "high", "lowest", "highest")
         return Frame({name: getattr(self, name) for name in names})
 
@@ -339,22 +347,56 @@ def flexible_curve(
     kind: Kind = "spline",
     *,
     lens: Lens | None = None,
-    at: ArrayLike | None = None,
+    scores: ArrayLike | None = None,
     span: float = 0.75,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> FlexibleCurve:
-    """The flexible calibration curve of a clinical validation, with pointwise and simultaneous bands that count patients.
+    """Fit a flexible calibration curve with pointwise and simultaneous bands; standard errors are over patients (clusters).
 
     Parameters
     ----------
-    kind : "spline", logistic regression on a restricted cubic spline of the log odds (Harrell 2015); or "loess", local quadratic
-        regression of the outcome (Austin and Steyerberg 2014), as R's `val.prob.ci.2` draws them.
-    lens : what is judged; default the positive class.
-    at : the scores at which to give the curve; default 101 from their 1st to their 99th percentile.
-    span : of loess, the share of the rows used at each score.
-    level, rng : of both bands; seed of the draws behind the simultaneous one.
+    preds : Predictions
+        One risk per row, with `clusters=` where patients have several rows and `weights=` where rows stand for different
+        numbers of people; or ``y_true, y_prob``.
+    kind : {"spline", "loess"}, default "spline"
+        Logistic regression on a restricted cubic spline of the log odds [1]_, or local quadratic regression of the outcome [2]_,
+        as R's `val.prob.ci.2` draws them.
+    lens : Lens, default None
+        What is judged; None is the positive class. `OneClass("malignant")` judges one diagnosis of several.
+    scores : array-like, default None
+        Where to compute the curve; None is 101 scores from the 1st to the 99th percentile.
+    span : float, default 0.75
+        Of loess, the share of the rows used at each score.
+    level : float, default 0.95
+        Level of both bands.
+    rng : int or Generator, default 0
+        Seed of the draws behind the simultaneous band.
 
+    Returns
+    -------
+    curve : FlexibleCurve
+        Scores, curve and both bands.
+
+    Raises
+    ------
+    InputError
+        There are no events or nothing but events, or `span` or `scores` are out of range.
+
+    References
+    ----------
+    .. [1] Harrell. Regression modeling strategies, 2nd edition. Springer, 2015.
+       https://doi.org/10.1007/978-3-319-19425-7
+    .. [2] Austin, Steyerberg. Graphical assessment of internal and external calibration of logistic regression models by using
+       loess smoothers. Statistics in Medicine 33, 2014. https://doi.org/10.1002/sim.5941
+
+    See Also
+    --------
+    calibration_belt : A polynomial curve with a test.
+    summary : The distances of the spline curve from the diagonal (ICI, E50, E90, Emax).
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
@@ -368,22 +410,22 @@ def flexible_curve(
     if not 0 < span <= 1:
         raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
     cohort = Cohort.of(preds, lens)
-    points = grid_of(cohort) if at is None else scores_asked(at)
+    points = score_grid(cohort) if scores is None else check_points(scores)
     if kind == "spline":
         return spline_band(fit_spline(cohort), points, level, options.generator(rng))
     return _loess_band(cohort, points, span, level, options.generator(rng))
 
 
-def scores_asked(at: ArrayLike) -> Float64s:
-    """The scores asked for, in order."""
-    points = np.unique(validation.as_floats(at, "at").astype(np.float64))
+def check_points(scores: ArrayLike) -> Float64s:
+    """Check scores at which a curve is computed, and sort them."""
+    points = np.unique(validation.as_floats(scores, "scores").astype(np.float64))
     if not points.size or not ((points >= 0) & (points <= 1)).all():
-        raise InputError("at must hold scores in [0, 1], at least one")
+        raise InputError("scores must hold at least one number, all in [0, 1]")
     return points
 
 
-def grid_of(cohort: Cohort) -> Float64s:
-    """101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
+def score_grid(cohort: Cohort) -> Float64s:
+    """Return 101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
     order = np.argsort(cohort.scores)
     order = order[cohort.weights[order] > 0]
     reached = np.cumsum(cohort.weights[order])
@@ -393,7 +435,7 @@ def grid_of(cohort: Cohort) -> Float64s:
 
 
 def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.random.Generator) -> FlexibleCurve:
-    """Bands on the log odds, where the curve is linear in its coefficients; binomial ones for scores with a rate of their own."""
+    """Compute bands on the log odds, where the curve is linear in its coefficients; binomial ones for the rates of cells."""
     count = len(curve.coefficients)
     if count == 0:
         points = curve.cells
@@ -407,8 +449,10 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
     one = student(curve.df, level)
-    all_ = max(one, float(critical(jacobian, curve.covariance, curve.df, level, rng)))
-    se = steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
+    all_ = max(one, float(critical_value(jacobian, curve.covariance, curve.df, level, rng)))
+    se = stabilised_error(
+        *(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial))
+    )
     edges = []
     for factor in (-one, one, -all_, all_):
         edge = outcome.copy()
@@ -422,7 +466,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
 
 
 def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
-    """An end of a Clopper-Pearson interval for as many independent rows as would give the standard error."""
+    """Return a limit of the Clopper-Pearson interval for as many independent rows as would give the standard error."""
     from scipy.special import ndtr
 
     rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
@@ -433,63 +477,57 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
     # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
     scores = cohort.scores[cohort.weights > 0]
-    nodes = np.union1d(np.append(grid_of(cohort), [scores.min(), scores.max()]), points)
-    curve, asked = fit_loess(cohort, nodes, span=span), np.searchsorted(nodes, points)
+    nodes = np.union1d(np.append(score_grid(cohort), [scores.min(), scores.max()]), points)
+    curve, node_index = fit_loess(cohort, nodes, span=span), np.searchsorted(nodes, points)
     rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
-    values, rate, se = curve.values[asked], rate[asked], se[asked]
+    values, rate, se = curve.values[node_index], rate[node_index], se[node_index]
     one = student(curve.df, level)
-    all_ = max(one, _critical_loess(curve, asked, level, rng))
+    all_ = max(one, _critical_loess(curve, node_index, level, rng))
     low, high, lowest, highest = (_edge(values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, values, low, high, lowest, highest, level, "loess", method)
 
 
 def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tuple[Float64s, Float64s]:
-    """Rates and their standard errors, of one curve (k,) or of many (r, k). Half an event and half a non-event more, shared out
-    like the rows: a tail without events still has some scatter."""
+    """Return rates and standard errors of one curve (k,) or of many (r, k), smoothed by half an event and half a non-event."""
     rate = (np.clip(values, 0.0, 1.0) * local + 0.5) / (local + 1)
-    return rate, steady(variance, rate * (1 - rate) / local)
+    return rate, stabilised_error(variance, rate * (1 - rate) / local)
 
 
 def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
-    """The outer one of two edges: value + factor se, and Wilson's for a rate with that standard error, which is skewed near 0 and 1
-    as rates are."""
+    """Return the outer one of two limits: value + factor se, and Wilson's for a rate with that standard error."""
     share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
     wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
     outer = np.maximum if factor > 0 else np.minimum
     return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
 
 
-def _critical_loess(curve: LoessCurve, asked: Indices, level: float, rng: np.random.Generator) -> float:
-    """The factor at which the same band, made from patients drawn again, would hold the curve itself at the nodes asked for in a
-    share `level` of draws.
+def _critical_loess(curve: LoessCurve, node_index: Indices, level: float, rng: np.random.Generator) -> float:
+    """Return the factor at which the band of resampled patients covers the curve itself in a share `level` of resamples.
 
-    Each patient comes a Poisson number of times (a bootstrap), so a curve that rests on a few events has the skewed errors, and the
-    uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The
-    plain edge of :func:`_edge` holds a rate that is within factor se of the value, Wilson's one that is within so many standard
-    errors of the rate itself; a draw needs the smaller factor of the two at every score.
-
-    What patients add is reckoned from the drawn curve, as it is from the curve in the data: where that is higher by d, a patient
-    with the share s of it adds d s less. Reckoned from the curve itself the standard errors of far draws would be too large.
+    Each patient has a Poisson weight (a bootstrap), so that skewed errors and uncertain standard errors of curves with few events
+    are reproduced, and smoothing biases the resampled curve as it biases the fitted one. A resample needs the smaller of the two
+    factors at which the plain limit and Wilson's limit (see `_edge`) cover, at every score. The contributions of patients are
+    taken about the resampled curve: where that is higher by d, a patient with the share s of it contributes d s less.
     """
     each, share = _merged(curve, rng)
-    own, shared = each**2, each * share
+    squares, shared = each**2, each * share
     truth = np.clip(curve.values, 0.0, 1.0)
     largest = []
     for _ in range(0, _RESAMPLES, _TOGETHER):
         times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
         off = (times - 1) @ each
-        variance = times @ own - 2 * off * (times @ shared) + off**2 * (share**2).sum(axis=0)
+        variance = times @ squares - 2 * off * (times @ shared) + off**2 * (share**2).sum(axis=0)
         values = curve.values + curve.bias + off
         rate, se = _rate_and_error(values, np.maximum(variance, 0.0) * curve.left_out**2, curve.local)
         plain, ratio = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
         wilson = np.abs(truth - rate) / np.maximum(se * ratio, 1e-300)
-        largest.append(np.minimum(plain, wilson)[:, asked].max(axis=1))
+        largest.append(np.minimum(plain, wilson)[:, node_index].max(axis=1))
     return float(np.quantile(np.concatenate(largest), level))
 
 
 def _merged(curve: LoessCurve, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """What patients add, and their shares; of many added up in 2000 random parts, which have the same variances."""
+    """Return the contributions of patients and their shares, summed in 2000 random parts with the same variances."""
     reactions, shares = curve.reactions, curve.shares
     if len(reactions) <= _PARTS:
         return reactions, shares
@@ -499,10 +537,10 @@ def _merged(curve: LoessCurve, rng: np.random.Generator) -> tuple[Float64s, Floa
     return parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)), share
 
 
-def steady(variance: Float64s, binomial: Float64s) -> Float64s:
-    """Standard errors (..., k) that are not below those of independent rows times the design effect of the whole curve.
+def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
+    """Return standard errors (..., k) not below those of independent rows times the design effect of the whole curve.
 
-    In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
+    In a tail with few events the variance between patients is estimated from very little, and mostly too low.
     """
     counted = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # scores at which every curve has some scatter
     ratio = variance[..., counted] / binomial[..., counted]
@@ -510,13 +548,13 @@ def steady(variance: Float64s, binomial: Float64s) -> Float64s:
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 
-def critical(
+def critical_value(
     jacobian: Float64s, covariance: Float64s, df: float, level: float | tuple[float, ...], rng: np.random.Generator
 ) -> Float64s:
-    """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
+    """Return the quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for Student errors e with this covariance."""
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
-        raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
+        raise InputError("the standard error of the curve is 0 everywhere; give more rows, or other scores")
     standard = (jacobian[size > 0] / size[size > 0, None]).T
     errors = rng.standard_normal((_DRAWS, len(covariance))) @ (noise.symmetric_root(covariance) @ standard)
     largest = np.maximum(errors.max(axis=1), -errors.min(axis=1)) / np.sqrt(rng.chisquare(df, _DRAWS) / df)

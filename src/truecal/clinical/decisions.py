@@ -1,5 +1,7 @@
 """Decision curves: net benefit of one model or several, with intervals."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -20,7 +22,7 @@ from truecal.table import Frame
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
-# Intervals of means of values that can be few different numbers, such as what a decision is worth
+# Score intervals of means of values on a known, finite support, such as the benefit of a decision
 
 _HALVINGS = 50
 
@@ -28,71 +30,77 @@ _HALVINGS = 50
 def score_interval(
     cohort: Cohort, values: Float64s, support: Float64s, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Weighted means of columns (n, k) and both ends of their intervals; `support` (k, m) are the values that each column can take.
+    """Return weighted means of columns (n, k) and their interval limits; `support` (k, m) are the values of each column.
 
-    Where few people are treated a mean +- t se says nothing: with none of them its standard error is 0. Here a mean d is kept
-    unless the observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support
-    whose mean is d (the score test of a multinomial; Wilson's interval for two values, Tango's for differences). Weights and
-    clusters count by the number of independent rows that would give the variance over patients.
+    Where few people are treated mean +- t se fails: with none of them the standard error is 0. Here a mean d is inside unless the
+    observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support whose mean
+    is d (the score test of a multinomial; Wilson's interval for two values, Tango's for differences). Weights and clusters enter
+    through the number of independent rows that would give the variance over patients.
     """
     share = cohort.weights / cohort.weights.sum()
     mean = share @ values
-    seen = np.stack([share @ (values == column) for column in support.T], axis=1)
+    frequencies = np.stack([share @ (values == column) for column in support.T], axis=1)
     for j in range(1, support.shape[1]):  # a value that is listed twice (odds of 1) is counted once
-        seen[(support[:, :j] == support[:, j : j + 1]).any(axis=1), j] = 0.0
-    rows = _independent(cohort, values - mean, (seen * (support - mean[:, None]) ** 2).sum(axis=1))
+        frequencies[(support[:, :j] == support[:, j : j + 1]).any(axis=1), j] = 0.0
+    rows = _independent(cohort, values - mean, (frequencies * (support - mean[:, None]) ** 2).sum(axis=1))
     reach = student(cohort.df, level) / np.sqrt(rows)
     beyond = support - mean[:, None]
-    below, above = np.split(_farthest(np.tile(seen, (2, 1)), np.concatenate([-beyond, beyond]), np.tile(reach, 2)), 2)
+    below, above = np.split(
+        _farthest(np.tile(frequencies, (2, 1)), np.concatenate([-beyond, beyond]), np.tile(reach, 2)), 2
+    )
     return mean, mean - below, mean + above
 
 
-def values_of(odds: Float64s, *values: float | Float64s) -> Float64s:
-    """The values that what is done for a row can be worth at each threshold, (k, m)."""
+def benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
+    """Return the possible benefits of a decision about a row at each threshold, (k, m)."""
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
 
 def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Float64s:
-    """How many independent rows would give each mean the variance it has over patients; not more than there are rows, unless the
-    prevalence is known."""
+    """Return how many independent rows would give each mean its variance over patients; at most the rows, unless stratified."""
     size = (cohort.reactions(deviations) ** 2).sum(axis=0)
     if cohort.stratified:
         return np.divide(variance, size, out=np.full(len(size), np.inf), where=size > 1e-30)
-    most = cohort.rows if cohort.counted else float(kish(cohort.weights))
-    known = np.divide(variance, size, out=np.full(len(size), float(min(cohort.patients, most))), where=size > 1e-30)
-    return np.minimum(known, most)
+    max_rows = cohort.rows if cohort.counted else float(kish(cohort.weights))
+    estimate = np.divide(
+        variance, size, out=np.full(len(size), float(min(cohort.patients, max_rows))), where=size > 1e-30
+    )
+    return np.minimum(estimate, max_rows)
 
 
-def _farthest(seen: Float64s, support: Float64s, reach: Float64s) -> Float64s:
-    """How far above the observed mean (0) the true one can be. The likeliest distributions with larger means are proportional to
-    seen / (1 - s value), s from 0 to 1 / largest value; then, if that value was not seen, a growing part of the mass is on it."""
+def _farthest(frequencies: Float64s, support: Float64s, reach: Float64s) -> Float64s:
+    """Return how far above the observed mean (0) the true one can be.
+
+    The likeliest distributions with larger means are proportional to frequency / (1 - s value), s from 0 to 1 / largest value;
+    then, if that value was not observed, a growing share of the mass is on it.
+    """
     largest = np.maximum(support.max(axis=1), 1e-300)
-    spare = np.where(support == largest[:, None], seen, 0.0).sum(axis=1) == 0
+    spare = np.where(support == largest[:, None], frequencies, 0.0).sum(axis=1) == 0
 
     powers = np.stack([np.ones_like(support), support, support**2])
-    weighted, scaled = seen * powers, support / largest[:, None]
+    weighted, scaled = frequencies * powers, support / largest[:, None]
 
     def tilted(step: Float64s) -> tuple[Float64s, Float64s]:
-        """Mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
+        """Return mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
         room = 1 - np.minimum(step, 1.0)[:, None] * scaled
         room[room <= 0] = np.inf
         mass, first, second = (weighted / room).sum(axis=2)
-        moved = np.maximum(step - 1, 0.0)
-        first = (1 - moved) * first / mass + moved * largest
-        second = (1 - moved) * second / mass + moved * largest**2
+        moved_share = np.maximum(step - 1, 0.0)
+        first = (1 - moved_share) * first / mass + moved_share * largest
+        second = (1 - moved_share) * second / mass + moved_share * largest**2
         return first, np.maximum(second - first**2, 0.0)
 
     low, high = np.zeros(len(reach)), np.where(spare, 2.0, 1.0 - 1e-12)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         mean, variance = tilted(middle)
-        kept = mean <= reach * np.sqrt(variance)
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        not_rejected = mean <= reach * np.sqrt(variance)
+        low, high = np.where(not_rejected, middle, low), np.where(not_rejected, high, middle)
     return np.maximum(tilted(low)[0], 0.0)
 
 
 # ----------------------------------------------------------------------------------------------------
-# Decision curves: does acting on the model at a threshold do more good than harm?
+# Decision curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +109,21 @@ class DecisionCurve:
 
     Attributes
     ----------
-    thresholds : the risk from which people are treated. net_benefit, low, high : of treating those at or above it.
-    treat_all, all_low, all_high : of treating everyone; treating no one has net benefit 0.
-    gain, gain_low, gain_high : over the better of treating everyone and no one.
-    recalibrated : what perfectly recalibrated risks would give, estimated on rows that the recalibration did not see.
-    loss, loss_low, loss_high : recalibrated less net benefit: what miscalibration costs. The recalibration is itself fitted to
-        these data, so on average the loss is not overstated, and below 0 it says that none was found.
-    treated : share of people at or above each threshold. name, level, rows, events, patients : what it rests on.
+    thresholds : ndarray of shape (k,)
+        Risks from which people are treated.
+    net_benefit, low, high : ndarray of shape (k,)
+        Net benefit of treating those at or above the threshold, and its interval.
+    treat_all, all_low, all_high : ndarray of shape (k,)
+        Net benefit of treating everyone; treating no one has net benefit 0.
+    gain, gain_low, gain_high : ndarray of shape (k,)
+        Net benefit less the better of treating everyone and no one.
+    recalibrated : ndarray of shape (k,)
+        Net benefit of recalibrated risks, cross-fitted.
+    loss, loss_low, loss_high : ndarray of shape (k,)
+        Recalibrated less net benefit: the cost of miscalibration. The recalibration is fitted to these data, so on average the
+        loss is not overstated; below 0 none was detected.
+    treated : ndarray of shape (k,)
+        Share of people at or above each threshold.
     """
 
     thresholds: Float64s
@@ -130,11 +146,11 @@ class DecisionCurve:
     rows: int
     events: int
     patients: int
-    benefits: Float64s = field(repr=False)  # (n, thresholds) what each row adds, for paired comparisons
+    benefits: Float64s = field(repr=False)  # (n, thresholds) net benefit of each row, for paired comparisons
     cohort: Cohort = field(repr=False)
 
     def frame(self) -> Frame:
-        """One row per threshold."""
+        """Return a table with one row per threshold."""
         names = "net_benefit low high treat_all all_low all_high gain gain_low gain_high recalibrated loss loss_low loss_high"
         return Frame(
             {
@@ -145,54 +161,56 @@ class DecisionCurve:
         )
 
     def at(self, threshold: float) -> Quantity:
-        """Net benefit at one of the thresholds."""
-        i = self._place(threshold)
+        """Return the net benefit at one of the thresholds."""
+        i = self._index(threshold)
         return Quantity(
             float(self.net_benefit[i]), float(self.low[i]), float(self.high[i]), self.level, None, "score interval"
         )
 
     def avoided(self, per: int = 100) -> Float64s:
-        """Treatments avoided per so many people, compared with treating everyone, without missing an event:
-        (net benefit - that of treating everyone) / (t / (1 - t))."""
+        """Return the treatments avoided per so many people against treating everyone, without missing an event.
+
+        That is (net benefit - that of treating everyone) / (t / (1 - t)).
+        """
         return np.asarray((self.net_benefit - self.treat_all) * (1 - self.thresholds) / self.thresholds * per)
 
     def cost(self, false_positive: float, false_negative: float, per: int = 1000) -> Quantity:
-        """Expected cost per so many people of acting at the threshold that these two costs imply, and its interval.
+        """Return the expected cost per so many people of acting at the threshold that these two costs imply.
 
         The threshold is false_positive / (false_positive + false_negative), which must be among those of the curve. Cost =
         (share of missed events) x false_negative + (share of people treated without need) x false_positive.
         """
         if not (false_positive > 0 and false_negative > 0):
             raise InputError(f"costs must be above 0, not {false_positive!r} and {false_negative!r}")
-        i = self._place(false_positive / (false_positive + false_negative))
-        # false_negative (prevalence - net benefit): row by row, so that the interval is of the whole
+        i = self._index(false_positive / (false_positive + false_negative))
+        # false_negative (prevalence - net benefit), row by row: the interval is that of the sum
         missed = (self.cohort.outcomes - self.benefits[:, i])[:, None]
         odds = self.thresholds[i : i + 1] / (1 - self.thresholds[i : i + 1])
-        ends = score_interval(self.cohort, missed, values_of(odds, 1, odds, 0), self.level)
+        ends = score_interval(self.cohort, missed, benefit_support(odds, 1, odds, 0), self.level)
         value, low, high = (float(end[0]) * false_negative * per for end in ends)
         return Quantity(value, low, high, self.level, None, "score interval")
 
-    def _place(self, threshold: float) -> int:
+    def _index(self, threshold: float) -> int:
         i = int(np.argmin(np.abs(self.thresholds - threshold)))
         if abs(self.thresholds[i] - threshold) > 1e-9:
             raise InputError(
-                f"threshold {threshold:g} is not among those computed; ask for it: net_benefit(preds, [{threshold:g}])"
+                f"threshold {threshold:g} is not among those computed; pass it: net_benefit(preds, [{threshold:g}])"
             )
         return i
 
     def __str__(self) -> str:
         if len(self.thresholds) <= 12:
-            shown = range(len(self.thresholds))
+            rows = range(len(self.thresholds))
         else:
-            places = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in np.arange(0.1, 0.95, 0.1)])
-            shown = (int(i) for i in places)  # type: ignore[assignment]
+            nearest = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in np.arange(0.1, 0.95, 0.1)])
+            rows = (int(i) for i in nearest)  # type: ignore[assignment]
         head = f"{self.name}: {self.rows:,} rows, {self.events:,} events, {self.patients:,} independent units"
-        lines = [head, f"{'threshold':<11}{'net benefit':<28}{'treat all':>10}{'treated':>10}  lost to miscalibration"]
-        for i in shown:
+        lines = [head, f"{'threshold':<11}{'net benefit':<28}{'treat all':>10}{'treated':>10}  cost of miscalibration"]
+        for i in rows:
             benefit = f"{self.net_benefit[i]:.4f} [{self.low[i]:.4f}, {self.high[i]:.4f}]"
-            lost = f"{self.loss[i]:.4f} [{self.loss_low[i]:.4f}, {self.loss_high[i]:.4f}]"
+            loss = f"{self.loss[i]:.4f} [{self.loss_low[i]:.4f}, {self.loss_high[i]:.4f}]"
             lines.append(
-                f"{self.thresholds[i]:<11.3g}{benefit:<28}{self.treat_all[i]:>10.4f}{self.treated[i]:>10.1%}  {lost}"
+                f"{self.thresholds[i]:<11.3g}{benefit:<28}{self.treat_all[i]:>10.4f}{self.treated[i]:>10.1%}  {loss}"
             )
         return "\n".join(lines)
 
@@ -200,13 +218,13 @@ class DecisionCurve:
 def decision_curve(
     cohort: Cohort, thresholds: Float64s, level: float, recalibrated: Float64s, name: str
 ) -> DecisionCurve:
-    """All numbers of one model; `recalibrated` are risks of the rows from a recalibration that did not see them."""
+    """Compute all numbers of one model; `recalibrated` are cross-fitted recalibrated risks of the rows."""
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
-    worth = y - (1 - y) * odds  # what treating a row is worth
+    worth = y - (1 - y) * odds  # net benefit of treating a row
     treats = cohort.scores[:, None] >= thresholds
     benefit = worth * treats
-    worths = values_of(odds, 1, -odds, 0)
+    worths = benefit_support(odds, 1, -odds, 0)
     value, low, high = score_interval(cohort, benefit, worths, level)
     everyone, all_low, all_high = score_interval(cohort, worth, worths[:, :2], level)
     all_treated = everyone > 0
@@ -242,7 +260,7 @@ def decision_curve(
 
 
 def paired_difference(a: DecisionCurve, b: DecisionCurve, level: float) -> Frame:
-    """Net benefit of a less that of b on the same rows, one row per threshold, with intervals of the paired difference."""
+    """Return the net benefit of a less that of b on the same rows, with intervals of the paired difference."""
     odds = a.thresholds / (1 - a.thresholds)
     value, low, high = _difference(a.cohort, a.benefits, b.benefits, odds, level)
     return Frame({"threshold": a.thresholds, "difference": value, "low": low, "high": high})
@@ -251,15 +269,20 @@ def paired_difference(a: DecisionCurve, b: DecisionCurve, level: float) -> Frame
 def _difference(
     cohort: Cohort, a: Float64s, b: Float64s, odds: Float64s, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Mean of a - b, what two ways to decide are worth for each row. Where one of them treats nobody whom the other leaves out, as
-    one curve of the same risks does, the difference cannot have the values of such people."""
+    """Return the mean of a - b, the benefits of two decisions about each row, with its interval.
+
+    Where one of them treats nobody whom the other leaves out, as with two thresholds of the same risks, the difference cannot have
+    the values of such people.
+    """
     more, fewer = ((a != 0) & (b == 0)).any(axis=0), ((a == 0) & (b != 0)).any(axis=0)
     more, fewer = more | ~fewer, fewer | ~more
-    return score_interval(cohort, a - b, values_of(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer), level)
+    return score_interval(
+        cohort, a - b, benefit_support(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer), level
+    )
 
 
-def same_rows(cohorts: list[Cohort], names: list[str]) -> None:
-    """Refuse models that were not judged on the same rows."""
+def refuse_other_rows(cohorts: list[Cohort], names: list[str]) -> None:
+    """Refuse models that were not evaluated on the same rows."""
     first = cohorts[0]
     for name, other in zip(names[1:], cohorts[1:], strict=True):
         count, theirs = len(first.outcomes), len(other.outcomes)
@@ -277,9 +300,9 @@ def same_rows(cohorts: list[Cohort], names: list[str]) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# `tc.clinical.net_benefit`: decision curves of one model or several, with what miscalibration costs
+# The public function
 
-_FOLDS = 5  # of the recalibration whose net benefit is estimated on rows it did not see
+_FOLDS = 5  # of the cross-fitted recalibration
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,11 +318,11 @@ class DecisionComparison:
         return self.curves[name]
 
     def difference(self, a: str, b: str) -> Frame:
-        """Net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
+        """Return the net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
         return paired_difference(self[a], self[b], self.level)
 
     def frame(self) -> Frame:
-        """The numbers of all curves, one below the other."""
+        """Return the numbers of all curves as one table."""
         return Frame.from_records([{"model": n, **row} for n, curve in self.curves.items() for row in curve.frame()])
 
     def __str__(self) -> str:
@@ -324,24 +347,57 @@ def net_benefit(
     prevalence: float | None = None,
     rng: int | np.random.Generator = 0,
 ) -> DecisionCurve | DecisionComparison:
-    r"""Net benefit of treating everyone whose risk is at or above a threshold t (Vickers and Elkin 2006):
+    r"""Compute the net benefit of treating everyone whose risk is at or above a threshold, with intervals.
 
-        NB(t) = P(risk >= t, event) - P(risk >= t, no event) t / (1 - t)
+    .. math:: NB(t) = P(\text{risk} \ge t, \text{event}) - P(\text{risk} \ge t, \text{no event}) \, t / (1 - t)
 
-    It is counted in true positives per person; a false positive costs t / (1 - t) of one, which is what acting at t says about
-    harm and benefit. Treating no one has net benefit 0. Intervals are of means over patients (clusters), with weights.
-
-    What miscalibration costs: the same decisions by m(risk) >= t, m the spline curve of the risks, are the best that can be made
-    from this risk. m is fitted on four fifths of the patients and judged on the others, in turn, so that `recalibrated` does not
-    flatter; `loss` is the difference.
+    It is counted in true positives per person; a false positive costs t / (1 - t) of one, the ratio of harm to benefit at which
+    t is the optimal threshold. Treating no one has net benefit 0.
 
     Parameters
     ----------
-    preds : one model, or several by name on the same rows.
-    thresholds : strictly between 0 and 1; default 0.01, 0.02, ..., 0.99.
-    level, lens, prevalence : as in :func:`truecal.clinical`.
-    rng : seed of the folds of the recalibration.
+    preds : Predictions or dict of str to Predictions
+        One model, or several by name on the same rows, with `clusters=` where patients have several rows; or
+        ``y_true, y_prob``.
+    thresholds : array-like, default None
+        Risks strictly between 0 and 1; None is 0.01, 0.02, ..., 0.99.
+    level : float, default 0.95
+        Level of the intervals, each for one threshold.
+    lens : Lens, default None
+        What is judged; None is the positive class.
+    prevalence : float, default None
+        Share of events in the population, where the sample was drawn by outcome (case-control).
+    rng : int or Generator, default 0
+        Seed of the folds of the recalibration.
 
+    Returns
+    -------
+    curve : DecisionCurve or DecisionComparison
+        The numbers of one model at every threshold, or those of several by name.
+
+    Raises
+    ------
+    InputError
+        A threshold is not strictly between 0 and 1, models have different rows, or there are no events.
+
+    Notes
+    -----
+    The cost of miscalibration (`loss`) is the net benefit of the decisions m(risk) >= t, the best that can be made from this
+    risk, less that of the model; m is the spline curve of the risks, fitted on four fifths of the patients and applied to the
+    others, in turn. Intervals are score intervals of means over patients (clusters), with weights.
+
+    References
+    ----------
+    Vickers, Elkin. Decision curve analysis: a novel method for evaluating prediction models. Medical Decision Making 26, 2006.
+    https://doi.org/10.1177/0272989X06295361
+
+    See Also
+    --------
+    summary : Calibration and discrimination.
+    truecal.selective.abstention_cost : The cost of abstaining.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
@@ -350,37 +406,37 @@ def net_benefit(
     (array([0.26, 0.11]), [True, True])
     """
     options.level(level)
-    at = _checked(thresholds)
+    points = _check_thresholds(thresholds)
     models = dict(preds) if isinstance(preds, Mapping) else {"model": preds}
     if not models:
-        raise InputError("there is no model to judge: the mapping is empty")
+        raise InputError("the mapping of models is empty; give at least one")
     cohorts = [Cohort.of(p, lens, prevalence=prevalence) for p in models.values()]
-    same_rows(cohorts, list(models))
-    folds = _folds(cohorts[0], options.generator(rng))
+    refuse_other_rows(cohorts, list(models))
+    folds = _assign_folds(cohorts[0], options.generator(rng))
     curves = {
-        name: decision_curve(cohort, at, level, _recalibrated(cohort, folds), name)
+        name: decision_curve(cohort, points, level, _cross_recalibrate(cohort, folds), name)
         for name, cohort in zip(models, cohorts, strict=True)
     }
     return DecisionComparison(curves, level) if isinstance(preds, Mapping) else curves["model"]
 
 
-def _checked(thresholds: ArrayLike | None) -> Float64s:
+def _check_thresholds(thresholds: ArrayLike | None) -> Float64s:
     if thresholds is None:
         return np.arange(1, 100) / 100
-    at = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)
-    if at.ndim != 1 or not len(at):
+    points = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)
+    if points.ndim != 1 or not len(points):
         raise InputError("thresholds must be a list of numbers strictly between 0 and 1, such as [0.05, 0.1, 0.2]")
-    wrong = np.flatnonzero(~((at > 0) & (at < 1)))
+    wrong = np.flatnonzero(~((points > 0) & (points < 1)))
     if len(wrong):
         raise InputError(
-            f"thresholds must lie strictly between 0 and 1: number {wrong[0]} is {at[wrong[0]]:g}; at 0 everyone is treated, "
+            f"thresholds must lie strictly between 0 and 1: number {wrong[0]} is {points[wrong[0]]:g}; at 0 everyone is treated, "
             "and at 1 a false positive costs infinitely much"
         )
-    return at
+    return points
 
 
-def _folds(cohort: Cohort, rng: np.random.Generator) -> Float64s:
-    """A fold for every row; rows of a patient are together, events are spread evenly."""
+def _assign_folds(cohort: Cohort, rng: np.random.Generator) -> Float64s:
+    """Assign a fold to every row; rows of a patient are together, events are spread evenly."""
     units = np.arange(len(cohort.outcomes)) if cohort.units is None else cohort.units
     share = np.bincount(units, cohort.outcomes) / np.bincount(units)
     order = np.lexsort((rng.random(len(share)), share))
@@ -389,12 +445,12 @@ def _folds(cohort: Cohort, rng: np.random.Generator) -> Float64s:
     return np.asarray(fold[units])
 
 
-def _recalibrated(cohort: Cohort, folds: Float64s) -> Float64s:
-    """Risks of every row by the curve of the other folds; the risk itself where those have one outcome only."""
+def _cross_recalibrate(cohort: Cohort, folds: Float64s) -> Float64s:
+    """Recalibrate every row by the curve of the other folds; keep its risk where those have one outcome only."""
     risks = cohort.scores.copy()
     for fold in range(_FOLDS):
-        held = folds == fold
-        rest = cohort.take(~held)
-        if held.any() and 0 < rest.prevalence < 1:
-            risks[held] = fit_spline(rest).at(cohort.scores[held])
+        test = folds == fold
+        rest = cohort.take(~test)
+        if test.any() and 0 < rest.prevalence < 1:
+            risks[test] = fit_spline(rest).at(cohort.scores[test])
     return risks

@@ -24,8 +24,8 @@ Errors = Callable[[Float64s], Float64s]  # errors of the parameters, of paramete
 
 
 def _percentile(share: float) -> Quick:
-    place = int(_POINTS * share) - 1
-    return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), place, axis=1)[:, place]
+    rank = int(_POINTS * share) - 1
+    return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def distances(gap: Float64s, weights: Float64s) -> Float64s:
     reached = np.cumsum(weight[order], axis=-1)
     measures = [size @ weight]
     for share in (0.5, 0.9):
-        place = np.minimum((reached < share * (1 - 1e-12)).sum(axis=-1), size.shape[-1] - 1)
-        measures.append(np.take_along_axis(ranked, place[..., None], axis=-1)[..., 0])
+        rank = np.minimum((reached < share * (1 - 1e-12)).sum(axis=-1), size.shape[-1] - 1)
+        measures.append(np.take_along_axis(ranked, rank[..., None], axis=-1)[..., 0])
     return np.stack([*measures, ranked[..., -1]])
 
 
@@ -102,8 +102,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     chance = _steps(len(noise), rng)
     each = []
     for v, distance in zip(value, _DISTANCES, strict=True):
-        exact, place = _nearest(distance.of(gaps), far)
-        truths = np.vstack([curve.calibrated, tried[place]])
+        exact, nearest = _nearest(distance.of(gaps), far)
+        truths = np.vstack([curve.calibrated, tried[nearest]])
 
         @cache
         def drawn(i: int, near: float, distance: _Distance = distance, truths: Float64s = truths) -> Float64s:
@@ -141,8 +141,8 @@ def _nearest(distance: Float64s, far: Float64s) -> tuple[Float64s, Indices]:
     edges[0], edges[-1] = near.min(), near.max()  # as they are: a root squared may be on either side
     bins = np.searchsorted(edges, distance, side="right")
     best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(1, _TRUTHS + 2) if (bins == j).any()]
-    place = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
-    return np.concatenate([[0.0], distance[place]]), place
+    nearest = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
+    return np.concatenate([[0.0], distance[nearest]]), nearest
 
 
 def _points(cohort: Cohort) -> Float64s:
@@ -151,8 +151,8 @@ def _points(cohort: Cohort) -> Float64s:
     order = order[cohort.weights[order] > 0]
     reached = np.cumsum(cohort.weights[order])
     middle = (np.arange(_POINTS) + 0.5) / _POINTS * reached[-1]
-    places = np.minimum(np.searchsorted(reached, middle), len(order) - 1)
-    return cohort.scores[order[np.concatenate([places, [0, len(order) - 1]])]]
+    positions = np.minimum(np.searchsorted(reached, middle), len(order) - 1)
+    return cohort.scores[order[np.concatenate([positions, [0, len(order) - 1]])]]
 
 
 def scatter(cohort: Cohort, curve: SplineCurve) -> Float64s:
@@ -166,9 +166,9 @@ def scatter(cohort: Cohort, curve: SplineCurve) -> Float64s:
         covariance[:count, :count] = curve.binomial[:count, :count]
         return covariance
     values, vectors = np.linalg.eigh(curve.binomial[:count, :count])
-    kept = values > values.max() * 1e-12
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    inverse = vectors[:, kept] / np.sqrt(values[kept])
+    positive = values > values.max() * 1e-12
+    root = vectors[:, positive] * np.sqrt(values[positive])
+    inverse = vectors[:, positive] / np.sqrt(values[positive])
     effects, directions = np.linalg.eigh(inverse.T @ covariance[:count, :count] @ inverse)
     root = root @ directions
     covariance[:count, :count] += root * np.maximum(1 - effects, 0.0) @ root.T

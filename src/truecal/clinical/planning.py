@@ -1,4 +1,6 @@
-"""How many people a validation needs: by formula (Riley et al. 2021) and by simulation."""
+"""Sample size of a validation study: by formula (Riley et al. 2021) and by simulation."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +18,17 @@ from truecal.special import expit, logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
-_QUADRATURE = 200_001  # risks that stand for a population
-_MOST = 10_000_000  # rows beyond which no validation is planned
-_EVENTS = 20  # expected in the first cohorts that are tried
+_QUADRATURE = 200_001  # quadrature nodes of a population of risks
+_MAX_ROWS = 10_000_000  # rows beyond which no validation is planned
+_START_EVENTS = 20  # expected in the first simulated cohorts
 _SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
 
 
 @dataclass(frozen=True, eq=False)
 class SampleSize:
-    """Rows and events needed for each number to be as precise as asked, and for all of them.
+    """Rows and events needed for each number to reach its target width, and for all of them.
 
-    `frame()` has one row per number: its target width, rows and events needed, and how that was found.
+    `frame()` has one row per number: its target width, rows and events needed, and the method.
     """
 
     needed: Frame
@@ -34,15 +36,16 @@ class SampleSize:
 
     @property
     def rows(self) -> int:
-        """For all targets together."""
+        """Rows for all targets together."""
         return int(self.needed["rows"].max())
 
     @property
     def events(self) -> int:
+        """Events expected among them."""
         return int(np.ceil(self.rows * self.prevalence))
 
     def frame(self) -> Frame:
-        """One row per number."""
+        """Return a table with one row per number."""
         return self.needed
 
     def __str__(self) -> str:
@@ -58,9 +61,38 @@ def sample_size(
     thresholds: ArrayLike = (),
     level: float = 0.95,
 ) -> SampleSize:
-    r"""Rows for a validation whose intervals have given widths, for a calibrated model (Riley et al. 2021, criteria 1 to 4).
+    r"""Compute the rows of a validation study whose intervals have given widths, by formula.
 
-    With q the prevalence, z the normal quantile, and I the mean information matrix of (1, logit p) under p (1 - p):
+    Parameters
+    ----------
+    risks : array-like, default None
+        Predicted risks of the same population (from a pilot or the development data); or
+    prevalence : float, default None
+        with `c_statistic`: share of events in a population of normally distributed log odds.
+    c_statistic : float, default None
+        c-statistic of that population.
+    widths : dict of str to float, default None
+        Target widths of the intervals, by name; None is {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}, and 0.2 for net_benefit
+        where thresholds are given.
+    thresholds : array-like, default ()
+        Thresholds of the standardised net benefit.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    size : SampleSize
+        Rows and events for each number, and for all.
+
+    Raises
+    ------
+    InputError
+        Neither risks nor prevalence and c-statistic are given, or there is no formula for a number.
+
+    Notes
+    -----
+    Assumes a calibrated model (criteria 1 to 4 of the paper). With q the prevalence, z the normal quantile, and I the mean
+    information matrix of (1, logit p) under p (1 - p)::
 
         O/E          n = (1 - q) / (q se^2), se such that exp(z se) - exp(-z se) is the width
         intercept    n = 1 / (mean of p (1 - p) se^2)
@@ -69,33 +101,36 @@ def sample_size(
         net_benefit  standardised net benefit at each threshold: n = [s (1 - s) / q + w^2 f (1 - f) / (1 - q)
                      + w^2 f^2 / (q (1 - q))] / se^2, s and f sensitivity and false positive rate, w = (1 - q) / q t / (1 - t)
 
-    Parameters
+    References
     ----------
-    risks : predicted risks that look like those to come (from a pilot or the development data); or
-    prevalence, c_statistic : a population of normally distributed log odds with these is assumed.
-    widths : of the intervals, by name; default {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}, and 0.2 for net_benefit where
-        thresholds are given.
-    thresholds, level : for net benefit; of the intervals.
+    Riley et al. Minimum sample size for external validation of a clinical prediction model with a binary outcome. Statistics in
+    Medicine 40, 2021. https://doi.org/10.1002/sim.9025
 
-    >>> found = sample_size(prevalence=0.1, c_statistic=0.8)
-    >>> found.rows, found.events
+    See Also
+    --------
+    sample_size_by_simulation : For numbers without a formula, and for miscalibrated models.
+
+    Examples
+    --------
+    >>> size = sample_size(prevalence=0.1, c_statistic=0.8)
+    >>> size.rows, size.events
     (4287, 429)
     """
     options.level(level)
-    p = _risks(risks, prevalence, c_statistic)
-    at = np.ravel(validation.as_floats(thresholds, "thresholds").astype(np.float64))
+    p = _population(risks, prevalence, c_statistic)
+    points = np.ravel(validation.as_floats(thresholds, "thresholds").astype(np.float64))
     targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
-    if len(at) and "net_benefit" not in targets:
+    if len(points) and "net_benefit" not in targets:
         targets["net_benefit"] = 0.2
-    known = ("oe", "intercept", "slope", "c_statistic", "net_benefit")
+    formulas = ("oe", "intercept", "slope", "c_statistic", "net_benefit")
     records = []
     for name, width in targets.items():
-        if name not in known:
+        if name not in formulas:
             raise InputError(
-                f"there is no formula for {name!r}, only for {', '.join(known)}; use sample_size_by_simulation for it"
+                f"there is no formula for {name!r}, only for {', '.join(formulas)}; use sample_size_by_simulation for it"
             )
         options.between(width, f"the width of {name}", 0, np.inf)
-        for label, rows in _by_formula(name, p, float(width), at, level):
+        for label, rows in _by_formula(name, p, float(width), points, level):
             records.append(
                 {
                     "number": label,
@@ -120,50 +155,83 @@ def sample_size_by_simulation(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SampleSize:
-    """Rows at which the mean width of intervals over simulated cohorts is what was asked for.
-
-    For any number of :func:`truecal.clinical` (ICI has no formula), and for "error", the root-mean-square calibration error
-    of :func:`truecal.measure`. Outcomes are drawn with logit P(y) = intercept + slope logit p. Widths fall like a power of n near
-    the target; two sizes that bracket it are found by doubling, and the answer is read off between them on a
-    logarithmic scale, to within the noise of `cohorts` simulated cohorts.
+    """Compute the rows at which the mean width of intervals over simulated cohorts meets a target.
 
     Parameters
     ----------
-    risks, prevalence, c_statistic, level : as in :func:`sample_size`. widths : by name. slope, intercept : the true recalibration.
-    cohorts : simulated at each size. rng : seed.
+    risks : array-like, default None
+        Predicted risks of the same population (from a pilot or the development data); or
+    prevalence : float, default None
+        with `c_statistic`: share of events in a population of normally distributed log odds.
+    c_statistic : float, default None
+        c-statistic of that population.
+    widths : dict of str to float
+        Target widths, by name: any number of :func:`truecal.clinical.summary` (ICI has no formula), and "error", the
+        root-mean-square calibration error of :func:`truecal.measure`.
+    slope : float, default 1.0
+        True slope: outcomes are drawn with logit P(y) = intercept + slope logit p.
+    intercept : float, default 0.0
+        True intercept.
+    cohorts : int, default 20
+        Cohorts simulated at each size.
+    level : float, default 0.95
+        Level of the intervals.
+    rng : int or Generator, default 0
+        Seed of the simulation.
 
-    >>> found = sample_size_by_simulation(prevalence=0.2, c_statistic=0.75, widths={"oe": 0.4}, cohorts=5)
-    >>> 250 < found.rows < 550
+    Returns
+    -------
+    size : SampleSize
+        Rows and events for each number, and for all.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, or a target needs more than 10 million rows.
+
+    Notes
+    -----
+    Widths fall like a power of n near the target: sizes are doubled until they bracket it, and the answer is interpolated on a
+    logarithmic scale, to within the noise of `cohorts` simulated cohorts.
+
+    See Also
+    --------
+    sample_size : By formula, for O/E, intercept, slope, c-statistic and net benefit of a calibrated model.
+
+    Examples
+    --------
+    >>> size = sample_size_by_simulation(prevalence=0.2, c_statistic=0.75, widths={"oe": 0.4}, cohorts=5)
+    >>> 250 < size.rows < 550
     True
     """
     options.level(level)
     options.resamples(cohorts, "cohorts", 2)
-    p = _risks(risks, prevalence, c_statistic)
+    p = _population(risks, prevalence, c_statistic)
     generator = options.generator(rng)
     wrong = [name for name in widths if name not in _SIMULATED]
     if wrong or not widths:
-        raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
+        raise InputError(f"widths must be named by some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
     for name, width in widths.items():
         options.between(width, f"the width of {name}", 0, np.inf)
     q = expit(intercept + slope * logit(p))
-    if q.mean() * _MOST < _EVENTS:
+    if q.mean() * _MAX_ROWS < _START_EVENTS:
         raise InputError(
-            f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks"
+            f"a mean risk of {q.mean():g} gives fewer than {_START_EVENTS} events in {_MAX_ROWS:,} rows; check the risks"
         )
-    rows, before = max(64, int(_EVENTS / q.mean())), None
+    rows, before = max(64, int(_START_EVENTS / q.mean())), None
     answers: dict[str, int] = {}
     while len(answers) < len(widths):
         reached = _mean_widths([n for n in widths if n not in answers], (p, q), rows, cohorts, level, generator)
         for name, width in reached.items():
             if width <= widths[name]:
                 answers[name] = (
-                    rows if before is None else _between(before[0], before[1][name], rows, width, widths[name])
+                    rows if before is None else _interpolate_size(before[0], before[1][name], rows, width, widths[name])
                 )
         before = (rows, reached)
-        if rows > _MOST // 2 and len(answers) < len(widths):
+        if rows > _MAX_ROWS // 2 and len(answers) < len(widths):
             missing = next(n for n in widths if n not in answers)
             raise InputError(
-                f"{missing} needs more than {_MOST:,} rows for a width of {widths[missing]:g}; ask for less"
+                f"{missing} needs more than {_MAX_ROWS:,} rows for a width of {widths[missing]:g}; choose a larger width"
             )
         rows *= 2
     records = [
@@ -206,16 +274,16 @@ def _mean_widths(
     return {name: value / cohorts for name, value in total.items()}
 
 
-def _between(small: int, wide: float, large: int, narrow: float, target: float) -> int:
-    """The size between two at which a width that falls like a power of the size meets the target."""
+def _interpolate_size(small: int, wide: float, large: int, narrow: float, target: float) -> int:
+    """Interpolate the size at which a width that falls like a power of the size meets the target."""
     if not wide > narrow or wide <= target:
         return large
     share = np.log(wide / target) / np.log(wide / narrow)
     return int(np.ceil(small * (large / small) ** min(share, 1.0)))
 
 
-def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
-    """The population of risks: those given, or normal log odds with a given prevalence and c-statistic."""
+def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
+    """Return the risks of the population: those passed, or normal log odds with a prevalence and c-statistic."""
     if risks is not None:
         if prevalence is not None or c_statistic is not None:
             raise InputError("give risks, or prevalence and c_statistic, not both")
@@ -249,11 +317,11 @@ def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float
 
 
 def _concordance(p: Float64s) -> float:
-    """c-statistic of calibrated risks in ascending order."""
+    """Return the c-statistic of calibrated risks in ascending order."""
     return float((p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum()))
 
 
-def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float) -> list[tuple[str, int]]:
+def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: float) -> list[tuple[str, int]]:
     z, share = student(np.inf, level), float(p.mean())
     se = width / (2 * z)
     if name == "oe":
@@ -266,14 +334,14 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
         score = logit(p)
         a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
         if not a * c - b**2 > 1e-12 * a * c:
-            raise InputError("a slope needs risks that differ; these are all alike")
+            raise InputError("a slope needs risks that differ; these are all equal")
         return [(name, _whole(a / (se**2 * (a * c - b**2))))]
     if name == "c_statistic":
         return [(name, _newcombe(_concordance(np.sort(p)), share, se))]
-    if not len(at):
+    if not len(points):
         raise InputError("the width of net_benefit needs thresholds=[...]")
     answers = []
-    for t in at:
+    for t in points:
         options.between(float(t), "a threshold", 0, 1)
         treated = p >= t
         s, f = float(p[treated].sum() / p.sum()), float((1 - p[treated]).sum() / (1 - p).sum())
@@ -284,7 +352,7 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
 
 
 def _newcombe(c: float, share: float, se: float) -> int:
-    """The smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4)."""
+    """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4)."""
 
     def error(n: float) -> float:
         half = n / 2 - 1
@@ -294,8 +362,8 @@ def _newcombe(c: float, share: float, se: float) -> int:
     low, high = 2, 4
     while error(high) > se:
         low, high = high, high * 2
-        if high > _MOST * 100:
-            raise InputError("the c-statistic cannot be estimated as precisely as that; ask for a larger width")
+        if high > _MAX_ROWS * 100:
+            raise InputError("the c-statistic cannot be estimated that precisely; choose a larger width")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if error(middle) > se else (low, middle)

@@ -1,5 +1,7 @@
 """The clinical summary of a cohort and of its sites: O/E, intercept, slope, ICI, c-statistic, Brier score."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -12,7 +14,7 @@ import numpy as np
 import truecal as tc
 from truecal import options
 from truecal.clinical.cohort import Cohort, Quantity, Scale, back, calibration_line, onto, quantity, skewed, student
-from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, grid_of, spline_band
+from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, score_grid, spline_band
 from truecal.clinical.distances import curve_distance
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
@@ -41,8 +43,8 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
 def brier_score(cohort: Cohort, level: float) -> Quantity:
     """Mean of (p - y)^2, with an interval on the logit scale.
 
-    A score of exactly 0 (every risk was 0 or 1, and right) has no spread to build on: its upper end is the mean u for which
-    so many rows without any error have probability (1 - level) / 2, (1 - u)^J, J the number of patients.
+    A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level) / 2,
+    the probability of J patients without an error.
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     value = cohort.mean(squares)
@@ -57,7 +59,7 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
-    A few high risks decide it, so its interval allows for the skewness of what each patient adds (Hall 1992).
+    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992).
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     brier, share = cohort.mean(squares), cohort.prevalence
@@ -76,11 +78,10 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
 def c_statistic(cohort: Cohort, level: float) -> Quantity:
     """Probability that an event has a higher risk than a non-event, ties counting one half; the area under the ROC curve.
 
-    The influence of an event is how often it outranks the non-events, that of a non-event how often events outrank it, about
-    their mean and divided by their share (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997), each
-    group's variance divided by its number less one. The interval is built on the logit scale. Where the risks separate all
-    events from all non-events there is no spread: the lower end is the binomial bound for the smaller of the two groups, all of
-    whose members were ranked right.
+    The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred and
+    divided by the share of its group (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The interval
+    is built on the logit scale. Where the risks separate all events from all non-events the variance is 0: the lower limit is the
+    binomial bound for the smaller of the two groups.
     """
     share = cohort.prevalence
     placement = _placements(cohort)
@@ -99,29 +100,29 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
 
 
 def _placements(cohort: Cohort) -> Float64s:
-    """For an event the weighted share of non-events below it, for a non-event that of events above it; ties count one half."""
-    scores, place = np.unique(cohort.scores, return_inverse=True)
+    """Return for an event the weighted share of non-events below it, for a non-event that of events above it; ties one half."""
+    scores, position = np.unique(cohort.scores, return_inverse=True)
     event = cohort.outcomes == 1
-    ones = np.bincount(place[event], cohort.weights[event], len(scores))
-    zeros = np.bincount(place[~event], cohort.weights[~event], len(scores))
+    ones = np.bincount(position[event], cohort.weights[event], len(scores))
+    zeros = np.bincount(position[~event], cohort.weights[~event], len(scores))
     below = (np.cumsum(zeros) - zeros / 2) / zeros.sum()
     above = 1 - (np.cumsum(ones) - ones / 2) / ones.sum()
-    return np.where(event, below[place], above[place])
+    return np.where(event, below[position], above[position])
 
 
 # ----------------------------------------------------------------------------------------------------
-# What `tc.clinical` answers: the numbers of one cohort, and of its sites
+# Results: the numbers of one cohort, and of its sites
 
-# What is reported: field, name, the value of a calibrated model (None where there is none), and how to read it.
+# Attribute, title, the value of a calibrated model (None where there is none), and how to read it.
 QUANTITIES = (
-    ("oe", "O/E ratio", 1.0, "below 1: risks too high on the whole"),
-    ("intercept", "calibration intercept", 0.0, "below 0: risks too high on the whole (slope held at 1)"),
-    ("slope", "calibration slope", 1.0, "below 1: risks too extreme, high ones too high and low ones too low"),
+    ("oe", "O/E ratio", 1.0, "below 1: risks too high overall"),
+    ("intercept", "calibration intercept", 0.0, "below 0: risks too high overall (slope fixed at 1)"),
+    ("slope", "calibration slope", 1.0, "below 1: risks too extreme (high ones too high, low ones too low)"),
     ("ici", "ICI", 0.0, "mean distance between curve and diagonal"),
     ("e50", "E50", 0.0, "median distance"),
     ("e90", "E90", 0.0, "90th percentile of the distance"),
     ("emax", "Emax", 0.0, "largest distance"),
-    ("c_statistic", "c-statistic", None, "how often an event has the higher risk of a pair"),
+    ("c_statistic", "c-statistic", None, "probability that an event has a higher risk than a non-event"),
     ("brier", "Brier score", None, "mean squared error of the risks"),
     ("scaled_brier", "scaled Brier score", None, "1: perfect; 0: no better than the prevalence for everyone"),
 )
@@ -133,14 +134,26 @@ class Clinical:
 
     Attributes
     ----------
-    oe : observed over expected events. intercept, slope : of the logistic recalibration, the intercept with the slope held at 1.
-    ici, e50, e90, emax : mean, median, 90th percentile and maximum of the distance between spline curve and diagonal.
-    c_statistic, brier, scaled_brier : discrimination and overall error.
-    rows, events, patients : how much data; patients are the clusters, or the rows where there are none.
-    prevalence : weighted share of events. left_out : rows without a log odds (scores of exactly 0 or 1), which intercept and
-        slope leave out. impossible : those among them whose outcome contradicts the score.
-    sites : the same per value of a column, with heterogeneity, or None.
-    curve : the flexible curve with its bands.
+    oe : Quantity
+        Observed over expected events.
+    intercept : Quantity
+        Of the logistic recalibration with slope 1.
+    slope : Quantity
+        Of the logistic recalibration.
+    ici, e50, e90, emax : Quantity
+        Mean, median, 90th percentile and maximum of the distance between spline curve and diagonal.
+    c_statistic, brier, scaled_brier : Quantity
+        Discrimination and overall error.
+    rows, events, patients : int
+        Amount of data; patients are the clusters, or the rows where there are none.
+    prevalence : float
+        Weighted share of events.
+    left_out : int
+        Rows without a log odds (scores of exactly 0 or 1), which intercept and slope leave out.
+    impossible : int
+        Those among them whose outcome contradicts the score.
+    sites : Sites or None
+        The same per value of a column, with heterogeneity.
     """
 
     oe: Quantity
@@ -162,17 +175,17 @@ class Clinical:
     level: float
     lens: str
     warnings: tuple[str, ...]
-    sites: "Sites | None" = None
+    sites: Sites | None = None
     cohort: Cohort = field(repr=False, kw_only=True)
     fit: SplineCurve = field(repr=False, kw_only=True)
 
     @cached_property
     def curve(self) -> FlexibleCurve:
         """The restricted cubic spline behind ICI, with pointwise and simultaneous bands."""
-        return spline_band(self.fit, grid_of(self.cohort), self.level, np.random.default_rng(0))
+        return spline_band(self.fit, score_grid(self.cohort), self.level, np.random.default_rng(0))
 
     def frame(self) -> Frame:
-        """One row per number: value, interval, the value of a calibrated model, and how to read it."""
+        """Return a table with one row per number: value, interval, the value of a calibrated model, and how to read it."""
         records = []
         for name, title, ideal, reading in QUANTITIES:
             quantity: Quantity = getattr(self, name)
@@ -191,7 +204,7 @@ class Clinical:
         return Frame.from_records(records)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; infinite ends are None."""
+        """Return plain values for JSON; infinite limits are None."""
 
         def plain(x: float) -> float | None:
             return float(x) if np.isfinite(x) else None
@@ -232,14 +245,20 @@ class Clinical:
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """How much a number differs between sites.
+    """Between-site variation of a number, by random-effects meta-analysis.
 
     Attributes
     ----------
-    pooled : the mean over sites (random effects), with a confidence interval.
-    low, high : prediction interval: where the number of a new site would lie with probability `pooled.level`.
-    tau : standard deviation between sites beyond chance, on the scale of the pooling (log, logit or plain).
-    i2 : share of the variation that is not chance. p_value : of Cochran's Q, for no differences at all.
+    pooled : Quantity
+        The mean over sites, with a confidence interval.
+    low, high : float
+        Prediction interval: contains the number of a new site with probability `pooled.level`.
+    tau : float
+        Standard deviation between sites, on the scale of the pooling (log, logit or plain).
+    i2 : float
+        Share of the variation that is between sites (I squared).
+    p_value : float
+        Of Cochran's Q test of no differences.
     """
 
     pooled: Quantity
@@ -252,8 +271,10 @@ class Heterogeneity:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """One :class:`Clinical` per value of the columns `by`, in the order of their names, and the heterogeneity of O/E, intercept,
-    slope and c-statistic between them (empty where fewer than two sites have an estimate)."""
+    """Clinical summaries of sites, in the order of their names, and the heterogeneity between them.
+
+    `heterogeneity` is that of O/E, intercept, slope and c-statistic; empty where fewer than two sites have an estimate.
+    """
 
     by: tuple[str, ...]
     names: tuple[str, ...]
@@ -266,7 +287,7 @@ class Sites:
         return self.results[self.names.index(name)]
 
     def frame(self) -> Frame:
-        """One row per site: rows, events, patients, and every number with its interval."""
+        """Return a table with one row per site: rows, events, patients, and every number with its interval."""
         records = []
         for name, site in zip(self.names, self.results, strict=True):
             record: dict[str, Any] = {
@@ -282,12 +303,12 @@ class Sites:
         return Frame.from_records(records)
 
     def curves(self) -> Frame:
-        """The flexible curve of every site, one below the other."""
+        """Return the flexible curves of all sites as one table."""
         frames = [(name, site.curve.frame()) for name, site in zip(self.names, self.results, strict=True)]
         return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         spread = {
             name: {
                 "pooled": h.pooled.value,
@@ -305,13 +326,13 @@ class Sites:
         return {"by": list(self.by), "each": each, "heterogeneity": spread}
 
     def __str__(self) -> str:
-        shown = ("oe", "slope", "ici", "c_statistic")
+        columns = ("oe", "slope", "ici", "c_statistic")
         titles = {name: title for name, title, *_ in QUANTITIES}
         wide = max(20, *(len(name) + 1 for name in self.names))
-        head = f"{' x '.join(self.by):<{wide}}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in shown)
+        head = f"{' x '.join(self.by):<{wide}}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in columns)
         lines = [head.rstrip()]
         for name, site in zip(self.names, self.results, strict=True):
-            numbers = "".join(f"{getattr(site, s)!s:<24}" for s in shown)
+            numbers = "".join(f"{getattr(site, s)!s:<24}" for s in columns)
             lines.append(f"{name:<{wide}}{f'{site.events}/{site.rows}':>14}  {numbers}".rstrip())
         for name, h in self.heterogeneity.items():
             lines.append(
@@ -329,7 +350,7 @@ _FEW_PATIENTS = 20  # clusters below which their scatter is hardly known
 
 
 def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
-    """All numbers of one cohort."""
+    """Compute all numbers of one cohort."""
     line = calibration_line(cohort, level)
     fit = fit_spline(cohort)
     distance = curve_distance(cohort, fit, level, rng)
@@ -364,14 +385,14 @@ def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]
     fewest = min(cohort.events, cohort.rows - cohort.events)
     if fewest < _FEW_EVENTS:
         kind = "events" if cohort.events == fewest else "non-events"
-        notes.append(f"only {fewest} {kind}; fewer than {_FEW_EVENTS} leave a validation imprecise")
+        notes.append(f"only {fewest} {kind}; with fewer than {_FEW_EVENTS} the validation is imprecise")
     if cohort.units is not None and cohort.patients < _FEW_PATIENTS:
         notes.append(f"only {cohort.patients} patients (clusters); intervals from fewer than {_FEW_PATIENTS} are rough")
     if left_out:
         wrong = f", {impossible:,} of them contradicted by the outcome" if impossible else ""
         notes.append(
             f"{left_out:,} rows have a score of exactly 0 or 1, which has no log odds{wrong}; "
-            "intercept and slope leave them out, all other numbers count them"
+            "intercept and slope exclude them, all other numbers include them"
         )
     return tuple(notes)
 
@@ -379,26 +400,26 @@ def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]
 # ----------------------------------------------------------------------------------------------------
 # The clinical numbers site by site (or subgroup by subgroup), and how much sites differ beyond chance
 
-_MOST = 200  # values of a column beyond which it is not a list of sites
+_MAX_SITES = 200  # values of a column beyond which it is not a list of sites
 # The numbers that are pooled, and the scale on which their estimates are nearly normal.
 _POOLED: dict[str, Scale] = {"oe": "log", "intercept": "plain", "slope": "plain", "c_statistic": "logit"}
 
 
-def sites_of(
+def summarise_sites(
     preds: tc.Predictions, cohort: Cohort, by: str | Sequence[str], level: float, rng: np.random.Generator
 ) -> Sites:
     """Split a cohort by the values of columns; a site without events, or with nothing but events, is refused by name."""
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
-        raise InputError("say which column to group by, such as by='site'")
+        raise InputError("name the column to group by, such as by='site'")
     parts = [categories(preds, name) for name in columns]
-    held, place = np.unique(np.stack([index for _, index in parts]), axis=1, return_inverse=True)
-    names = [", ".join(words[i] for (words, _), i in zip(parts, site, strict=True)) for site in held.T]
-    if len(names) > _MOST:
-        raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MOST} first")
+    sites, site_of_row = np.unique(np.stack([index for _, index in parts]), axis=1, return_inverse=True)
+    names = [", ".join(words[i] for (words, _), i in zip(parts, site, strict=True)) for site in sites.T]
+    if len(names) > _MAX_SITES:
+        raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MAX_SITES} first")
     results = []
     for i, name in enumerate(names):
-        part = cohort.take(place == i)
+        part = cohort.take(site_of_row == i)
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
         part.refuse_one_class(f"{' x '.join(columns)} {name}")
@@ -407,27 +428,27 @@ def sites_of(
     spread = {
         name: heterogeneity
         for name, scale in _POOLED.items()
-        if (heterogeneity := pooled([getattr(r, name) for r in results], scale, level)) is not None
+        if (heterogeneity := pool_sites([getattr(r, name) for r in results], scale, level)) is not None
     }
     return Sites(columns, tuple(names), tuple(results), spread)
 
 
-def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
-    """Random-effects meta-analysis of one number over sites; None where fewer than two have a standard error.
+def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
+    """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error.
 
     tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and Knapp
-    (2001) with k - 1 degrees of freedom, not narrower than without differences; the prediction interval is
+    (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is
     mean -+ t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1).
     """
     from scipy.special import chdtrc
 
-    kept = [n for n in numbers if n.se is not None and n.se > 0 and np.isfinite(n.value)]
-    if len(kept) < 2:
+    estimates = [n for n in numbers if n.se is not None and n.se > 0 and np.isfinite(n.value)]
+    if len(estimates) < 2:
         return None
-    x, slope = np.array([onto(n.value, scale) for n in kept]).T
-    variance = np.array([float(n.se or 0.0) for n in kept]) ** 2 * slope**2
-    k = len(kept)
-    tau2 = _between(x, variance)
+    x, slope = np.array([onto(n.value, scale) for n in estimates]).T
+    variance = np.array([float(n.se or 0.0) for n in estimates]) ** 2 * slope**2
+    k = len(estimates)
+    tau2 = _paule_mandel(x, variance)
     weight = 1 / (variance + tau2)
     mean = float(weight @ x / weight.sum())
     scatter = float(weight @ (x - mean) ** 2 / (k - 1))
@@ -442,8 +463,9 @@ def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogen
     return Heterogeneity(pool, back(mean - far, scale), back(mean + far, scale), float(np.sqrt(tau2)), i2, p_value)
 
 
-def _between(x: Float64s, variance: Float64s) -> float:
-    """Paule and Mandel's variance between sites, by bisection: the generalised Q falls as tau^2 grows."""
+def _paule_mandel(x: Float64s, variance: Float64s) -> float:
+    """Solve for Paule and Mandel's variance between sites: the generalised Q falls as tau^2 grows."""
+    from scipy.optimize import brentq
 
     def excess(tau2: float) -> float:
         weight = 1 / (variance + tau2)
@@ -451,17 +473,14 @@ def _between(x: Float64s, variance: Float64s) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    low, high = 0.0, float((x.max() - x.min()) ** 2) + 1e-12
+    high = float((x.max() - x.min()) ** 2) + 1e-12
     while excess(high) > 0:
         high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return (low + high) / 2
+    return float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-14))
 
 
 # ----------------------------------------------------------------------------------------------------
-# `tc.clinical`: the numbers that a clinical reviewer asks for, each with an interval that counts patients
+# The public function
 
 
 @takes_arrays
@@ -475,31 +494,64 @@ def summary(
     prevalence: float | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Clinical:
-    r"""Calibration in the large, slope, curve, discrimination and overall error, as TRIPOD+AI asks for, with intervals.
-
-    O/E = sum y / sum p. Intercept and slope: logit P(y) = a + logit p, and logit P(y) = a' + b logit p, by maximum likelihood
-    (Cox 1958). ICI, E50, E90, Emax: mean, median, 90th percentile and maximum of abs(curve - p) over the rows, the curve being a
-    logistic regression on a restricted cubic spline of logit p (Austin and Steyerberg 2019). c-statistic: P(risk of an event >
-    risk of a non-event), ties one half. Scaled Brier: 1 - Brier / (q (1 - q)), q the prevalence.
-
-    Every interval is built from what each patient contributes (weights and clusters included), not from rows.
+    r"""Summarise calibration, discrimination and overall error of predicted risks, as TRIPOD+AI asks for, with intervals.
 
     Parameters
     ----------
-    preds : with `clusters=` where patients have several rows, `weights=` where rows stand for different numbers of people.
-    level : of the intervals.
-    lens : what is judged; default the positive class, `OneClass("malignant")` for one diagnosis of several.
-    select : which rows.
-    by : a column (site, sex), or several: the same numbers for each value, with heterogeneity between them.
-    prevalence : the share of events in the population, where the sample was drawn by outcome (case-control).
-    rng : seed of the draws behind the intervals of ICI, E50, E90 and Emax.
+    preds : Predictions
+        One risk per row, with `clusters=` where patients have several rows and `weights=` where rows stand for different
+        numbers of people; or ``y_true, y_prob``.
+    level : float, default 0.95
+        Level of the intervals.
+    lens : Lens, default None
+        What is judged; None is the positive class. `OneClass("malignant")` judges one diagnosis of several.
+    select : Selection, default None
+        Which rows; None is all.
+    by : str or sequence of str, default None
+        A column (site, sex), or several: the same numbers for each value, with heterogeneity between them.
+    prevalence : float, default None
+        Share of events in the population, where the sample was drawn by outcome (case-control).
+    rng : int or Generator, default 0
+        Seed of the draws behind the intervals of ICI, E50, E90 and Emax.
 
+    Returns
+    -------
+    summary : Clinical
+        Every number with `value`, `low` and `high`; prints as a table.
+
+    Raises
+    ------
+    InputError
+        There are no events or nothing but events (in a site too), one cluster only, or the lens gives several risks per row.
+
+    Notes
+    -----
+    With p the risk and y the outcome: O/E = sum y / sum p. Intercept and slope: logit P(y) = a + logit p, and
+    logit P(y) = a' + b logit p, by maximum likelihood [1]_. ICI, E50, E90 and Emax: mean, median, 90th percentile and maximum of
+    abs(curve - p) over the rows, the curve being a logistic regression on a restricted cubic spline of logit p [2]_.
+    c-statistic: P(risk of an event > risk of a non-event), ties one half. Scaled Brier: 1 - Brier / (q (1 - q)), q the
+    prevalence. Intervals are built from the contributions of patients (clusters), with their weights, not of rows.
+
+    References
+    ----------
+    .. [1] Cox. Two further applications of a model for binary regression. Biometrika 45, 1958.
+       https://doi.org/10.1093/biomet/45.3-4.562
+    .. [2] Austin, Steyerberg. The integrated calibration index (ICI) and related metrics for quantifying the calibration of
+       logistic regression models. Statistics in Medicine 38, 2019. https://doi.org/10.1002/sim.8281
+
+    See Also
+    --------
+    flexible_curve : The calibration curve with bands.
+    net_benefit : What decisions by the risks are worth.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(-1, 1, 2000)
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-0.7 * z))  # risks are too extreme
-    >>> found = tc.clinical.summary(tc.Predictions.from_probs(1 / (1 + np.exp(-z)), y))
-    >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
+    >>> summary = tc.clinical.summary(tc.Predictions.from_probs(1 / (1 + np.exp(-z)), y))
+    >>> round(summary.slope.value, 2), 0.7 in summary.slope, 1.0 in summary.slope
     (0.7, True, False)
     """
     level = options.level(level)
@@ -507,5 +559,5 @@ def summary(
     generator = options.generator(rng)
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)
-    sites = None if by is None else sites_of(chosen, cohort, by, level, generator)
+    sites = None if by is None else summarise_sites(chosen, cohort, by, level, generator)
     return summarise(cohort, level, generator, sites)

@@ -124,7 +124,7 @@ class FlexibleDisplay(Display):
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, rng.random(500) < p), at=[0.2, 0.5])
+    >>> curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, rng.random(500) < p), scores=[0.2, 0.5])
     >>> FlexibleDisplay.from_curves({"spline": curve}, plot=False).frame()["score"]
     array([0.2, 0.5])
     """

@@ -39,9 +39,9 @@ class Cut:
         if self.fraction is None:
             return self
         up = self.fraction >= 0.5
-        place = np.where(up, self.above, self.below)
+        position = np.where(up, self.above, self.below)
         nearest = up.astype(np.float64)
-        return Cut(place, place, known=None if self.known is None else partial(self.known, fraction=nearest))
+        return Cut(position, position, known=None if self.known is None else partial(self.known, fraction=nearest))
 
 
 def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -62,9 +62,9 @@ def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
            [0, 1, 2]])
     """
     if np.ndim(bins) == 2:
-        own = np.asarray(bins, np.intp)
-        k = np.minimum(np.arange(own.max() + 1), own)
-        return k, np.broadcast_to(own, k.shape)
+        counts_by_dataset = np.asarray(bins, np.intp)
+        k = np.minimum(np.arange(counts_by_dataset.max() + 1), counts_by_dataset)
+        return k, np.broadcast_to(counts_by_dataset, k.shape)
     counts = np.atleast_1d(np.asarray(bins, np.intp))
     b = np.repeat(counts, counts + 1)
     starts = np.cumsum(counts + 1) - (counts + 1)
@@ -88,17 +88,17 @@ def last_of_equal(table: NDArray[Any]) -> Indices:
     """
     last = np.ones(table.shape, bool)
     np.not_equal(table[:, 1:], table[:, :-1], out=last[:, :-1])
-    places = np.where(last, np.arange(table.shape[1]), table.shape[1])
-    return np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
+    positions = np.where(last, np.arange(table.shape[1]), table.shape[1])
+    return np.minimum.accumulate(positions[:, ::-1], axis=1)[:, ::-1]
 
 
 def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
     """Where values[i] belong in the ascending table[i], shape (batch or 1, q); either may be shared by the whole batch."""
     count = max(len(table), len(values))
-    found = np.empty((count, values.shape[1]), np.intp)
+    positions = np.empty((count, values.shape[1]), np.intp)
     for i in range(count):
-        found[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
-    return found
+        positions[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
+    return positions
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Edges:
         dtype: np.dtype[Any],
         bins: int,
         closed: Literal["left", "right"],
-        most: int,
+        max_rows: int,
         kind: type[np.generic] = np.int32,
     ) -> None:
         work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
@@ -163,9 +163,9 @@ class Edges:
             self._bits = _STEPS[dtype.itemsize] - bins.bit_length()
             self._factor = work.type(bins * 2.0**self._bits)
         self._edges = self._edges.astype(work)
-        self._scaled, self._bin = np.empty(most, work), np.empty(most, kind)
-        self._step, self._near = np.empty(most, np.int32), np.empty(most, np.int32)
-        self._last = np.full(most, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
+        self._scaled, self._bin = np.empty(max_rows, work), np.empty(max_rows, kind)
+        self._step, self._near = np.empty(max_rows, np.int32), np.empty(max_rows, np.int32)
+        self._last = np.full(max_rows, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
     def _exact(self) -> bool:
         """Whether no product with the factor is rounded into another bin: those next to the edges would be first."""
@@ -195,11 +195,13 @@ class Edges:
         if unsure is None:
             step >>= self._bits
             return step
-        some = np.flatnonzero(unsure < 2 * _UNSURE)
-        edge = (step[some] + _UNSURE) >> self._bits
-        own, at = scores[some], self._edges[edge]
+        uncertain = np.flatnonzero(unsure < 2 * _UNSURE)
+        edge = (step[uncertain] + _UNSURE) >> self._bits
+        uncertain_scores, upper_edges = scores[uncertain], self._edges[edge]
         step >>= self._bits
-        step[some] = edge - 1 + (own >= at if self.closed == "left" else own > at)
+        step[uncertain] = (
+            edge - 1 + (uncertain_scores >= upper_edges if self.closed == "left" else uncertain_scores > upper_edges)
+        )
         return step
 
     def _unsure(self, step: NDArray[np.int32]) -> NDArray[np.int32] | None:
@@ -259,9 +261,9 @@ class _PlainSums:
         self._size, self._place = size, np.empty(_BLOCK, np.intp)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        place = self._place[: len(code)]
-        np.copyto(place, code)
-        return np.bincount(place, values, self._size).astype(np.float64, copy=False)
+        index = self._place[: len(code)]
+        np.copyto(index, code)
+        return np.bincount(index, values, self._size).astype(np.float64, copy=False)
 
 
 class _SparseSums:

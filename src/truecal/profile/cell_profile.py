@@ -31,8 +31,8 @@ class CellProfile(Profile):
         self.row_count = sketch.rows
         self._whole = sketch.fraction == 0
         self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
-        held = (rows.score, rows.outcome, rows.weight, rows.squares, rows.products)
-        super().__init__(*(array[None] for array in held), single=True)
+        means = (rows.score, rows.outcome, rows.weight, rows.squares, rows.products)
+        super().__init__(*(array[None] for array in means), single=True)
         self.precision = _FLOATS[sketch.precision]
 
     @property
@@ -83,9 +83,9 @@ class CellProfile(Profile):
             return share + 2 * mean * score
         ones = self._held("y", cell)
         fair = fraction * ones
-        least, most = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
-        moved = np.clip(fair + lean * self._tilt[cell], least, most) - fair
-        return share + (moved if name == "y" else mean * moved)
+        min_ones, max_ones = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
+        correction = np.clip(fair + lean * self._tilt[cell], min_ones, max_ones) - fair
+        return share + (correction if name == "y" else mean * correction)
 
     def _held(self, name: Sum, cell: Indices) -> Float64s:
         """The sum of whole cells."""
@@ -125,11 +125,11 @@ class CellProfile(Profile):
         cut = super().mass_cut(bins, "split")
         if ties == "split" or cut.fraction is None:
             return cut
-        kept = cut.keep_ties()
+        unsplit = cut.keep_ties()
         several = (cut.fraction > 0) & (self.low < self.high)[np.minimum(cut.below, self.rows - 1)]
         return Cut(
-            np.where(several, cut.below, kept.below),
-            np.where(several, cut.above, kept.above),
+            np.where(several, cut.below, unsplit.below),
+            np.where(several, cut.above, unsplit.above),
             np.where(several, cut.fraction, 0.0),
         )
 
@@ -146,18 +146,18 @@ class _Pieces:
         self._profile = profile
         weight: Float64s = profile.weights[0]
         several = (profile.low < profile.high) & (weight > 1)
-        most = max(1.0, float(profile.total[0]) / (_FINER * cells))
-        times = np.where(several, np.minimum(np.ceil(weight / most), weight), 1).astype(np.intp)
+        max_weight = max(1.0, float(profile.total[0]) / (_FINER * cells))
+        times = np.where(several, np.minimum(np.ceil(weight / max_weight), weight), 1).astype(np.intp)
         self._cell = cell = np.repeat(np.arange(profile.rows), times)
         self._parted = np.flatnonzero(times[cell] > 1)  # pieces of a cell; other rows are whole ones
-        some = cell[self._parted]
-        place = self._parted - (np.cumsum(times) - times)[some]
-        places = [np.rint(weight[some] * (place + step) / times[some]) for step in (0, 1)]  # whole rows
-        self._start, self._end = (rows / weight[some] for rows in places)
-        self._weight = self._of_cells(weight, places[1] - places[0])
+        split_cell = cell[self._parted]
+        piece = self._parted - (np.cumsum(times) - times)[split_cell]
+        row_limits = [np.rint(weight[split_cell] * (piece + step) / times[split_cell]) for step in (0, 1)]  # whole rows
+        self._start, self._end = (rows / weight[split_cell] for rows in row_limits)
+        self._weight = self._of_cells(weight, row_limits[1] - row_limits[0])
         self._squares = self._of_cells(profile.squares[0] * weight, self._piece("cc"))
-        room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[some]
-        middle = profile.scores[0, some] + (self._start + self._end - 1) * room  # the mean of a cell stays
+        room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[split_cell]
+        middle = profile.scores[0, split_cell] + (self._start + self._end - 1) * room  # the mean of a cell stays
         self._score = self._of_cells(profile.scores[0].astype(np.float64), middle)
         self._several = several
 
@@ -177,8 +177,8 @@ class _Pieces:
         profile = self._profile
         assert profile.weights is not None
         assert profile.products is not None
-        held = {"y": profile.weights[0] * profile.outcomes[0], "cy": profile.weights[0] * profile.products[0]}
-        y, cy = (self._of_cells(held[name], self._piece(name)) for name in ("y", "cy"))
+        cell_sums = {"y": profile.weights[0] * profile.outcomes[0], "cy": profile.weights[0] * profile.products[0]}
+        y, cy = (self._of_cells(cell_sums[name], self._piece(name)) for name in ("y", "cy"))
         return self._rows(y[None], cy[None], single=True)
 
     def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:

@@ -255,14 +255,14 @@ def rows_of(sketch: HeldCells) -> Rows:
     sums, edge = sketch.sums, sketch.edges
     n, w = sums["n"], sums["w"]
     plain = (w == n) & (sums["ww"] == n) & (sketch.low < sketch.high)
-    known = plain & ((n == 2) | ((n == 3) & (edge >= _TINY)))
-    times = np.where(known, n, 1).astype(np.intp)
+    is_exact = plain & ((n == 2) | ((n == 3) & (edge >= _TINY)))
+    times = np.where(is_exact, n, 1).astype(np.intp)
     cell = np.repeat(np.arange(len(n)), times)
-    place = np.arange(len(cell)) - np.repeat(np.cumsum(times) - times, times)  # of a row among those of its cell
-    alone = known[cell]
+    rank = np.arange(len(cell)) - np.repeat(np.cumsum(times) - times, times)  # of a row among those of its cell
+    alone = is_exact[cell]
 
-    offset = _offsets(sketch)[cell, np.where(place == times[cell] - 1, 2, place)]
-    single = _outcomes(sketch)[cell, np.where(place == times[cell] - 1, 2, place)]
+    offset = _offsets(sketch)[cell, np.where(rank == times[cell] - 1, 2, rank)]
+    single = _outcomes(sketch)[cell, np.where(rank == times[cell] - 1, 2, rank)]
     r, rr, ry, y = (sums[name] / w for name in ("r", "rr", "ry", "y"))
     mean = np.clip(edge + r, sketch.low, sketch.high)  # of a cell that holds one score, exactly that score
     score = np.where(alone, edge[cell] + offset, mean[cell])
@@ -293,10 +293,10 @@ def _outcomes(sketch: HeldCells) -> Float64s:
     n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
     offsets = _offsets(sketch)
     one_left = (n == 3) & (ones == 2)  # then a single zero is looked for
-    wanted = np.where(one_left, total - product, product)
-    distance = np.abs(offsets - wanted)
+    target_sum = np.where(one_left, total - product, product)
+    distance = np.abs(offsets - target_sum)
     distance[:, 1] = np.where(n[:, 0] == 3, distance[:, 1], np.inf)  # two rows have no middle
-    found = np.zeros(offsets.shape)
-    found[np.arange(len(found)), distance.argmin(axis=1)] = 1.0
-    found = np.where(one_left, 1.0 - found, found)
-    return np.where(ones == 0, 0.0, np.where(ones == n, 1.0, found))
+    ones_at = np.zeros(offsets.shape)
+    ones_at[np.arange(len(ones_at)), distance.argmin(axis=1)] = 1.0
+    ones_at = np.where(one_left, 1.0 - ones_at, ones_at)
+    return np.where(ones == 0, 0.0, np.where(ones == n, 1.0, ones_at))

@@ -55,8 +55,8 @@ def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
             continue
         if array.dtype.kind not in "fu" or not np.isfinite(array).all():
             raise FileError(f"{name} is damaged: its {what} are not numbers")
-        most = np.inf if what == "weights" else 1.0
-        wrong = (array < 0) | (array > most)
+        upper_limit = np.inf if what == "weights" else 1.0
+        wrong = (array < 0) | (array > upper_limit)
         if wrong.any():
             row, value = int(np.argwhere(wrong)[0, 1]), array[wrong][0]
             raise FileError(f"{name} is damaged: its {what} cannot hold {value:g} (row {row})")
@@ -99,9 +99,9 @@ class Profile(Rows):
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
             if c.size >= LEAST_ROWS:
-                made = cls(c, y, single=single)
-                made._unsorted = Unsorted(c, y)
-                return made
+                profile = cls(c, y, single=single)
+                profile._unsorted = Unsorted(c, y)
+                return profile
             return cls(*packed_sort(c, y), single=single)
         w = np.atleast_2d(weights)
         if single and not w.all():
@@ -185,8 +185,8 @@ class Profile(Rows):
         filled = weight > 0
         score, outcome, *second = (a / np.where(filled, weight, 1.0) for a in sums[1:])
         if not filled.all():  # an empty cell of a batch stands at the score where it would be
-            at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
-            score = np.where(filled, score, gather(self.scores, at))
+            position = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
+            score = np.where(filled, score, gather(self.scores, position))
         # Means of equal scores may differ in the last bit
         score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)
         return Profile(score, outcome, weight, *second, single=self.single)
@@ -215,8 +215,8 @@ class Profile(Rows):
         """What `make` makes of these rows; made on first need and kept, so that nothing is fitted twice."""
         if name not in self._once:
             self._once[name] = make(self)
-        kept: T = self._once[name]
-        return kept
+        value: T = self._once[name]
+        return value
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
         """Sum over everything below each cut, shape (batch, q)."""
@@ -239,9 +239,9 @@ class Profile(Rows):
         if self._unsorted is not None and (quick := self._unsorted.width_cut(bins, closed)) is not None:
             return quick
         k, b = every_edge(bins)
-        place = self.places(width_edges(bins, self.precision), closed)
-        place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
-        return Cut(place, place)
+        position = self.places(width_edges(bins, self.precision), closed)
+        position = np.where(k == b, self.rows, np.where(k == 0, 0, position))
+        return Cut(position, position)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
@@ -257,8 +257,8 @@ class Profile(Rows):
             mass = k * self.total[: 1 if self.alike else None, None] / b
             mass = np.ceil(mass) if self.counted else mass
             if ties == "keep" and not self.has_ties:  # the nearer end of the row is known by its middle
-                place = search(self._middles, mass, "right")
-                return Cut(place, place)
+                position = search(self._middles, mass, "right")
+                return Cut(position, position)
             cut = self.at_mass(mass)
         return cut.keep_ties() if ties == "keep" else cut
 

@@ -75,21 +75,21 @@ class Unsorted:
         """Cuts at j/bins with the sums below them, from one pass; None where a sort is better."""
         if not isinstance(bins, int) or not one_pass(bins, self.scores.dtype):
             return None
-        found = self._width_bins(bins, closed, squares=False)
-        place = _below(found.count.sum(axis=2)).astype(np.intp)
+        width_bins = self._width_bins(bins, closed, squares=False)
+        position = _below(width_bins.count.sum(axis=2)).astype(np.intp)
 
         def known(name: str, fraction: Float64s | None = None) -> Float64s:
             return _width_sums(name, self._width_bins(bins, closed, squares=name == "cc"))
 
-        return Cut(place, place, known=known)
+        return Cut(position, position, known=known)
 
     def _width_bins(self, bins: int, closed: Literal["left", "right"], *, squares: bool) -> WidthBins:
-        found = self._width.get((bins, closed))
-        if found is None or (squares and found.square is None):
+        bins_of_width = self._width.get((bins, closed))
+        if bins_of_width is None or (squares and bins_of_width.square is None):
             self._refuse_changed()
-            found = width_bins(self.scores, self.outcomes, bins, closed, squares=squares)
-            self._width[bins, closed] = found
-        return found
+            bins_of_width = width_bins(self.scores, self.outcomes, bins, closed, squares=squares)
+            self._width[bins, closed] = bins_of_width
+        return bins_of_width
 
     def whole(self) -> Cut:
         """The cut above all rows, with sums of c and y."""
@@ -119,12 +119,12 @@ def _below(values: Float64s) -> Float64s:
     return np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
 
 
-def _width_sums(name: str, found: WidthBins) -> Float64s:
+def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
     if name == "cc":
-        assert found.square is not None
-        return _below(found.square.sum(axis=2))
-    tables = {"w": found.count.sum(axis=2), "c": found.score.sum(axis=2)}
-    tables |= {"y": found.count[:, :, 1], "cy": found.score[:, :, 1]}
+        assert width_bins.square is not None
+        return _below(width_bins.square.sum(axis=2))
+    tables = {"w": width_bins.count.sum(axis=2), "c": width_bins.score.sum(axis=2)}
+    tables |= {"y": width_bins.count[:, :, 1], "cy": width_bins.score[:, :, 1]}
     return _below(tables[name])
 
 
@@ -277,8 +277,8 @@ class Rows:
         window = np.minimum(block * _BLOCK, self.rows - _BLOCK)
         values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
         begin, end = block * _BLOCK - window, index - window
-        place = np.arange(_BLOCK)
-        inside = (place >= begin[:, :, None]) & (place < end[:, :, None])
+        row = np.arange(_BLOCK)
+        inside = (row >= begin[:, :, None]) & (row < end[:, :, None])
         return gather(self._block_sums(name), block) + np.where(inside, values, 0.0).sum(axis=2)
 
     @cached_property
@@ -296,8 +296,8 @@ class Rows:
             for start in range(0, self.rows, step):
                 rows = slice(start, start + step)
                 values = self._values(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
-                at = np.arange(0, values.shape[1], _BLOCK)
-                table[:, start // _BLOCK + 1 :][:, : len(at)] = np.add.reduceat(values, at, axis=1)
+                starts = np.arange(0, values.shape[1], _BLOCK)
+                table[:, start // _BLOCK + 1 :][:, : len(starts)] = np.add.reduceat(values, starts, axis=1)
             self._prefix[key] = np.cumsum(table, axis=1, out=table)
         return self._prefix[key]
 
@@ -308,9 +308,9 @@ class Rows:
 
     def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
         """w*c, w*y, w*c*c or w*c*y of a part of the rows."""
-        held = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
-        if held is not None:
-            values = part(held).astype(np.float64, copy=False)
+        stored = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
+        if stored is not None:
+            values = part(stored).astype(np.float64, copy=False)
         else:
             c = part(self.scores).astype(np.float64, copy=False)
             values = c * (c if name == "cc" else part(self.outcomes))

@@ -57,14 +57,14 @@ def load_cells(path: str | Path) -> tuple[Any, ...]:
 def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Raise where numbers cannot be those of a sketch."""
     edges, low, high, n = (arrays[key] for key in ("edges", "low", "high", "n"))
-    held = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
-    if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in held):
+    tables = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
+    if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in tables):
         raise FileError(f"{name} is damaged: its arrays do not match")
     if int(arrays["precision"]) not in (2, 4, 8) or not 0 <= float(arrays["fraction"]) <= 0.5:
         raise FileError(f"{name} is damaged: its precision or its weights make no sense")
     inside = (edges >= 0) & (low <= high) & (high <= 1)
-    own = all(np.array_equal(cell_edge(scores), edges) for scores in (low, high)) if inside.all() else False
-    if not own or not (np.diff(edges) > 0).all():
+    in_cells = all(np.array_equal(cell_edge(scores), edges) for scores in (low, high)) if inside.all() else False
+    if not in_cells or not (np.diff(edges) > 0).all():
         raise FileError(f"{name} is damaged: its cells are not those of a sketch")
     w = arrays.get("w", n)
     ww = arrays.get("ww", n)
@@ -77,13 +77,13 @@ def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
     """Whether r, r*r and r*y can be sums over rows whose r lies between that of `low` and that of `high`."""
-    least, most = (arrays[key] - arrays["edges"] for key in ("low", "high"))
+    lowest, highest = (arrays[key] - arrays["edges"] for key in ("low", "high"))
     y, r, rr, ry = (arrays[key] for key in ("y", "r", "rr", "ry"))
     return (
-        _between(least * w, r, most * w)
-        & _between(least * y, ry, most * y)
-        & _between(least * (w - y), r - ry, most * (w - y), most * w)
-        & _between(r * r, rr * w, most * r * w)
+        _between(lowest * w, r, highest * w)
+        & _between(lowest * y, ry, highest * y)
+        & _between(lowest * (w - y), r - ry, highest * (w - y), highest * w)
+        & _between(r * r, rr * w, highest * r * w)
     )
 
 
@@ -177,18 +177,18 @@ class Sketch:
             sketch.edges, sketch.low, sketch.high = (np.array(a, np.float64) for a in (edges, low, high))
             sketch.sums = {name: np.array(sums[name], np.float64) for name in SUMS}
             return sketch
-        sketch.edges, place = np.unique(edges, return_inverse=True)
+        sketch.edges, cell = np.unique(edges, return_inverse=True)
         count = len(sketch.edges)
-        sketch.sums = {name: np.bincount(place, sums[name], count).astype(np.float64) for name in SUMS}
+        sketch.sums = {name: np.bincount(cell, sums[name], count).astype(np.float64) for name in SUMS}
         sketch.low, sketch.high = np.full(count, np.inf), np.full(count, -np.inf)
-        np.minimum.at(sketch.low, place, low)
-        np.maximum.at(sketch.high, place, high)
+        np.minimum.at(sketch.low, cell, low)
+        np.maximum.at(sketch.high, cell, high)
         return sketch
 
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
-        given = [np.shape(validation.as_floats(scores, "scores")), np.shape(validation.as_array(outcomes, "outcomes"))]
-        if all(shape[:1] == (0,) for shape in given):
+        shapes = [np.shape(validation.as_floats(scores, "scores")), np.shape(validation.as_array(outcomes, "outcomes"))]
+        if all(shape[:1] == (0,) for shape in shapes):
             return self
         c = validation.check_scores(scores)
         if c.ndim != 1:

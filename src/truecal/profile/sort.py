@@ -68,8 +68,8 @@ def _threads(rows: int) -> int:
     if rows < 2 * _SHARE:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    allowed = max(int(wanted), 1) if wanted.isdecimal() else cores
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = max(int(setting), 1) if setting.isdecimal() else cores
     return min(cores, allowed, rows // _SHARE, _MOST_THREADS)
 
 

@@ -5,13 +5,15 @@ from truecal.recalibration.binning_maps import HistogramBinning, ScalingBinning,
 from truecal.recalibration.classifier import RecalibratedClassifier
 from truecal.recalibration.contract import Recalibrator
 from truecal.recalibration.evaluation import Evaluation, evaluate
-from truecal.recalibration.matrix_maps import DirichletCalibration, MatrixScaling, StructuredMatrixScaling
 from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
 from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
 from truecal.recalibration.segments import SegmentOffsets
 from truecal.recalibration.softmax_maps import (
     BiasCorrectedTemperature,
+    DirichletCalibration,
     EnsembleTemperature,
+    MatrixScaling,
+    StructuredMatrixScaling,
     TemperatureScaling,
     VectorScaling,
 )

@@ -1,6 +1,8 @@
 """A scikit-learn classifier and its recalibrator as one classifier: already trained, or cross-fitted."""
 
-from typing import Any, Literal, Self
+from __future__ import annotations
+
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,30 +17,40 @@ from truecal.types import Float64s, Indices
 
 
 class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose probabilities go through a recalibrator.
+    """Recalibrate the probabilities of a scikit-learn classifier.
 
-    Without `cv` the classifier must be fitted already, on other rows than those given to `fit`, and is never trained
-    again; wrapping it in scikit-learn's `FrozenEstimator` keeps it so when a pipeline or a search clones this object.
-
-    With `cv` the rows given to `fit` serve both: in each fold the classifier is trained on the other folds and its outputs
-    for this fold are what the recalibrator learns from, so no output comes from a model that saw the row.
+    Without `cv` the classifier must be fitted already, on other rows than those given to `fit`, and is never trained again;
+    wrapping it in scikit-learn's `FrozenEstimator` keeps it so when a pipeline or a search clones this object. With `cv` the
+    rows given to `fit` serve both: in each fold the classifier is trained on the other folds and its outputs for this fold are
+    what the recalibrator learns from, so no output comes from a model that was trained on the row.
 
     Parameters
     ----------
-    estimator : a classifier.
-    recalibrator : any recalibrator. It is given `predict_proba` when it declares input="probs", `decision_function`
-        when it declares input="logits". Its classes are set to those of the classifier.
-    cv : None, a number of folds (stratified by class; by `groups` where they are given), or a scikit-learn splitter.
-    ensemble : with `cv`, True keeps one model and one map per fold and combines their answers (the mean; for
-        `VennAbers` the cross Venn-Abers predictor); False fits one map to the outputs of all folds, for a model trained
-        on all rows.
+    estimator : scikit-learn classifier
+        The model.
+    recalibrator : Recalibrator
+        It reads `predict_proba` when it declares input="probs", `decision_function` when it declares input="logits". Its
+        classes are set to those of the classifier.
+    cv : int or scikit-learn splitter, default None
+        Number of folds (stratified by class, and by `groups` where they are given), or a splitter.
+    ensemble : bool, default True
+        With `cv`: True keeps one model and one map per fold and combines their probabilities (the mean; for `VennAbers` the
+        cross Venn-Abers predictor); False fits one map to the outputs of all folds, for a model trained on all rows.
 
     Attributes
     ----------
-    recalibrator_ : the fitted copy of `recalibrator`, unless there is one per fold.
-    estimator_ : the classifier it is applied to.
-    folds_ : pairs of fitted classifier and recalibrator, for an ensemble.
-    classes_ : the classes of the classifier.
+    recalibrator_ : Recalibrator
+        The fitted copy of `recalibrator`, unless there is one per fold.
+    estimator_ : scikit-learn classifier
+        The classifier it is applied to.
+    folds_ : list
+        Pairs of fitted classifier and recalibrator, for an ensemble.
+    classes_ : ndarray of shape (K,)
+        The classes of the classifier.
+
+    See Also
+    --------
+    truecal.evaluate : Compare recalibrators before one is chosen.
 
     Examples
     --------
@@ -48,11 +60,11 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     >>> from truecal.recalibration import BetaCalibration, RecalibratedClassifier
     >>> X, y = make_classification(n_samples=600, n_redundant=10, random_state=0)
     >>> model = GaussianNB().fit(X[:300], y[:300])
-    >>> fixed = RecalibratedClassifier(FrozenEstimator(model), BetaCalibration(clip=1e-12)).fit(X[300:], y[300:])
-    >>> bool(abs(fixed.predict_proba(X)[:, 1] - 0.5).mean() < abs(model.predict_proba(X)[:, 1] - 0.5).mean())
+    >>> fitted = RecalibratedClassifier(FrozenEstimator(model), BetaCalibration(clip=1e-12)).fit(X[300:], y[300:])
+    >>> bool(abs(fitted.predict_proba(X)[:, 1] - 0.5).mean() < abs(model.predict_proba(X)[:, 1] - 0.5).mean())
     True
-    >>> crossed = RecalibratedClassifier(GaussianNB(), BetaCalibration(clip=1e-12), cv=5).fit(X, y)
-    >>> len(crossed.folds_)
+    >>> cross_fitted = RecalibratedClassifier(GaussianNB(), BetaCalibration(clip=1e-12), cv=5).fit(X, y)
+    >>> len(cross_fitted.folds_)
     5
     """
 
@@ -77,85 +89,99 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit the recalibrator, and with `cv` the classifier too. Rows of one group are never on both sides of a fold."""
+        """Fit the recalibrator, and with `cv` the classifier too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            Features of the classifier.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default None
+            Non-negative weights, for the classifier and the recalibrator.
+        groups : array-like of shape (n,), default None
+            Rows of one group are never on both sides of a fold.
+
+        Returns
+        -------
+        self : RecalibratedClassifier
+            The fitted classifier.
+
+        Raises
+        ------
+        InputError
+            A fold would lack a class, there are fewer groups than folds, or the model takes no weights.
+        """
         options.choice(self.ensemble, (True, False), "ensemble")
         weights = (
             None if sample_weight is None else validation.as_floats(sample_weight, "sample_weight").astype(np.float64)
         )
         if self.cv is None:
             if groups is not None:
-                raise InputError("groups= keeps rows of a group in one fold, but there are no folds; pass cv=5")
+                raise InputError("groups= puts rows of a group into one fold, but there are no folds; pass cv=5")
             check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
             self.estimator_ = self.estimator
-            self.recalibrator_ = self._fit_map(self._outputs(self.estimator, X), y, weights)
+            self.recalibrator_ = self._fit_recalibrator(self._outputs(self.estimator, X), y, weights)
             return self
         labels = validation.as_array(y, "y")
         self.classes_ = np.unique(labels)
+        models, outputs = [], []
         folds = self._split(X, labels, groups)
+        for train, test in folds:
+            models.append(_fit_model(self.estimator, _take_rows(X, train), labels[train], _take(weights, train)))
+            outputs.append(self._outputs(models[-1], _take_rows(X, test)))
         if self.ensemble:
-            self.folds_ = [self._fold(X, labels, weights, train, test) for train, test in folds]
+            maps = [
+                self._fit_recalibrator(part, labels[test], _take(weights, test))
+                for part, (_, test) in zip(outputs, folds, strict=True)
+            ]
+            self.folds_ = list(zip(models, maps, strict=True))
             return self
-        outputs, places = self._held_out_outputs(X, labels, weights, folds)
-        self.recalibrator_ = self._fit_map(outputs, labels[places], None if weights is None else weights[places])
-        self.estimator_ = _fitted(self.estimator, X, labels, weights)
+        rows = np.concatenate([test for _, test in folds])
+        self.recalibrator_ = self._fit_recalibrator(np.concatenate(outputs), labels[rows], _take(weights, rows))
+        self.estimator_ = _fit_model(self.estimator, X, labels, weights)
         return self
 
     def _split(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
-        if options.is_whole(self.cv):
-            if groups is None:
-                splitter: Any = StratifiedKFold(int(self.cv))
-                rare = self.classes_[np.unique(y, return_counts=True)[1] < self.cv]
-                if len(rare):
-                    raise InputError(
-                        f"class {rare.tolist()[0]!r} has fewer than cv={self.cv} rows, so a fold would lack it; use fewer folds"
-                    )
-            else:
-                count = len(np.unique(validation.as_array(groups, "groups")))
-                if count < self.cv:
-                    raise InputError(f"{count} groups cannot fill cv={self.cv} folds; use at most cv={count}")
-                splitter = StratifiedGroupKFold(int(self.cv))
+        if not options.is_whole(self.cv):
+            splitter: Any = check_cv(self.cv, y, classifier=True)
+        elif groups is None:
+            splitter = StratifiedKFold(int(self.cv))
+            rare = self.classes_[np.unique(y, return_counts=True)[1] < self.cv]
+            if len(rare):
+                raise InputError(
+                    f"class {rare.tolist()[0]!r} has fewer than cv={self.cv} rows, so a fold would lack it; use fewer folds"
+                )
         else:
-            splitter = check_cv(self.cv, y, classifier=True)
+            count = len(np.unique(validation.as_array(groups, "groups")))
+            if count < self.cv:
+                raise InputError(f"{count} groups cannot fill cv={self.cv} folds; use at most cv={count}")
+            splitter = StratifiedGroupKFold(int(self.cv))
         folds = list(splitter.split(np.zeros(len(y)), y, groups))
-        if groups is not None and any(len(np.unique(y[train])) < len(self.classes_) for train, _ in folds):
+        if groups is not None and self._absent_class(y, folds) is not None:
             # stratifying by group can empty a class of a fold; whole groups dealt out evenly may not
             folds = list(GroupKFold(len(folds)).split(np.zeros(len(y)), y, groups))
-        for train, _ in folds:
-            if len(np.unique(y[train])) < len(self.classes_):
-                lost = sorted(set(self.classes_.tolist()) - set(y[train].tolist()))[0]
-                raise InputError(
-                    f"class {lost!r} lies in one fold only, so one model would never see it; use fewer folds"
-                )
+        absent = self._absent_class(y, folds)
+        if absent is not None:
+            raise InputError(
+                f"all rows of class {absent!r} are in one fold, so one model is trained without it; use fewer folds"
+            )
         return folds
 
-    def _fold(
-        self, X: Any, y: NDArray[Any], weights: Float64s | None, train: Indices, test: Indices
-    ) -> tuple[Any, Recalibrator]:
-        part = None if weights is None else weights[train]
-        model = _fitted(self.estimator, _rows(X, train), y[train], part)
-        outputs = self._outputs(model, _rows(X, test))
-        return model, self._fit_map(outputs, y[test], None if weights is None else weights[test])
+    def _absent_class(self, y: NDArray[Any], folds: list[tuple[Indices, Indices]]) -> Any:
+        """Return a class that the training rows of a fold lack."""
+        absent = (sorted(set(self.classes_.tolist()) - set(y[train].tolist())) for train, _ in folds)
+        return next((classes[0] for classes in absent if classes), None)
 
-    def _held_out_outputs(
-        self, X: Any, y: NDArray[Any], weights: Float64s | None, folds: list[tuple[Indices, Indices]]
-    ) -> tuple[Any, Indices]:
-        parts = []
-        for train, test in folds:
-            part = None if weights is None else weights[train]
-            parts.append(self._outputs(_fitted(self.estimator, _rows(X, train), y[train], part), _rows(X, test)))
-        return np.concatenate(parts), np.concatenate([test for _, test in folds])
-
-    def _fit_map(self, outputs: Any, y: ArrayLike, weights: Float64s | None) -> Recalibrator:
+    def _fit_recalibrator(self, outputs: Any, y: ArrayLike, weights: Float64s | None) -> Recalibrator:
         recalibrator: Recalibrator = clone(self.recalibrator).set_params(classes=self.classes_.tolist())
         return recalibrator.fit(outputs, y, weights)
 
     def _outputs(self, model: Any, X: ArrayLike) -> Any:
-        method: Literal["predict_proba", "decision_function"] = (
-            "predict_proba" if self.recalibrator.input == "probs" else "decision_function"
-        )
+        method = "predict_proba" if self.recalibrator.input == "probs" else "decision_function"
         if not hasattr(model, method):
             raise InputError(
                 f'a recalibrator of input="{self.recalibrator.input}" reads {method}, which '
@@ -164,7 +190,18 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return getattr(model, method)(X)
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
-        """Recalibrated class probabilities."""
+        """Return recalibrated class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            Features of the classifier.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, K)
+            The columns are those of `classes_`.
+        """
         check_is_fitted(self, "classes_")
         if self.cv is not None and self.ensemble:
             maps = [fitted for _, fitted in self.folds_]
@@ -172,18 +209,33 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return self.recalibrator_.predict_proba(self._outputs(self.estimator_, X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of largest recalibrated probability."""
+        """Return the class of the largest recalibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            Features of the classifier.
+
+        Returns
+        -------
+        classes : ndarray of shape (n,)
+            Members of `classes_`.
+        """
         names: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return names
 
 
-def _rows(X: Any, places: Indices) -> Any:
+def _take(weights: Float64s | None, rows: Indices) -> Float64s | None:
+    return None if weights is None else weights[rows]
+
+
+def _take_rows(X: Any, rows: Indices) -> Any:
     from sklearn.utils import _safe_indexing
 
-    return _safe_indexing(X, places)
+    return _safe_indexing(X, rows)
 
 
-def _fitted(estimator: Any, X: Any, y: Any, weights: Float64s | None) -> Any:
+def _fit_model(estimator: Any, X: Any, y: Any, weights: Float64s | None) -> Any:
     model = clone(estimator)
     if weights is None:
         return model.fit(X, y)

@@ -1,11 +1,13 @@
-"""A row that a method cannot take, such as a true class of probability exactly 0 under a map that keeps zeros."""
+"""What all recalibrators share: scikit-learn's fit and predict_proba, a declared input, class names, JSON and export."""
+
+from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,64 +16,55 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import truecal as tc
 from truecal import options
-from truecal.errors import FileError, InputError, TruecalWarning
+from truecal.errors import InputError, TruecalWarning
 from truecal.predictions import validation
 from truecal.predictions.predictions import check_predictions
-from truecal.recalibration import documents
-from truecal.recalibration.documents import field, whole
-from truecal.recalibration.export import Graph, Value, onnx_model, torch_module
+from truecal.recalibration import serialization
+from truecal.recalibration.export import onnx_model, torch_module
 from truecal.recalibration.likelihood import LOG_ZERO
+from truecal.recalibration.tracing import Graph, is_row_maximum
 from truecal.types import Float64s, Floats, Indices
 
 if TYPE_CHECKING:
     import onnx
     import torch
 
+Input = Literal["logits", "probs"]
 
-# ----------------------------------------------------------------------------------------------------
-# A row that a method cannot take, such as a true class of probability exactly 0 under a map that keeps zeros
+_BLOCK_VALUES = 1 << 20  # outputs recalibrated at a time; their working arrays take some 30 MB
+_MIN_ROWS_EVIDENT = 20  # so many log odds that all lie in (0, 1) are taken for probabilities
+_HASHED_COLUMNS = 16  # enough to distinguish rows, cheap for a thousand classes
+_MIN_DISTINCT = 0.9  # share of distinct rows below which equal rows are a coincidence
 
 
 class ImpossibleRowError(InputError):
-    """A fit was refused because of one row; `row` is its number among the rows the fit was given."""
+    """A fit was refused because of one row; `row` is its number among the rows of the fit."""
 
-    def __init__(self, row: int, why: str) -> None:
-        super().__init__(f"row {row} {why}")
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(f"row {row} {reason}")
         self.row = row
-        self.why = why
+        self.reason = reason
 
-    def among(self, rows: Indices) -> "ImpossibleRowError":
-        """The same with the row's number in the table of which `rows` were given to the fit."""
-        return ImpossibleRowError(int(rows[self.row]), self.why)
+    def renumber(self, rows: Indices) -> ImpossibleRowError:
+        """Return the same error with the row's number in the table from which `rows` were taken."""
+        return ImpossibleRowError(int(rows[self.row]), self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ImpossibleRowError, (self.row, self.why)
+        return ImpossibleRowError, (self.row, self.reason)
 
 
 # ----------------------------------------------------------------------------------------------------
-# A model's outputs as recalibrators read them: checked at the border, then one column per class, or one score per
-
-Input = Literal["logits", "probs"]
-
-_ENOUGH = 20  # so many log odds that all lie in [0, 1] are probabilities
-
-
-def as_table(X: ArrayLike) -> Any:
-    """What scikit-learn's bookkeeping of column counts and names expects: two dimensions, frames as they are."""
-    if hasattr(X, "columns"):
-        return X
-    array = validation.as_array(X, "X")
-    return array[:, None] if array.ndim == 1 else array
+# Model outputs: validated, then as one logit or one score per class
 
 
 def read_outputs(X: ArrayLike, kind: Input) -> Floats:
-    """Checked outputs of shape (n, K), K >= 2. A single column of the positive class becomes two.
+    """Validate outputs and return them with shape (n, K), K >= 2; one column of the positive class becomes two.
 
     Logits of minus infinity (a class ruled out) become LOG_ZERO; NaN, plus infinity and numbers that are no
     probabilities are refused by row and value.
     """
     what = "logits" if kind == "logits" else "probabilities"
-    # Frames hold columns, arrays rows: sums are taken in one order, or a fit would stop elsewhere by its tolerance.
+    # in the order of rows: the sums of a fit, and so where it stops, must not depend on the layout of a frame
     outputs = np.ascontiguousarray(validation.as_floats(X, what))
     if outputs.dtype == np.float16:
         outputs = outputs.astype(np.float32)
@@ -84,14 +77,10 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
         outputs = outputs[:, 0]
     if kind == "logits":
         validation.check_finite(outputs)
-        notice_probabilities(outputs)
+        _warn_if_probabilities(outputs)
         if outputs.ndim == 1:
             outputs = np.column_stack([np.zeros_like(outputs), outputs])
-        return (
-            np.where(np.isneginf(outputs), outputs.dtype.type(LOG_ZERO), outputs)
-            if outputs.min() == -np.inf
-            else outputs
-        )
+        return np.maximum(outputs, outputs.dtype.type(LOG_ZERO)) if outputs.min() == -np.inf else outputs
     if outputs.ndim == 1:
         validation.refuse_outside_unit(outputs, what)
         outputs = outputs.astype(np.float64, copy=False)
@@ -100,12 +89,12 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     return outputs
 
 
-def notice_probabilities(outputs: Floats) -> None:
-    """Warn when what was declared as logits is evidently probabilities: rows of numbers in [0, 1] that sum to 1."""
+def _warn_if_probabilities(outputs: Floats) -> None:
+    """Warn when what was declared as logits is evidently probabilities."""
     if outputs.min() < 0 or outputs.max() > 1:
         return
     if outputs.ndim == 1:
-        evident = len(outputs) >= _ENOUGH and bool(((outputs > 0) & (outputs < 1)).any())
+        evident = len(outputs) >= _MIN_ROWS_EVIDENT and bool(((outputs > 0) & (outputs < 1)).any())
     else:
         evident = bool((np.abs(outputs.sum(axis=1, dtype=np.float64) - 1) <= validation.SUM_TOLERANCE).all())
     if evident:
@@ -118,49 +107,36 @@ def notice_probabilities(outputs: Floats) -> None:
 
 
 def class_logits(outputs: Floats, kind: Input) -> Floats:
-    """One logit per class: the logits themselves, or the logarithms of probabilities."""
+    """Return one logit per class: the logits themselves, or the logarithms of probabilities, at least LOG_ZERO."""
     if kind == "logits":
         return outputs
     with np.errstate(divide="ignore"):
-        logits = np.log(outputs)
-    logits[np.isneginf(logits)] = LOG_ZERO
-    return logits
+        return np.maximum(np.log(outputs), LOG_ZERO)
 
 
-def class_scores(outputs: Floats, kind: Input) -> Float64s:
-    """One score per class against the rest, shape (n, K): its probability, or from logits its log odds.
+def class_scores(outputs: Float64s, kind: Input, classes: int) -> Float64s:
+    """Return one score per class against the others, shape (n, K): its probability, or from logits its log odds.
 
     The log odds of class k are z_k - log sum_{j != k} exp z_j. They stay exact where probabilities round to 0 or 1.
     """
-    scores = outputs.astype(np.float64)
     if kind == "probs":
-        return scores
-    if scores.shape[1] == 2:
-        difference = scores[:, 1] - scores[:, 0]
+        return outputs
+    if classes == 2:
+        difference = outputs[:, 1] - outputs[:, 0]
         return np.column_stack([-difference, difference])
-    rows = np.arange(len(scores))
-    leader = scores.argmax(axis=1)
-    peak = scores[rows, leader][:, None]
-    mass = np.exp(scores - peak)
-    rest = mass.sum(axis=1, keepdims=True) - mass
-    # replaced below: the difference of two nearly equal sums
-    rest[rows, leader] = 1.0
-    odds: Float64s = scores - peak - np.log(rest)
-    others = scores.copy()
-    others[rows, leader] = -np.inf
-    second = others.max(axis=1)
-    odds[rows, leader] = peak[:, 0] - second - np.log(np.exp(others - second[:, None]).sum(axis=1))
-    return odds
-
-
-def top_class(outputs: Floats) -> Indices:
-    """The class of the largest output of each row (the first one of equals)."""
-    top: Indices = outputs.argmax(axis=1)
-    return top
+    leads = is_row_maximum(outputs, classes)
+    largest = outputs.max(axis=1, keepdims=True)
+    mass = np.exp(outputs - largest)
+    # the leader's log odds are computed apart: its complement is the difference of two nearly equal sums
+    others = np.where(leads, 4 * LOG_ZERO, outputs)
+    second = others.max(axis=1, keepdims=True)
+    of_leader = largest - second - np.log(np.exp(others - second).sum(axis=1, keepdims=True))
+    complement = np.where(leads, 1.0, mass.sum(axis=1, keepdims=True) - mass)
+    return np.where(leads, of_leader, outputs - largest - np.log(complement))
 
 
 # ----------------------------------------------------------------------------------------------------
-# Which class is which column: names decide, not positions
+# Which class is which column, and which rows a fit has seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +155,7 @@ class ClassOrder:
     sorting: Indices
 
     @classmethod
-    def of(cls, names: Sequence[object] | None, count: int) -> "ClassOrder":
+    def of(cls, names: Sequence[object] | None, count: int) -> ClassOrder:
         if names is None:
             return cls(np.arange(count), False, np.arange(count))
         columns = np.array(names)
@@ -199,12 +175,12 @@ class ClassOrder:
     def is_sorted(self) -> bool:
         return bool((np.diff(self.sorting) > 0).all())
 
-    def sorted_columns(self, probs: Float64s) -> Float64s:
-        """Probabilities with columns in the order of X, in the order of `classes`."""
+    def sort_columns(self, probs: Float64s) -> Float64s:
+        """Put columns that are in the order of X into the order of `classes`."""
         return probs if self.is_sorted else probs[:, self.sorting]
 
-    def places_in(self, names: Sequence[object] | None) -> Indices | None:
-        """Where each of our columns stands among `names`; None where it stands in its own place, or nothing is named."""
+    def positions_in(self, names: Sequence[object] | None) -> Indices | None:
+        """Return the position of each column among `names`; None where the order is the same, or nothing is named."""
         if names is None or not self.named:
             return None
         ours, theirs = [str(name) for name in self.columns.tolist()], [str(name) for name in names]
@@ -213,161 +189,225 @@ class ClassOrder:
         if sorted(ours) != sorted(theirs):
             odd = sorted(set(theirs) - set(ours)) or sorted(set(ours) - set(theirs))
             raise InputError(
-                f"the recalibrator was fitted on the classes {_listed(ours)}, but the predictions have {_listed(theirs)}; "
-                f"{odd[0]!r} is not in both"
+                f"the recalibrator was fitted on the classes {_shorten(ours)}, but the predictions have "
+                f"{_shorten(theirs)}; {odd[0]!r} is not in both"
             )
         return np.array([theirs.index(name) for name in ours])
 
-    def listed(self, places: Sequence[int]) -> str:
-        """Columns by name, for messages."""
+    def describe(self, positions: Sequence[int]) -> str:
+        """Name columns in a message."""
         names = self.columns.tolist()
-        return _listed([names[k] for k in places])
+        return _shorten([names[k] for k in positions])
 
 
-def _listed(names: Sequence[object]) -> str:
+def _shorten(names: Sequence[object]) -> str:
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
-# ----------------------------------------------------------------------------------------------------
-# Which rows a recalibrator has been fitted on, so that nobody measures it on them by accident
-
-_COLUMNS = 16  # columns hashed: enough to tell rows apart, cheap for a thousand classes
-_COARSE = 0.9  # below this share of distinct rows, equal rows are taken for chance
-
-
 @dataclass(frozen=True, eq=False)
-class RowsSeen:
-    """Hashes of the rows of one fit."""
+class RowHashes:
+    """Hashes of the rows of one fit, so that nobody measures a recalibrator on them by accident."""
 
     hashes: NDArray[np.uint64]  # sorted
 
     @classmethod
-    def of(cls, outputs: Floats, labels: Indices) -> "RowsSeen":
+    def of(cls, outputs: Floats, labels: Indices) -> RowHashes:
         count = outputs.shape[1]
-        columns = np.unique(np.linspace(0, count - 1, min(count, _COLUMNS)).astype(np.intp))
+        columns = np.unique(np.linspace(0, count - 1, min(count, _HASHED_COLUMNS)).astype(np.intp))
         bits = np.ascontiguousarray(outputs[:, columns], np.float64).view(np.uint64)
         state = labels.astype(np.uint64)
-        for column in bits.T:
-            state = _mix(state ^ column)
+        for column in bits.T:  # splitmix64's finalizer: every input bit changes every output bit
+            state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state ^= state >> np.uint64(31)
         return cls(np.sort(state))
 
-    def shared_with(self, other: "RowsSeen") -> int:
-        """How many rows of `other` were in this fit."""
-        if len(self.hashes) == len(other.hashes) and np.array_equal(self.hashes, other.hashes):
+    def count_shared(self, other: RowHashes) -> int:
+        """Count the rows of `other` that were in this fit."""
+        if np.array_equal(self.hashes, other.hashes):
             return len(other.hashes)
-        if len(np.unique(self.hashes)) < _COARSE * len(self.hashes):
+        if len(np.unique(self.hashes)) < _MIN_DISTINCT * len(self.hashes):
             return 0
         return int(np.isin(other.hashes, self.hashes).sum())
 
 
-def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of splitmix64: every input bit changes every output bit."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
 # ----------------------------------------------------------------------------------------------------
-# The contract every recalibrator keeps: scikit-learn's fit / predict_proba, a declared input, and JSON that is exact
+# The base class
 
 
 class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What all recalibrators share. Labels are the indices 0..K-1 of the columns, or the names given in `classes`."""
+    """Base class of all recalibration methods: a scikit-learn classifier of a model's outputs.
+
+    Labels are the indices 0..K-1 of the columns of X, or the names given in `classes`.
+
+    Attributes
+    ----------
+    input : {"logits", "probs"}
+        What the columns of X hold.
+    classes : sequence or None
+        Names of the classes in the order of the columns, as passed to the constructor.
+    classes_ : ndarray of shape (K,)
+        The classes in sorted order, which is the order of the columns of `predict_proba`.
+    n_features_in_ : int
+        Number of columns of X.
+
+    See Also
+    --------
+    truecal.evaluate : Compare recalibrators on rows they were not fitted on.
+    """
 
     input: Input
     classes: Sequence[object] | None
-
-    # ------------------------------------------------------------------ what a recalibrator defines
+    _learned: ClassVar[Mapping[str, serialization.Learned]] = {}  # learned attributes (without "_") that JSON holds
 
     @abstractmethod
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         """Learn from checked outputs of shape (n, K), K >= 2."""
 
     @abstractmethod
-    def _apply(self, outputs: Floats) -> Float64s:
-        """Recalibrated probabilities of checked outputs."""
+    def _apply(self, outputs: Float64s) -> Float64s:
+        """Recalibrate checked outputs of shape (n, K); only operations of `tracing.OPERATIONS`, so that it can be exported."""
 
-    @abstractmethod
-    def _trace(self, outputs: Value) -> Value:
-        """What `_apply` does, as operations of a graph."""
-
-    @abstractmethod
     def _state(self) -> dict[str, Any]:
-        """What was learned, as plain numbers and lists."""
+        """Return what was learned as plain numbers and lists."""
+        values = {name: serialization.to_json(getattr(self, f"{name}_")) for name in self._learned}
+        return {name: value for name, value in values.items() if value != np.inf}
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take up a state written by `_state`; refuse one that cannot be right."""
+        """Set what was learned from a state written by `_state`; refuse values that cannot be right."""
+        for name, learned in self._learned.items():
+            setattr(self, f"{name}_", learned.read(state, name, len(self.classes_)))
 
     def check_params(self) -> None:
-        """Refuse settings that cannot be meant."""
+        """Refuse invalid values of the constructor's arguments.
+
+        Raises
+        ------
+        InputError
+            An argument has a value that is not allowed; `fit` calls this method first.
+        """
         options.choice(self.input, get_args(Input), "input")
 
-    # ------------------------------------------------------------------ scikit-learn's side
-
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the map from model outputs `X` and true labels `y`.
+        """Learn the map from model outputs and true labels.
 
         Parameters
         ----------
-        X : (n,) or (n, 1) outputs for the positive class, or (n, K) with one column per class, of the declared `input`.
-        y : (n,) labels.
-        sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
+        X : array-like of shape (n,), (n, 1) or (n, K)
+            Outputs for the positive class, or one column per class, of the declared `input`.
+        y : array-like of shape (n,)
+            Labels: column indices, or names of `classes`.
+        sample_weight : array-like of shape (n,), default None
+            Non-negative weights; a weight of 2 is the same as the row occurring twice.
+
+        Returns
+        -------
+        self : Recalibrator
+            The fitted recalibrator.
+
+        Raises
+        ------
+        InputError
+            Outputs, labels or weights are invalid, y holds a single class, or a row cannot be explained by the map.
         """
         self.check_params()
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
-        self._see(X, reset=True)
+        self._check_features(X, reset=True)
         outputs = read_outputs(X, self.input)
         rows, count = outputs.shape
         names = validation.check_classes(self.classes, count)
         labels = validation.check_labels(y, rows, names, count)
         weights = None if sample_weight is None else validation.check_weights(sample_weight, (rows,))
-        self.rows_seen_ = RowsSeen.of(outputs, labels)
-        kept = np.arange(rows)
+        self.row_hashes_ = RowHashes.of(outputs, labels)
+        positive = np.arange(rows)
         if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            outputs, labels, weights = outputs[kept], labels[kept], weights[kept]
-        self._name_classes(ClassOrder.of(names, count))
-        seen = np.bincount(labels, minlength=count)
-        if np.count_nonzero(seen) < 2:
-            name = self.order_.listed([int(seen.argmax())])
+            positive = np.flatnonzero(weights)
+            outputs, labels, weights = outputs[positive], labels[positive], weights[positive]
+        self._set_classes(ClassOrder.of(names, count))
+        label_counts = np.bincount(labels, minlength=count)
+        if np.count_nonzero(label_counts) < 2:
+            name = self.order_.describe([int(label_counts.argmax())])
             raise InputError(f"y holds only one class ({name}); a recalibrator needs rows of at least two classes")
-        self.unseen_: list[int] = np.flatnonzero(seen == 0).tolist()
+        self.absent_classes_: list[int] = np.flatnonzero(label_counts == 0).tolist()
         try:
             self._learn(outputs, labels, weights)
         except ImpossibleRowError as refusal:
-            raise refusal.among(kept) from None
+            raise refusal.renumber(positive) from None
         return self
 
     def fit_rows(self, preds: tc.Predictions, X: ArrayLike) -> Self:
-        """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
+        """Learn from predictions whose model outputs are `X`.
+
+        Parameters
+        ----------
+        preds : Predictions
+            Labels, weights and, for maps that need them, columns of the rows.
+        X : array-like of shape (n,) or (n, K)
+            Outputs of the declared `input`.
+
+        Returns
+        -------
+        self : Recalibrator
+            The fitted recalibrator.
+        """
         check_predictions(preds)
         return self.fit(X, preds.labels, preds.weights)
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
-        """Recalibrated class probabilities, shape (n, K), in float64; the columns are those of `classes_`.
+        """Return recalibrated class probabilities.
 
-        `classes_` is sorted, as scikit-learn's scorers expect. Without `classes=`, and with names given in sorted
-        order, that is the order of the columns of X.
+        Parameters
+        ----------
+        X : array-like of shape (n,), (n, 1) or (n, K)
+            Outputs of the declared `input`.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, K), float64
+            The columns are those of `classes_`, which is sorted as scikit-learn's scorers expect. Without `classes=`,
+            and with names in sorted order, that is the order of the columns of X.
         """
         check_is_fitted(self, "classes_")
-        return self.order_.sorted_columns(self._by_column(X))
+        return self.order_.sort_columns(self._predict_columns(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of largest recalibrated probability."""
-        probs = self._by_column(X)
+        """Return the class of the largest recalibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,), (n, 1) or (n, K)
+            Outputs of the declared `input`.
+
+        Returns
+        -------
+        classes : ndarray of shape (n,)
+            Members of `classes_`.
+        """
+        probs = self._predict_columns(X)
         names: NDArray[Any] = self.order_.columns[probs.argmax(axis=1)]
         return names
 
-    # ------------------------------------------------------------------ truecal's side
-
     def recalibrate(self, preds: tc.Predictions, X: ArrayLike | None = None) -> tc.Predictions:
-        """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits".
+        """Return the same rows with recalibrated probabilities.
 
-        Where both this recalibrator and the predictions name their classes, the names decide which column is which;
-        other names are refused.
+        Parameters
+        ----------
+        preds : Predictions
+            Where both these and the recalibrator name their classes, the names decide which column is which.
+        X : array-like of shape (n,) or (n, K), default None
+            The logits, for a recalibrator of input="logits"; others read the probabilities of `preds`.
+
+        Returns
+        -------
+        preds : Predictions
+            Labels, weights, clusters and columns as before.
+
+        Raises
+        ------
+        InputError
+            Logits are needed and not given, or the classes have other names than those of the fit.
         """
         check_is_fitted(self, "classes_")
         check_predictions(preds)
@@ -375,33 +415,51 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if self.input != "probs":
                 raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')
             X = preds.probs
-        probs = self.by_name(X, preds.classes)
+        probs = self.predict_named(X, preds.classes)
         return replace(preds, probs=probs[:, 1] if preds.binary else probs)
 
-    def by_name(self, X: ArrayLike, classes: Sequence[object] | None) -> Float64s:
-        """Recalibrated probabilities, shape (n, K), of outputs whose columns are named, in the order of those columns.
+    def predict_named(self, X: ArrayLike, classes: Sequence[object] | None) -> Float64s:
+        """Return recalibrated probabilities of outputs whose columns are named, in the order of those columns.
 
-        Names decide which column is which, where this recalibrator has names too; without names positions do.
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, K)
+            Outputs of the declared `input`.
+        classes : sequence or None
+            Name of each column; None, or a recalibrator without names, goes by position.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, K), float64
+            One column for each name.
         """
         check_is_fitted(self, "classes_")
-        places = self.order_.places_in(classes)
-        if places is None:
-            return self._by_column(X)
+        positions = self.order_.positions_in(classes)
+        if positions is None:
+            return self._predict_columns(X)
         outputs = validation.as_floats(X, self.input)
-        if outputs.ndim == 2 and outputs.shape[1] == len(places):
-            outputs = outputs[:, places]
-        else:
-            # one column of two classes in the other order
+        if outputs.ndim == 2 and outputs.shape[1] == len(positions):
+            outputs = outputs[:, positions]
+        else:  # one column of two classes in the other order
             outputs = 1 - outputs if self.input == "probs" else -outputs
-        return self._by_column(outputs)[:, np.argsort(places)]
+        return self._predict_columns(outputs)[:, np.argsort(positions)]
 
     def combine(self, fitted: Sequence[Self], X: Sequence[ArrayLike]) -> Float64s:
-        """One answer from copies of this recalibrator, each fitted in another fold, for outputs of another model each.
+        """Average the probabilities of copies of this recalibrator that were fitted in different folds.
 
-        The mean of their probabilities.
+        Parameters
+        ----------
+        fitted : sequence of Recalibrator
+            One fitted copy per fold.
+        X : sequence of array-like
+            For each copy, the outputs of its fold's model for the same rows.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, K)
+            Combined probabilities, with the columns of `classes_`.
         """
-        each = [part.predict_proba(outputs) for part, outputs in zip(fitted, X, strict=True)]
-        return np.mean(each, axis=0)
+        return np.mean([part.predict_proba(outputs) for part, outputs in zip(fitted, X, strict=True)], axis=0)
 
     @property
     def parameter_count(self) -> int:
@@ -409,104 +467,129 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         return _count_numbers(self._state())
 
-    # ------------------------------------------------------------------ keeping and serving
-
     def to_json(self) -> str:
-        """Everything that `predict_proba` needs, as human-readable JSON; floats survive bit for bit."""
+        """Write everything that `predict_proba` needs as human-readable JSON; floats survive bit for bit."""
         check_is_fitted(self, "classes_")
-        return documents.write({**documents.settings(self), **self._learned()})
+        return serialization.write_document({**serialization.settings(self), **self._fit_to_json()})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The recalibrator that `to_json` wrote. A text that was damaged or edited into nonsense is refused."""
-        content = documents.read(text)
-        recalibrator: Recalibrator = documents.blank(content, Recalibrator._kinds())
-        recalibrator._take_up(content)
+        """Read a recalibrator that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The JSON text.
+
+        Returns
+        -------
+        recalibrator : Recalibrator
+            Fitted, and of the class that was written.
+
+        Raises
+        ------
+        FileError
+            The text is damaged, of another version, or was edited into values that cannot be right.
+        """
+        content = serialization.read_document(text)
+        recalibrator: Recalibrator = serialization.make_unfitted(content, Recalibrator._subclasses())
+        recalibrator._fit_from_json(content)
         if not isinstance(recalibrator, cls):
             name = type(recalibrator).__name__
             raise InputError(f"this is a {name}, not a {cls.__name__}; use {name}.from_json")
         return recalibrator
 
-    def to_torch(self) -> "torch.nn.Module":
-        """A torch module from the same input to what `predict_proba` gives, for serving; torch.jit.script takes it."""
-        return torch_module(self._graph(), single=self.n_features_in_ == 1)
+    def to_torch(self) -> torch.nn.Module:
+        """Export a torch module from outputs to what `predict_proba` gives, for serving; torch.jit.script takes it."""
+        return torch_module(self._graph(), single_column=self.n_features_in_ == 1)
 
-    def to_onnx(self, *, dtype: Literal["float32", "float64"] = "float32") -> "onnx.ModelProto":
-        """An ONNX model from the same input, shape (rows, columns) and of `dtype`, to what `predict_proba` gives.
+    def to_onnx(self, *, dtype: Literal["float32", "float64"] = "float32") -> onnx.ModelProto:
+        """Export an ONNX model from outputs to what `predict_proba` gives, for serving.
 
-        The input is called "logits" or "probs", the output "probabilities". All arithmetic is in float64. Write it with
-        ``onnx.save(model, path)``.
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default "float32"
+            Type of the model's input and output; all arithmetic is in float64.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            The input, of shape (rows, columns), is called "logits" or "probs", the output "probabilities". Write it
+            with ``onnx.save(model, path)``.
         """
-        options.choice(dtype, get_args(Literal["float32", "float64"]), "dtype")
+        options.choice(dtype, ("float32", "float64"), "dtype")
         graph = self._graph()
         notes = {"recalibrator": type(self).__name__, "classes": repr(self.classes_.tolist())}
         return onnx_model(graph, columns=self.n_features_in_, input_name=self.input, dtype=dtype, notes=notes)
 
     def _graph(self) -> Graph:
-        """The whole way from model outputs to `predict_proba`."""
+        """Record the operations from model outputs to `predict_proba`."""
         check_is_fitted(self, "classes_")
         graph = Graph()
-        outputs = graph.input()
+        outputs: Any = graph.input()
         if self.n_features_in_ == 1:
-            first = 1 - outputs if self.input == "probs" else outputs * 0.0
-            outputs = first.beside(outputs)
+            outputs = np.column_stack([1 - outputs if self.input == "probs" else outputs * 0.0, outputs])
         if self.input == "logits":
-            outputs = outputs.at_least(LOG_ZERO)
-        probs = self._trace(outputs)
+            outputs = np.maximum(outputs, LOG_ZERO)
+        probs: Any = self._apply(outputs)
         if not self.order_.is_sorted:
-            probs = probs.columns(self.order_.sorting)
-        # the last place of a graph is its result
-        if probs.place != len(graph.places) - 1:
+            probs = probs[:, self.order_.sorting]
+        if probs.position != len(graph.entries) - 1:  # the result of a graph is its last entry
             probs = probs + 0.0
         return graph
 
     @classmethod
-    def _kinds(cls) -> dict[str, type[Self]]:
-        """This recalibrator and those derived from it, by class name. The base asks Python for its subclasses."""
+    def _subclasses(cls) -> dict[str, type[Self]]:
+        """Return this class, unless it is abstract, and those derived from it, by name."""
         kinds = {} if isabstract(cls) else {cls.__name__: cls}
         for child in cls.__subclasses__():
-            kinds |= child._kinds()
+            kinds |= child._subclasses()
         return kinds
 
-    def _learned(self) -> dict[str, Any]:
-        """What `fit` set: columns, classes and the learned numbers."""
+    def _fit_to_json(self) -> dict[str, Any]:
+        """Return what `fit` set: columns, classes and the learned numbers."""
         return {
             "columns": int(self.n_features_in_),
-            "classes": documents.plain(self.order_.columns),
+            "classes": serialization.to_json(self.order_.columns),
             "learned": self._state(),
         }
 
-    def _take_up(self, content: Mapping[str, Any]) -> None:
-        """Become fitted by what `_learned` wrote."""
-        self.n_features_in_ = whole(content, "columns", low=1)
-        names = documents.class_names(content, self.n_features_in_)
-        self._name_classes(ClassOrder.of(names if self.classes is not None else None, len(names)))
-        learned = field(content, "learned")
-        if not isinstance(learned, dict):
-            raise FileError('"learned" must be an object')
-        self._restore(learned)
+    def _fit_from_json(self, content: Mapping[str, Any]) -> None:
+        """Set what `_fit_to_json` wrote."""
+        self.n_features_in_ = serialization.read_whole(content, "columns", low=1)
+        names = serialization.read_class_names(content, self.n_features_in_)
+        self._set_classes(ClassOrder.of(names if self.classes is not None else None, len(names)))
+        self._restore(serialization.read_field(content, "learned", dict))
 
-    # ------------------------------------------------------------------ for subclasses
-
-    def _name_classes(self, order: ClassOrder) -> None:
+    def _set_classes(self, order: ClassOrder) -> None:
         self.order_ = order
         self.classes_ = order.classes
 
-    def _by_column(self, X: ArrayLike) -> Float64s:
-        """Recalibrated probabilities with the columns in the order of X."""
-        return self._apply(self._checked(X))
+    def _predict_columns(self, X: ArrayLike) -> Float64s:
+        """Return recalibrated probabilities with the columns in the order of X, computed in blocks of rows."""
+        outputs = self._check_outputs(X)
+        probs = np.empty(outputs.shape)
+        step = max(1, _BLOCK_VALUES // outputs.shape[1])
+        for start in range(0, len(outputs), step):
+            rows = slice(start, start + step)
+            probs[rows] = self._apply(outputs[rows].astype(np.float64, copy=False))
+        return probs
 
-    def _see(self, X: ArrayLike, *, reset: bool) -> None:
+    def _check_features(self, X: ArrayLike, *, reset: bool) -> None:
         """Note or compare the number and names of features, as scikit-learn does it."""
+        table: Any = X
+        if not hasattr(X, "columns"):
+            table = validation.as_array(X, "X")
+            table = table[:, None] if table.ndim == 1 else table
         try:
-            validate_data(self, as_table(X), skip_check_array=True, reset=reset)
+            validate_data(self, table, skip_check_array=True, reset=reset)
         except (ValueError, TypeError) as error:
             raise error if isinstance(error, InputError) else InputError(str(error)) from error
 
-    def _checked(self, X: ArrayLike) -> Floats:
-        """Outputs of shape (n, K) for a fitted recalibrator."""
+    def _check_outputs(self, X: ArrayLike) -> Floats:
+        """Validate outputs for a fitted recalibrator; shape (n, K)."""
         check_is_fitted(self, "classes_")
-        self._see(X, reset=False)
+        self._check_features(X, reset=False)
         outputs = read_outputs(X, self.input)
         if outputs.shape[1] != len(self.classes_):
             raise InputError(
@@ -514,16 +597,12 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         return outputs
 
-    def _named(self, classes: Sequence[int]) -> str:
-        """Classes by name, for messages."""
-        return self.order_.listed(classes)
-
     def _warn(self, message: str) -> None:
         warnings.warn(f"{type(self).__name__}: {message}", TruecalWarning, stacklevel=4)
 
 
 def _count_numbers(state: Any) -> int:
-    """Numbers in a nested state of dicts and lists."""
+    """Count the numbers in a nested state of dicts and lists."""
     if isinstance(state, Mapping):
         return sum(_count_numbers(value) for value in state.values())
     if isinstance(state, list):

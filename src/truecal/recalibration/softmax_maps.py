@@ -1,290 +1,58 @@
-"""Maps softmax(scale * z + bias): temperature, bias-corrected, ensemble and vector scaling."""
+"""Maps of all logits of a row: temperature, bias-corrected, vector, ensemble, matrix and Dirichlet scaling."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from math import exp, inf, isfinite, log
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite, log
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from truecal import options
-from truecal.errors import FileError
-from truecal.recalibration import documents
+from truecal.errors import FileError, InputError
 from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_logits
-from truecal.recalibration.export import Value, traced_floor, traced_logits, traced_probs
 from truecal.recalibration.likelihood import (
-    LOG_ZERO,
     LabelledLogits,
-    affine_loss,
-    earned_inverse,
+    fit_floored_temperature,
     fit_inverse_temperature,
-    floored_logits,
+    fit_mixture_inverse,
+    fit_possible_inverse,
+    fit_squared_inverse,
+    floor_logits,
     scaled_softmax,
-    temperature_terms,
 )
-from truecal.recalibration.solvers import mixture_weights, squared_weights
+from truecal.recalibration.serialization import Learned, read_number, read_numbers
+from truecal.recalibration.solvers import (
+    Penalty,
+    SmoothLogs,
+    fit_likelihood_weights,
+    fit_matrix,
+    fit_scale_and_bias,
+    fit_squared_weights,
+)
+from truecal.recalibration.tracing import softmax
 from truecal.types import Float64s, Floats, Indices
 
-# ----------------------------------------------------------------------------------------------------
-# What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)
-
 Zeros = Literal["keep", "floor"]
-_TURNS = 10  # of the search for a temperature, each within a factor e
-_NEAR = 1e-6  # a change of log T that no probability shows
-# how far the log T of squared errors may be from the likelihood's: with 1, 1.5 and 2, the ensemble had mean log losses of 0.4447,
-# 0.4453 and 0.4460 on the 160 splits of `tests.recalibration.peers --choose`, and was above one that looks for T from 0.05 to 5 by
-# more than 0.001 in 2, 1 and 0 % of them (by 0.005, 0.002 and 0.001 at worst)
-_NEXT_TO = 1.5
-# strength of the penalty on scales and biases, which are meant to be free
-_PULL = 1e-3
-# where rows are separable: with 0.01, 0.1 and 1, the 10 separable of the 160 splits of `tests.recalibration.peers --choose`
-# had mean log losses of 0.133, 0.098 and 0.093, and 0, 2 and 4 of them were above a fit without a penalty by more than 0.001
-_PULL_SEPARABLE = 0.1
-# and where they are few, times K / n: with 0, 0.2, 0.7 and 2, vector scaling had mean log losses of 0.480, 0.472, 0.467 and 0.464
-# on the 160 splits, and was above by more than 0.001 in 6, 8, 8 and 9 % of them; with more than 0.8 a fit to 1500 rows shows it
-_PULL_FEW = 0.7
-_FLOORS = 25  # first guesses of the floor, neighbours differ by a factor of 1.5
+
+_TEMPERATURE = Learned(low=1e-300)
+_FLOOR = Learned(low=0.0, missing=inf)
+_MAX_STRENGTH = 1e100  # of a penalty: its square must be finite, and nothing is learned long before
+# Strength of the penalties of matrix and Dirichlet scaling, tuned on the 160 splits of `tests.recalibration.peers --choose`: 0.03,
+# 0.1, 0.3 and 1 had mean log losses of 0.466, 0.454, 0.450 and 0.449, and were above unpenalised matrix scaling (1.612) by more
+# than 0.001 in 6, 6, 7 and 11 % of them. Strengths chosen by cross-validation were no better (0.450 and 6 %).
+_STRENGTH = 0.3
+_DIAGONAL_STRENGTH = 0.3 * _STRENGTH
+# Least share of the uniform distribution in an ensemble, times K / (K - 1): its cost in log loss where it explains nothing.
+_MIN_UNIFORM = 8e-4
+_PSEUDO_ROWS = 0.03  # weight of an added row that only the uniform distribution explains (loss="likelihood")
 
 
-class SoftmaxScaling(Recalibrator):
-    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities.
-
-    `zeros` and `floor_` are explained in `TemperatureScaling`.
-    """
+class ScaledSoftmax(Recalibrator):
+    """softmax(scale * z + bias), where z are logits or the logarithms of probabilities, at most `floor_` below the largest."""
 
     zeros: Zeros
-
-    def check_params(self) -> None:
-        super().check_params()
-        options.choice(self.zeros, get_args(Zeros), "zeros")
-
-    @abstractmethod
-    def _affine(self) -> tuple[float | Float64s, float | Float64s]:
-        """The scale and the bias that were learned."""
-
-    def _apply(self, outputs: Floats) -> Float64s:
-        return scaled_softmax(floored_logits(class_logits(outputs, self.input), self.floor_), *self._affine())
-
-    def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
-        """The rows to learn from, and `floor_`; they are cut at it where it was fitted to them."""
-        data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        impossible = data.impossible()
-        self.floor_ = inf
-        if self.zeros == "floor":
-            if impossible.any():
-                _, self.floor_ = floored_temperature(data)
-                return data.floored(self.floor_)
-            # for rows to come: rows that contradict no 0 say nothing about a floor, and cut there would ask for a lower T
-            self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
-            return data
-        if impossible.any():
-            row = int(impossible.argmax())
-            raise ImpossibleRowError(
-                row,
-                f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
-                'raise: pass the logits (input="logits"), or probabilities of higher precision; '
-                'zeros="floor" and the matrix maps read 0 as very improbable',
-            )
-        return data
-
-    def _labelled_above_floor(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
-        """The same for maps that read single logits and not their order: with each cut where predictions cut it."""
-        data = self._labelled(outputs, labels, weights)
-        return data.floored(self.floor_) if isfinite(self.floor_) else data
-
-    def _floor_state(self) -> dict[str, float]:
-        return {"floor": self.floor_} if isfinite(self.floor_) else {}
-
-    def _restore_floor(self, state: Mapping[str, Any]) -> None:
-        self.floor_ = documents.number(state, "floor", low=0.0) if "floor" in state else inf
-
-    def _warn_penalised(self) -> None:
-        why = (
-            f"class {self._named(self.unseen_)} never occurs in y"
-            if self.unseen_
-            else "the data can be separated perfectly"
-        )
-        self._warn(f"{why}, so the likelihood has no finite optimum; a penalty decides how far it goes")
-
-    def _trace(self, outputs: Value) -> Value:
-        scale, bias = self._affine()
-        logits = traced_logits(outputs, self.input)
-        if isfinite(self.floor_):
-            return (traced_floor(logits, self.floor_) * scale + bias).softmax()
-        return (logits <= LOG_ZERO).where(-np.inf, logits * scale + bias).softmax()
-
-
-def inverse_temperature(data: LabelledLogits) -> float:
-    """The best 1 / T over the rows whose true class is possible at all."""
-    possible = ~data.impossible()
-    return fit_inverse_temperature(data if possible.all() else data.take(possible)).value if possible.any() else 1.0
-
-
-def floored_temperature(data: LabelledLogits) -> tuple[float, float]:
-    """The best 1 / T and floor c of softmax(max(z - max z, -c) / T), for rows whose true class may be impossible.
-
-    How improbable "0" is depends on where it came from: one vote among ten in a nearest-neighbour model, the smallest
-    float in a naive Bayes model. The rows say: c is a parameter of the likelihood as T is. For every c the likelihood is
-    concave in 1 / T; c is searched on a grid and then between the neighbours of the best point. The scale of c is the
-    largest difference between two possible logits of a row.
-    """
-    scale = data.spread() or 1.0
-
-    def loss(log_floor: float) -> float:
-        floored = data.floored(exp(log_floor))
-        inverse = fit_inverse_temperature(floored).value
-        log_z, _, _ = temperature_terms(floored, inverse)
-        return log_z - inverse * floored.reward()
-
-    grid = np.log(np.geomspace(1e-3 * scale, 10 * scale, _FLOORS))
-    step = grid[1] - grid[0]
-    best = _better(loss, float(min(grid, key=loss)), step, 1e-4)
-    return fit_inverse_temperature(data.floored(exp(best))).value, exp(best)
-
-
-def mixture_inverse(data: LabelledLogits) -> float:
-    """The best 1 / T of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, a local maximum of the likelihood.
-
-    The search starts from :func:`inverse_temperature`; a row whose true class is impossible, or all but, costs log(K (n + 1))
-    at most and does not dictate T. Where the others are separable, T would go to 0; it stops where Laplace's rule does.
-    """
-    rows, weights = np.arange(len(data.labels)), data.weights
-    each = np.ones(len(rows)) if weights is None else weights
-    share = 1 / (data.total + 1)
-    rest = share / data.logits.shape[1]
-
-    def loss(log_inverse: float) -> float:
-        own = scaled_softmax(data.logits, exp(log_inverse))[rows, data.labels]
-        return float(-(each @ np.log((1 - share) * own + rest)))
-
-    best = log(inverse_temperature(data))
-    for _ in range(_TURNS):
-        before, best = best, _better(loss, best, 1.0, 1e-8)
-        if abs(best - before) < _NEAR:
-            break
-    return min(exp(best), earned_inverse(data))
-
-
-def squared_inverse(data: LabelledLogits) -> float:
-    """The 1 / T whose softmax(z / T) has the least squared error, within a factor e^1.5 of the likelihood's.
-
-    Without that limit T would go to 0 where every label leads its row, and to a second minimum near 0 where nearly all do.
-    """
-
-    def loss(log_inverse: float) -> float:
-        total = 0.0
-        for rows in data.blocks(8):
-            p = scaled_softmax(data.logits[rows], exp(log_inverse))
-            own = np.take_along_axis(p, data.labels[rows, None], axis=1)[:, 0]
-            total += data.add(rows, np.einsum("ij,ij->i", p, p) - 2 * own)
-        return total
-
-    return exp(_better(loss, log(inverse_temperature(data)), _NEXT_TO, 1e-8))
-
-
-def _better(loss: Callable[[float], float], start: float, reach: float, tolerance: float) -> float:
-    """The minimum of a loss within `reach` of `start`, or `start` itself."""
-    from scipy.optimize import minimize_scalar
-
-    bounds = (start - reach, start + reach)
-    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": tolerance})
-    return float(best.x) if best.fun < loss(start) else start
-
-
-def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
-    """L-BFGS with the analytic gradient over scales (one shared by all classes, or K) and K biases, penalised a little.
-
-    Returns scale, bias and whether some parameters let every label lead its row, so that the likelihood alone has no optimum.
-    The penalty is stronger then, and where rows are few; not where a class never occurs, whose bias should fall far.
-    """
-    classes = data.logits.shape[1]
-    scale, bias, separable = _penalised(data, start, _PULL)
-    pull = _PULL_SEPARABLE if separable else _PULL_FEW * classes / data.total
-    if pull > _PULL and np.bincount(data.labels, minlength=classes).all():
-        scale, bias, _ = _penalised(data, start, pull)
-    return scale, bias, separable
-
-
-def _penalised(data: LabelledLogits, start: Float64s, pull: float) -> tuple[Float64s, Float64s, bool]:
-    """Scale and bias under a penalty of (K / n) pull (|scale / start - 1|^2 + |bias|^2), and whether every label led its row.
-
-    The problem is convex. Scales are optimised as multiples of `start`, so that logits of any size give a well-conditioned
-    problem. The bias is defined up to a constant; its mean is 0.
-    """
-    from scipy.optimize import Bounds, minimize
-
-    scales, classes = len(start), data.logits.shape[1]
-    centre = np.concatenate([np.ones(scales), np.zeros(classes)])
-    strength = pull * classes / data.total
-    separable = False
-
-    def loss(theta: Float64s) -> tuple[float, Float64s]:
-        nonlocal separable
-        value, by_scale, by_bias, leading = affine_loss(data, start * theta[:scales], theta[scales:])
-        separable |= leading
-        by_scale = by_scale * start
-        gradient = np.concatenate([by_scale if scales > 1 else by_scale.sum(keepdims=True), by_bias])
-        apart = theta - centre
-        return value + strength * float(apart @ apart), gradient + 2 * strength * apart
-
-    low = np.full(len(centre), -np.inf)
-    if scales == 1:
-        low[0] = 1e-6  # a temperature is positive
-    options: Any = {"maxiter": 2000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), options=options).x
-    bias = found[scales:]
-    return start * found[:scales], bias - bias.mean(), separable
-
-
-# ----------------------------------------------------------------------------------------------------
-# Temperature scaling: one number that makes all predictions more, or less, sure of themselves
-
-
-class TemperatureScaling(SoftmaxScaling):
-    r"""Divide all logits by one temperature.
-
-    .. math:: p = \mathrm{softmax}(z / T), \qquad T = \arg\max_T \sum_i w_i \log p_{i, y_i}
-
-    Found by Newton's method on the likelihood, convex in 1/T; the order of classes, and so accuracy, never changes.
-
-    Parameters
-    ----------
-    input : "logits" or "probs" (whose logarithms are the logits up to a constant per row, which does not matter here).
-    zeros : what a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays
-        so; a row whose true class was ruled out is refused. "floor": the class is very improbable, as votes of trees or
-        neighbours and rounded numbers are meant; no logit counts as further than `floor_` below its row's largest.
-    classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
-
-    Attributes
-    ----------
-    temperature_ : T. Above 1: the model was overconfident.
-    floor_ : infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it
-        together with T; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest.
-
-    Notes
-    -----
-    Two kinds of data have no finite optimum, and a warning says so. If every label has the row's largest logit, the
-    likelihood grows as T goes to 0; T is then such that the mean confidence is Laplace's estimate of the accuracy after n
-    rows without an error, (n + 1) / (n + 2).
-    If the logits are uninformative or worse, it grows as T goes to infinity; then T is a thousand times the largest
-    difference between two logits of a row, where probabilities are uniform to 0.1 %. Logits that are equal within each
-    row leave T = 1.
-
-    References
-    ----------
-    Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truecal.recalibration import TemperatureScaling
-    >>> logits = [[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 0.0], [0.0, 4.0]]
-    >>> fixed = TemperatureScaling(input="logits").fit(logits, [0, 0, 1, 1, 0, 1])
-    >>> round(fixed.temperature_, 3)  # right five times in six: log odds of log 5, not 4
-    2.485
-    >>> fixed.predict_proba([[4.0, 0.0]]).round(3)
-    array([[0.833, 0.167]])
-    """
 
     def __init__(
         self,
@@ -297,13 +65,118 @@ class TemperatureScaling(SoftmaxScaling):
         self.zeros = zeros
         self.classes = classes
 
+    def check_params(self) -> None:
+        super().check_params()
+        options.choice(self.zeros, get_args(Zeros), "zeros")
+
+    @abstractmethod
+    def _scale_and_bias(self) -> tuple[float | Float64s, float | Float64s]:
+        """Return the scale and the bias that were learned."""
+
+    def _apply(self, outputs: Float64s) -> Float64s:
+        logits = floor_logits(class_logits(outputs, self.input), self.floor_)
+        return scaled_softmax(logits, *self._scale_and_bias())
+
+    def _labelled_logits(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
+        """Return the rows to learn from, floored where the floor was fitted to them; sets `floor_`."""
+        data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+        impossible = data.impossible()
+        self.floor_ = inf
+        if self.zeros == "floor" and impossible.any():
+            _, self.floor_ = fit_floored_temperature(data)
+            return data.floored(self.floor_)
+        if self.zeros == "floor":
+            # for later rows: rows that contradict no 0 do not determine a floor, and floored rows would lower T
+            self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
+        elif impossible.any():
+            row = int(impossible.argmax())
+            raise ImpossibleRowError(
+                row,
+                f"gives its true class {self.order_.describe([labels[row]])} a probability of exactly 0, which no scaling "
+                'can raise: pass the logits (input="logits"), or probabilities of higher precision; '
+                'zeros="floor" and the matrix maps read 0 as very improbable',
+            )
+        return data
+
+    def _fit_scale_and_bias(
+        self, outputs: Floats, labels: Indices, weights: Float64s | None, scales: int
+    ) -> tuple[Float64s, Float64s]:
+        """Fit `scales` scales and K biases to logits floored as in predictions; warn where only the penalty decides."""
+        data = self._labelled_logits(outputs, labels, weights)
+        data = data.floored(self.floor_) if isfinite(self.floor_) else data
+        scale, bias, separable = fit_scale_and_bias(data, np.full(scales, fit_inverse_temperature(data).value))
+        if separable or self.absent_classes_:
+            absent = f"class {self.order_.describe(self.absent_classes_)} never occurs in y"
+            reason = absent if self.absent_classes_ else "the data can be separated perfectly"
+            self._warn(f"{reason}, so the likelihood has no finite optimum; a penalty decides how far it goes")
+        return scale, bias
+
+
+class TemperatureScaling(ScaledSoftmax):
+    r"""Divide all logits by one temperature.
+
+    .. math:: p = \mathrm{softmax}(z / T), \qquad T = \arg\max_T \sum_i w_i \log p_{i, y_i}
+
+    The likelihood is concave in 1 / T; Newton's method. The order of the classes, and so accuracy, never changes.
+
+    Parameters
+    ----------
+    input : {"logits", "probs"}, default "logits"
+        What X holds. The logarithms of probabilities are the logits up to a constant per row, which does not matter.
+    zeros : {"keep", "floor"}, default "keep"
+        What a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays so;
+        a row whose true class was ruled out is refused. "floor": the class is very improbable, as in votes of trees or
+        neighbours and in rounded numbers; no logit counts as further than `floor_` below its row's largest.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T. Above 1: the model was overconfident.
+    floor_ : float
+        Infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it together
+        with T; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest.
+
+    Notes
+    -----
+    Two kinds of data have no finite optimum, and a warning says so. If every label has the row's largest logit, the
+    likelihood grows as T goes to 0; T is then such that the mean confidence is Laplace's estimate of the accuracy after n
+    rows without an error, (n + 1) / (n + 2). If the logits are uninformative or worse, it grows as T goes to infinity; then
+    T is a thousand times the largest difference between two logits of a row, where probabilities are uniform to 0.1 %.
+    Logits that are equal within each row leave T = 1.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017.
+    https://doi.org/10.48550/arXiv.1706.04599
+
+    See Also
+    --------
+    BiasCorrectedTemperature : Adds one bias per class.
+    EnsembleTemperature : Mixes in the original and the uniform distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibration import TemperatureScaling
+    >>> logits = [[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 0.0], [0.0, 4.0]]
+    >>> fitted = TemperatureScaling(input="logits").fit(logits, [0, 0, 1, 1, 0, 1])
+    >>> round(fitted.temperature_, 3)  # right five times in six: log odds of log 5, not 4
+    2.485
+    >>> fitted.predict_proba([[4.0, 0.0]]).round(3)
+    array([[0.833, 0.167]])
+    """
+
+    _learned: ClassVar = {"temperature": _TEMPERATURE, "floor": _FLOOR}
+
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        optimum = fit_inverse_temperature(self._labelled(outputs, labels, weights))
+        optimum = fit_inverse_temperature(self._labelled_logits(outputs, labels, weights))
         self.temperature_ = 1.0 / optimum.value
         if optimum.ending == "separable":
             self._warn(
                 "every label has its row's largest logit, so the likelihood has no finite optimum (T goes to 0); "
-                "the mean confidence was set to the accuracy that Laplace's rule allows after n rows without an error, "
+                "the mean confidence was set to Laplace's estimate of the accuracy after n rows without an error, "
                 f"(n + 1) / (n + 2), which gives T = {self.temperature_:.4g}"
             )
         elif optimum.ending == "flat":
@@ -312,22 +185,11 @@ class TemperatureScaling(SoftmaxScaling):
                 f"T was set to {self.temperature_:.4g}"
             )
 
-    def _affine(self) -> tuple[float, float]:
+    def _scale_and_bias(self) -> tuple[float, float]:
         return 1.0 / self.temperature_, 0.0
 
-    def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_, **self._floor_state()}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.temperature_ = documents.number(state, "temperature", low=1e-300)
-        self._restore_floor(state)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Bias-corrected temperature scaling: one temperature, and one bias per class for a shift of the class frequencies
-
-
-class BiasCorrectedTemperature(SoftmaxScaling):
+class BiasCorrectedTemperature(ScaledSoftmax):
     r"""Divide all logits by one temperature and add one bias per class (BCTS).
 
     .. math:: p = \mathrm{softmax}(z / T + b), \qquad \sum_k b_k = 0
@@ -336,15 +198,21 @@ class BiasCorrectedTemperature(SoftmaxScaling):
 
     Parameters
     ----------
-    input : "logits" or "probs" (whose logarithms are taken).
-    zeros : "keep" or "floor", what a probability of exactly 0 means; as in `TemperatureScaling`.
-    classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
+    input : {"logits", "probs"}, default "logits"
+        What X holds; the logarithms of probabilities are taken.
+    zeros : {"keep", "floor"}, default "keep"
+        What a probability of exactly 0 means; as in `TemperatureScaling`.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
-    temperature_ : T.
-    bias_ : (K,) b.
-    floor_ : as in `TemperatureScaling`.
+    temperature_ : float
+        T.
+    bias_ : ndarray of shape (K,)
+        b, in the order of the columns of X.
+    floor_ : float
+        As in `TemperatureScaling`.
 
     Notes
     -----
@@ -353,7 +221,11 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     References
     ----------
     Alexandari, Kundaje, Shrikumar. Maximum likelihood with bias-corrected calibration is hard-to-beat at label shift
-    adaptation. ICML 2020.
+    adaptation. ICML 2020. https://doi.org/10.48550/arXiv.1901.06852
+
+    See Also
+    --------
+    PriorShift : Adapts the class frequencies to unlabelled rows.
 
     Examples
     --------
@@ -361,79 +233,123 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     >>> from truecal.recalibration import BiasCorrectedTemperature
     >>> rng = np.random.default_rng(0)
     >>> logits = rng.normal(size=(20_000, 3))
-    >>> truth = np.exp(2 * logits + [0.5, 0.0, -0.5])
-    >>> labels = (rng.random((20_000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
-    >>> fixed = BiasCorrectedTemperature(input="logits").fit(logits, labels)
-    >>> round(fixed.temperature_, 2), fixed.bias_.round(1)
+    >>> labels = (2 * logits + [0.5, 0.0, -0.5] + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> fitted = BiasCorrectedTemperature(input="logits").fit(logits, labels)
+    >>> round(fitted.temperature_, 1), fitted.bias_.round(1)
     (0.5, array([ 0.5,  0. , -0.5]))
     """
 
-    def __init__(
-        self,
-        *,
-        input: Input = "logits",  # noqa: A002
-        zeros: Zeros = "keep",
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.input = input
-        self.zeros = zeros
-        self.classes = classes
+    _learned: ClassVar = {"temperature": _TEMPERATURE, "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        data = self._labelled_above_floor(outputs, labels, weights)
-        start = np.array([fit_inverse_temperature(data).value])
-        scale, bias, separable = maximise_likelihood(data, start)
-        if separable or self.unseen_:
-            self._warn_penalised()
+        scale, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, 1)
         self.temperature_ = float(1.0 / scale[0])
-        self.bias_ = bias
 
-    def _affine(self) -> tuple[float, Float64s]:
+    def _scale_and_bias(self) -> tuple[float, Float64s]:
         return 1.0 / self.temperature_, self.bias_
 
-    def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_, "bias": self.bias_.tolist(), **self._floor_state()}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._restore_floor(state)
-        self.temperature_ = documents.number(state, "temperature", low=1e-300)
-        self.bias_ = documents.numbers(state, "bias", len(self.classes_))
+class VectorScaling(ScaledSoftmax):
+    r"""Scale and shift the logit of every class by numbers of its own.
 
+    .. math:: p = \mathrm{softmax}(w \odot z + b), \qquad \sum_k b_k = 0
 
-# ----------------------------------------------------------------------------------------------------
-# Ensemble temperature scaling: the temperature-scaled, the original and the uniform distribution, mixed
+    Maximum likelihood, by L-BFGS with the analytic gradient from the best plain temperature. Unlike a temperature it can
+    change which class comes first, and it depends on the level of each row's logits, on which a softmax does not.
 
-_PRICE = 8e-4  # what the uniform part costs, at most, in log loss where nothing surprising comes
-_SURPRISE = 0.03  # rows that only the uniform part explains, beside those seen
+    Parameters
+    ----------
+    input : {"logits", "probs"}, default "logits"
+        What X holds; the logarithms of probabilities are taken.
+    zeros : {"keep", "floor"}, default "keep"
+        What a probability of exactly 0 means; as in `TemperatureScaling`.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    scale_ : ndarray of shape (K,)
+        w, in the order of the columns of X.
+    bias_ : ndarray of shape (K,)
+        b.
+    floor_ : float
+        As in `TemperatureScaling`.
+
+    Notes
+    -----
+    A penalty of (K / n) max(0.001, 0.7 K / n) on squared biases and squared changes of the scale relative to the best
+    temperature keeps the optimum finite where a class can be separated from all others; it vanishes with the number of
+    rows. If some parameters put every label first it is (K / n) / 10, and where a class never occurs in y (K / n) / 1000;
+    a warning says so.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017.
+    https://doi.org/10.48550/arXiv.1706.04599
+
+    See Also
+    --------
+    StructuredMatrixScaling : With ``off_diagonal=None`` a penalised form for few rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibration import VectorScaling
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(20_000, 3))
+    >>> labels = (logits * [2.0, 1.0, 0.5] + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> VectorScaling(input="logits").fit(logits, labels).scale_.round(1)
+    array([2. , 1. , 0.5])
+    """
+
+    _learned: ClassVar = {"scale": Learned(axes=1), "bias": Learned(axes=1), "floor": _FLOOR}
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        self.scale_, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, outputs.shape[1])
+
+    def _scale_and_bias(self) -> tuple[Float64s, Float64s]:
+        return self.scale_, self.bias_
 
 
 class EnsembleTemperature(Recalibrator):
-    r"""A mixture of three distributions that all rank the classes alike.
+    r"""Mix the temperature-scaled, the original and the uniform distribution, which rank the classes alike.
 
     .. math:: p = w_1\, \mathrm{softmax}(z / T) + w_2\, \mathrm{softmax}(z) + w_3 / K, \qquad w \ge 0, \; \sum w = 1
 
     T minimises the squared error of softmax(z / T), within a factor e^1.5 of the likelihood's T; then w that of the mixture
-    (convex in w), as in the paper. Squared errors are bounded, so rows the model was sure and wrong about do not dictate T: w_3
-    explains them. It is at least 0.0008 K / (K - 1), so that no class is ever impossible; that costs 0.0008 in log loss at
-    most. The predicted class never changes.
+    (convex in w), as in the paper. The predicted class never changes.
 
     Parameters
     ----------
-    loss : "squared", or "likelihood" in both steps: T maximises that of softmax(z / T) mixed with 1 / (n + 1) of the uniform
+    loss : {"squared", "likelihood"}, default "squared"
+        Criterion of both steps. With "likelihood" T maximises that of softmax(z / T) mixed with 1 / (n + 1) of the uniform
         distribution, with a mean confidence of (n + 1) / (n + 2) at most, as in `TemperatureScaling`; then w that of the
-        mixture over the rows and 0.03 of a row more that only the uniform part explains.
-    input : "logits" or "probs" (whose logarithms are taken).
-    classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
+        mixture over the rows and 0.03 of a row more that only the uniform distribution explains.
+    input : {"logits", "probs"}, default "logits"
+        What X holds; the logarithms of probabilities are taken.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
-    temperature_ : T.
-    weights_ : (3,) w.
+    temperature_ : float
+        T.
+    weights_ : ndarray of shape (3,)
+        w.
+
+    Notes
+    -----
+    Squared errors are bounded, so rows with a confident wrong prediction hardly affect T: w_3 explains them. It is at least
+    0.0008 K / (K - 1), so that no class is ever impossible, at a cost of 0.0008 in log loss at most.
 
     References
     ----------
     Zhang, Kailkhura, Han. Mix-n-match: ensemble and compositional methods for uncertainty calibration in deep learning.
-    ICML 2020, section 3.2.
+    ICML 2020, section 3.2. https://doi.org/10.48550/arXiv.2003.07329
+
+    See Also
+    --------
+    TemperatureScaling : The first part alone.
 
     Examples
     --------
@@ -444,8 +360,7 @@ class EnsembleTemperature(Recalibrator):
     >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     >>> noisy = rng.random(20_000) < 0.3
     >>> labels[noisy] = rng.integers(0, 3, noisy.sum())  # three labels in ten are guesses
-    >>> fixed = EnsembleTemperature().fit(logits, labels)
-    >>> bool(0.2 < fixed.weights_[2] < 0.35)
+    >>> bool(0.2 < EnsembleTemperature().fit(logits, labels).weights_[2] < 0.35)
     True
     """
 
@@ -466,123 +381,306 @@ class EnsembleTemperature(Recalibrator):
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        if self.loss == "likelihood":
-            self._maximise_likelihood(data)
-            return
         count = outputs.shape[1]
-        inverse = squared_inverse(data)
+        if self.loss == "squared":
+            inverse = fit_squared_inverse(data)
+            low = np.array([0.0, 0.0, _MIN_UNIFORM * count / (count - 1)])
+            self.weights_ = fit_squared_weights(data, (inverse, 1.0), low)
+        else:
+            inverse = fit_mixture_inverse(data)
+            softmaxes = [data.of_labels(scaled_softmax(data.logits, b)) for b in (inverse, 1.0)]
+            likelihoods = np.column_stack([*softmaxes, np.full(len(labels), 1.0 / count)])
+            pseudo_row = [0.0, 0.0, 1.0 / count]
+            self.weights_ = fit_likelihood_weights(
+                np.vstack([likelihoods, pseudo_row]), np.append(data.row_weights, _PSEUDO_ROWS)
+            )
         self.temperature_ = 1.0 / inverse
-        self.weights_ = squared_weights(data, (inverse, 1.0), np.array([0.0, 0.0, _PRICE * count / (count - 1)]))
 
-    def _maximise_likelihood(self, data: LabelledLogits) -> None:
-        labels, weights, count = data.labels, data.weights, data.logits.shape[1]
-        each = np.ones(len(labels)) if weights is None else weights
-        rows = np.arange(len(labels))
-        plain = scaled_softmax(data.logits, 1.0)[rows, labels]
-        uniform = np.full(len(labels), 1.0 / count)
-        inverse = mixture_inverse(data)
-        self.temperature_ = 1.0 / inverse
-        likelihoods = np.column_stack([scaled_softmax(data.logits, inverse)[rows, labels], plain, uniform])
-        surprise = [0.0, 0.0, 1.0 / count]
-        self.weights_ = mixture_weights(np.vstack([likelihoods, surprise]), np.append(each, _SURPRISE))
-
-    def _apply(self, outputs: Floats) -> Float64s:
-        logits, w = class_logits(outputs.astype(np.float64), self.input), self.weights_
-        # probabilities of low precision sum to 1 only about: the softmax of their logarithms does
+    def _apply(self, outputs: Float64s) -> Float64s:
+        logits = class_logits(outputs, self.input)
+        w1, w2, w3 = self.weights_.tolist()
+        # the softmax of logarithms: probabilities of low precision do not quite sum to 1
         scaled, original = scaled_softmax(logits, 1.0 / self.temperature_), scaled_softmax(logits, 1.0)
-        return w[0] * scaled + w[1] * original + w[2] / outputs.shape[1]
-
-    def _trace(self, outputs: Value) -> Value:
-        logits = traced_logits(outputs, self.input)
-        scaled = (logits <= LOG_ZERO).where(-np.inf, logits * (1.0 / self.temperature_)).softmax()
-        original = traced_probs(outputs, self.input)
-        original = original / original.sum()
-        w = self.weights_.tolist()
-        return w[0] * scaled + w[1] * original + w[2] / len(self.classes_)
+        return w1 * scaled + w2 * original + w3 / len(self.classes_)
 
     def _state(self) -> dict[str, Any]:
         return {"temperature": self.temperature_, "weights": self.weights_.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.temperature_ = documents.number(state, "temperature", low=1e-300)
-        self.weights_ = documents.numbers(state, "weights", 3, low=0.0, high=1.0)
+        self.temperature_ = read_number(state, "temperature", low=1e-300)
+        self.weights_ = read_numbers(state, "weights", 3, low=0.0, high=1.0)
         if abs(self.weights_.sum() - 1) > 1e-9:
             raise FileError('"weights" must sum to 1')
 
 
 # ----------------------------------------------------------------------------------------------------
-# Vector scaling: a scale and a bias for every class
+# Matrix scaling: every logit may depend on all others, and a penalty shrinks to temperature scaling
 
 
-class VectorScaling(SoftmaxScaling):
-    r"""Scale and shift every class's logit by its own numbers.
+class PenalisedMatrix(Recalibrator):
+    """softmax(x + D x + b), where x are smoothed, temperature-scaled log probabilities (see `solvers.fit_matrix`)."""
 
-    .. math:: p = \mathrm{softmax}(w \odot z + b), \qquad \sum_k b_k = 0
+    @abstractmethod
+    def _penalty(self) -> Penalty:
+        """Return the strengths of the penalties."""
 
-    Maximum likelihood, by L-BFGS with the analytic gradient from the best plain temperature. Unlike a temperature it
-    can change which class comes first, and unlike a temperature it depends on the level of each row's logits, which a
-    softmax does not.
+    def check_params(self) -> None:
+        super().check_params()
+        for name, value in vars(self._penalty()).items():
+            is_strength = isinstance(value, int | float) and 0 <= value <= _MAX_STRENGTH
+            if not is_strength and not (value is None and name == "off_diagonal"):
+                raise InputError(f"{name} must be a number from 0 to {_MAX_STRENGTH:g}, not {value!r}")
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+        if data.impossible().any():
+            inverse, self.floor_ = fit_floored_temperature(data)
+        else:
+            inverse, self.floor_ = fit_possible_inverse(data), inf
+        self.temperature_, self.uniform_ = 1.0 / inverse, 1 / (data.total + 1)
+        smooth = SmoothLogs(inverse, self.uniform_, self.floor_)
+        self.change_, self.bias_ = fit_matrix(data, smooth, self._penalty())
+
+    def _apply(self, outputs: Float64s) -> Float64s:
+        logits = floor_logits(class_logits(outputs, self.input), self.floor_)
+        scaled = scaled_softmax(logits, 1.0 / self.temperature_)
+        x = np.log((1 - self.uniform_) * scaled + self.uniform_ / len(self.classes_))
+        change = x * self.change_ if self.change_.ndim == 1 else x @ self.change_.T
+        probs: Float64s = softmax(x + change + self.bias_)
+        return probs
+
+    @property
+    def _learned(self) -> Mapping[str, Learned]:  # type: ignore[override]
+        return {
+            "temperature": _TEMPERATURE,
+            "uniform": Learned(low=0.0, high=1.0),
+            "change": Learned(axes=1 if self._penalty().off_diagonal is None else 2),
+            "bias": Learned(axes=1),
+            "floor": _FLOOR,
+        }
+
+
+class MatrixScaling(PenalisedMatrix):
+    r"""Multiply the logits by a full matrix and add a bias per class, with penalties on off-diagonal scales and biases.
+
+    .. math:: p = \mathrm{softmax}(W x + b), \qquad
+        \min \; \overline{-\log p_y} + \frac{K(K-1)}{n} \lambda \sum_{j \ne k} W_{jk}^2 + \frac{K}{n} \mu \sum_k b_k^2
+
+    x are the logits after temperature scaling, mixed with 1 / (n + 1) of the uniform distribution so that zeros have a
+    logarithm; only differences of x within a row matter. Changes of the diagonal have the strength 0.09 K / n, so that few
+    rows do not overfit it. The problem is convex; L-BFGS.
 
     Parameters
     ----------
-    input : "logits" or "probs" (whose logarithms are taken).
-    zeros : "keep" or "floor", what a probability of exactly 0 means; as in `TemperatureScaling`.
-    classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
+    off_diagonal : float, default 0.3
+        Strength lambda of the penalty on off-diagonal scales; 0 for none.
+    intercept : float, default 0.3
+        Strength mu of the penalty on biases; 0 for none.
+    input : {"logits", "probs"}, default "logits"
+        What X holds; the logarithms of probabilities are taken.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
-    scale_ : (K,) w.
-    bias_ : (K,) b.
-    floor_ : as in `TemperatureScaling`.
+    temperature_ : float
+        T, fitted first.
+    uniform_ : float
+        Share of the uniform distribution mixed in, 1 / (n + 1).
+    floor_ : float
+        How far below the row's largest a logit counts; infinite unless a row's true class had a probability of 0.
+    change_ : ndarray of shape (K, K)
+        W - 1, which acts on log probabilities at the temperature `temperature_`.
+    bias_ : ndarray of shape (K,)
+        b.
 
     Notes
     -----
-    A penalty of (K / n) max(0.001, 0.7 K / n) on squared biases and squared changes of the scale relative to the best
-    temperature keeps the optimum finite where a class can be told from all others; it vanishes with the number of rows. If
-    some parameters put every label first it is (K / n) / 10, and where a class never occurs in y (K / n) / 1000; a warning
-    says so.
+    With K classes there are K (K + 1) parameters; without penalties they need many times as many rows. A class that never
+    occurs, and a probability of exactly 0 for the true class, are accepted: the penalty, the mixture and the floor keep the
+    optimum finite.
 
     References
     ----------
     Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017.
+    https://doi.org/10.48550/arXiv.1706.04599
+    Kull et al. Beyond temperature scaling: obtaining well-calibrated multiclass probabilities with Dirichlet calibration.
+    NeurIPS 2019 (the penalties). https://doi.org/10.48550/arXiv.1910.12656
+
+    See Also
+    --------
+    StructuredMatrixScaling : Penalises the diagonal too; one default for few and for many rows.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from truecal.recalibration import VectorScaling
+    >>> from truecal.recalibration import MatrixScaling
     >>> rng = np.random.default_rng(0)
-    >>> logits = rng.normal(size=(20_000, 3))
-    >>> truth = np.exp(logits * [2.0, 1.0, 0.5])
-    >>> labels = (rng.random((20_000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
-    >>> VectorScaling(input="logits").fit(logits, labels).scale_.round(1)
-    array([2. , 1. , 0.5])
+    >>> logits = 2 * rng.normal(size=(20_000, 3))
+    >>> truth = np.array([[1.0, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> labels = (logits @ truth.T + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> fitted = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(logits, labels)
+    >>> weights = (np.eye(3) + fitted.change_) / fitted.temperature_
+    >>> error = weights - weights.mean(axis=0) - (truth - truth.mean(axis=0))  # only differences within a row matter
+    >>> bool(abs(error).max() < 0.1)
+    True
     """
 
     def __init__(
         self,
         *,
+        off_diagonal: float = _STRENGTH,
+        intercept: float = _STRENGTH,
         input: Input = "logits",  # noqa: A002
-        zeros: Zeros = "keep",
         classes: Sequence[object] | None = None,
     ) -> None:
+        self.off_diagonal = off_diagonal
+        self.intercept = intercept
         self.input = input
-        self.zeros = zeros
         self.classes = classes
 
-    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        data = self._labelled_above_floor(outputs, labels, weights)
-        start = np.full(outputs.shape[1], fit_inverse_temperature(data).value)
-        self.scale_, self.bias_, separable = maximise_likelihood(data, start)
-        if separable or self.unseen_:
-            self._warn_penalised()
+    def _penalty(self) -> Penalty:
+        return Penalty(_DIAGONAL_STRENGTH, self.off_diagonal, self.intercept)
 
-    def _affine(self) -> tuple[Float64s, Float64s]:
-        return self.scale_, self.bias_
 
-    def _state(self) -> dict[str, Any]:
-        return {"scale": self.scale_.tolist(), "bias": self.bias_.tolist(), **self._floor_state()}
+class DirichletCalibration(MatrixScaling):
+    r"""Compute the posterior of Dirichlet distributed probabilities, one Dirichlet per class: softmax(W ln p + b).
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._restore_floor(state)
-        self.scale_ = documents.numbers(state, "scale", len(self.classes_))
-        self.bias_ = documents.numbers(state, "bias", len(self.classes_))
+    .. math:: \hat p = \mathrm{softmax}(W \ln p + b), \qquad \text{ODIR:} \quad
+        \frac{K(K-1)}{n} \lambda \sum_{j \ne k} W_{jk}^2 + \frac{K}{n} \mu \sum_k b_k^2
+
+    The multiclass form of beta calibration. As a family of maps it is matrix scaling of the log probabilities; the fit
+    starts from temperature scaling, to which the penalties shrink (the diagonal too, by 0.09 K / n).
+
+    Parameters
+    ----------
+    off_diagonal : float, default 0.3
+        Strength lambda of the penalty on off-diagonal scales; 0 for none. Divided by n, so that one value serves samples of
+        all sizes.
+    intercept : float, default 0.3
+        Strength mu of the penalty on biases; 0 for none.
+    input : {"probs", "logits"}, default "probs"
+        What X holds; p is the softmax of logits.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, fitted first.
+    uniform_ : float
+        Share of the uniform distribution mixed in, 1 / (n + 1).
+    floor_ : float
+        As in `MatrixScaling`.
+    change_ : ndarray of shape (K, K)
+        W - 1, which acts on log probabilities at the temperature `temperature_`.
+    bias_ : ndarray of shape (K,)
+        b.
+
+    References
+    ----------
+    Kull, Perello Nieto, Kängsepp, Silva Filho, Song, Flach. Beyond temperature scaling: obtaining well-calibrated
+    multiclass probabilities with Dirichlet calibration. NeurIPS 2019. https://doi.org/10.48550/arXiv.1910.12656
+
+    See Also
+    --------
+    BetaCalibration : The binary form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibration import DirichletCalibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), 50_000)
+    >>> labels = (2 * np.log(p) + [0.5, 0.0, -0.5] + rng.gumbel(size=p.shape)).argmax(axis=1)
+    >>> fitted = DirichletCalibration().fit(p, labels)
+    >>> round(fitted.temperature_, 1), (fitted.bias_ - fitted.bias_[1]).round(1)
+    (0.5, array([ 0.5,  0. , -0.5]))
+    """
+
+    def __init__(
+        self,
+        *,
+        off_diagonal: float = _STRENGTH,
+        intercept: float = _STRENGTH,
+        input: Input = "probs",  # noqa: A002
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        super().__init__(off_diagonal=off_diagonal, intercept=intercept, input=input, classes=classes)
+
+
+class StructuredMatrixScaling(PenalisedMatrix):
+    r"""Combine a temperature with penalised scales per class, biases and off-diagonal scales.
+
+    .. math:: p = \mathrm{softmax}\big(x + \mathrm{diag}(v) x + M x + b\big), \qquad
+        \frac{K}{n}\big(\lambda_v |v|^2 + \lambda_b |b|^2\big) + \frac{K(K-1)}{n} \lambda_M |M|^2
+
+    x are log probabilities at the best temperature, mixed with 1 / (n + 1) of the uniform distribution. Strengths that grow
+    with the number of parameters and fall with n make one default serve ten rows per class and ten thousand: few rows give
+    temperature scaling, many give matrix scaling. The problem is convex; L-BFGS.
+
+    Parameters
+    ----------
+    diagonal : float, default 1.0
+        Strength lambda_v of the penalty on scales per class.
+    off_diagonal : float or None, default 1.0
+        Strength lambda_M of the penalty on off-diagonal scales; None leaves M at 0, which is structured vector scaling with
+        2 K parameters.
+    intercept : float, default 1.0
+        Strength lambda_b of the penalty on biases.
+    input : {"logits", "probs"}, default "logits"
+        What X holds; the logarithms of probabilities are taken.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, fitted first.
+    uniform_ : float
+        Share of the uniform distribution mixed in, 1 / (n + 1).
+    floor_ : float
+        As in `MatrixScaling`.
+    change_ : ndarray of shape (K, K) or (K,)
+        diag(v) + M, or v alone.
+    bias_ : ndarray of shape (K,)
+        b.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan, Bach. Structured matrix scaling for multi-class calibration. AISTATS 2026.
+    https://doi.org/10.48550/arXiv.2511.03685
+
+    See Also
+    --------
+    MatrixScaling : Leaves the diagonal nearly free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibration import StructuredMatrixScaling
+    >>> rng = np.random.default_rng(0)
+    >>> logits = 3 * rng.normal(size=(4000, 4))
+    >>> labels = (logits * [0.3, 0.5, 0.5, 0.7] + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> fitted = StructuredMatrixScaling().fit(logits, labels)
+    >>> bool(fitted.change_[0, 0] < 0 < fitted.change_[3, 3])  # less of the first class, more of the last
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        diagonal: float = 1.0,
+        off_diagonal: float | None = 1.0,
+        intercept: float = 1.0,
+        input: Input = "logits",  # noqa: A002
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self.diagonal = diagonal
+        self.off_diagonal = off_diagonal
+        self.intercept = intercept
+        self.input = input
+        self.classes = classes
+
+    def _penalty(self) -> Penalty:
+        return Penalty(self.diagonal, self.off_diagonal, self.intercept)
