@@ -1,11 +1,11 @@
 """Every exception and warning of truecal.
 
 TruecalError
-├── InputError            (also a ValueError)   what was passed in cannot be judged; the message names the row and the remedy
+├── InputError            (also a ValueError)   the input is invalid; the message names the row and the remedy
 │   └── FileError                               a file is missing, damaged, or of a version this release cannot read
 └── MissingExtraError     (also an ImportError) an optional package is needed; the message says how to install it
 
-TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
+TruecalWarning            (also a UserWarning)  the result is valid, with a limitation
 """
 
 from importlib import import_module
@@ -27,12 +27,24 @@ _EXTRAS = {
 }
 
 
-_LONGEST = 3000
+_MAX_MESSAGE = 3000
 
 
 def printable(text: object) -> str:
-    r"""Text of which no control character can steer a terminal or start a line of its own: names and values come from data.
+    r"""Escape control characters, so that names and values from data cannot control a terminal or start a line.
 
+    Parameters
+    ----------
+    text : object
+        What is printed.
+
+    Returns
+    -------
+    text : str
+        The same with escapes.
+
+    Examples
+    --------
     >>> printable("a\x1b[31mb\nc")
     'a\\x1b[31mb\\nc'
     """
@@ -43,7 +55,7 @@ def printable(text: object) -> str:
 
 
 def _from_checkout() -> bool:
-    """Whether truecal was installed from a folder, not from an index."""
+    """Return whether truecal was installed from a folder."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -55,19 +67,21 @@ def _from_checkout() -> bool:
 
 
 class TruecalError(Exception):
-    """Root of everything truecal raises on purpose. A message that quotes data at any length is cut to what a person can read."""
+    """Base class of all errors that truecal raises. Messages that quote long data are shortened."""
 
     def __init__(self, message: object = "") -> None:
         text = "\n".join(map(printable, str(message).split("\n")))
-        super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 40]} ... ({len(text):,} characters)")
+        super().__init__(
+            text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE - 40]} ... ({len(text):,} characters)"
+        )
 
 
 class InputError(TruecalError, ValueError):
-    """The input cannot be judged as it is."""
+    """The input is invalid; the message names the row, the value and the remedy."""
 
 
 class FileError(InputError):
-    """A file cannot be read or written as asked."""
+    """A file cannot be read or written."""
 
 
 class MissingExtraError(TruecalError, ImportError):
@@ -87,11 +101,34 @@ class MissingExtraError(TruecalError, ImportError):
 
 
 class TruecalWarning(UserWarning):
-    """The answer stands, but read it with care."""
+    """The result is valid, with a limitation that the message describes."""
 
 
 def extra(module: str, name: str = "") -> Any:
-    """An optional module, imported on use; where it is missing, the error names the extra that brings it, or `name`."""
+    """Import an optional module; where it is missing, name the extra that brings it.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+    name : str, default ""
+        Name of the extra, where it is not the usual one of the package.
+
+    Returns
+    -------
+    module : module
+        The imported module.
+
+    Raises
+    ------
+    MissingExtraError
+        The package is not installed.
+
+    Examples
+    --------
+    >>> extra("sklearn").__name__
+    'sklearn'
+    """
     try:
         return import_module(module)
     except ImportError as error:

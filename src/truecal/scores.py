@@ -1,7 +1,9 @@
-"""Proper scores, their decomposition, and the plain summaries people quote beside a calibration error.
+"""Proper scores, their decomposition, and accuracy and confidence.
 
-Whole predictions (all classes) are scored by the functions on Predictions; one score per row (a Profile) by the others.
+Whole predictions (all classes) are scored by the functions of Predictions; one score per row by those of a Profile.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -13,7 +15,20 @@ from truecal.estimators import isotonic
 from truecal.predictions.arrays import takes_arrays
 from truecal.types import Float64s
 
-_BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
+__all__ = [
+    "Decomposition",
+    "Summary",
+    "accuracy",
+    "brier",
+    "briers",
+    "decompose",
+    "log_loss",
+    "log_losses",
+    "mean_confidence",
+    "summary",
+]
+
+_BLOCK = 1 << 16  # probabilities squared together: what stays in cache
 
 
 def _mean(values: Float64s, preds: tc.Predictions) -> float:
@@ -22,8 +37,24 @@ def _mean(values: Float64s, preds: tc.Predictions) -> float:
 
 @takes_arrays
 def log_loss(preds: tc.Predictions) -> float:
-    """Mean of -ln(probability of the label), in nats. Infinite when a label had probability 0: nothing is clipped.
+    """Compute the mean log loss, -ln(probability of the label), in nats.
 
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    loss : float
+        Infinite when a label had probability 0: nothing is clipped.
+
+    See Also
+    --------
+    log_losses : The loss of every row.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> round(log_loss(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
     0.1643
@@ -33,24 +64,60 @@ def log_loss(preds: tc.Predictions) -> float:
 
 @takes_arrays
 def log_losses(preds: tc.Predictions) -> Float64s:
-    """-ln(probability of the label) of every row; infinite where that was 0."""
+    """Compute the log loss of every row, -ln(probability of the label).
+
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    losses : ndarray of shape (n,)
+        Infinite where the label had probability 0.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> log_losses(tc.Predictions.from_probs([0.9, 0.2], [1, 0])).round(3)
+    array([0.105, 0.223])
+    """
     if preds.binary:
         p = preds.probs.astype(np.float64, copy=False)
-        hit = np.where(preds.labels == 1, p, 1 - p)
+        of_label = np.where(preds.labels == 1, p, 1 - p)
     else:
-        hit = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
+        of_label = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
     with np.errstate(divide="ignore"):
-        losses: Float64s = -np.log(hit)
+        losses: Float64s = -np.log(of_label)
     return losses
 
 
 @takes_arrays
 def brier(preds: tc.Predictions) -> float:
-    """Mean squared distance of the probabilities from the outcome.
+    """Compute the Brier score, the mean squared distance of the probabilities from the outcome.
 
-    Binary: mean (p - y)^2, in [0, 1]. Many classes: summed over the classes, in [0, 2] (Brier 1950), so that two columns give
-    twice the binary score.
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
 
+    Returns
+    -------
+    score : float
+        Binary: mean (p - y)^2, in [0, 1]. Several classes: summed over the classes, in [0, 2], so that two columns give twice
+        the binary score.
+
+    References
+    ----------
+    Brier. Verification of forecasts expressed in terms of probability. Monthly Weather Review 78, 1950.
+    https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
+
+    See Also
+    --------
+    decompose : Miscalibration, discrimination and uncertainty.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> round(brier(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
     0.025
@@ -60,7 +127,24 @@ def brier(preds: tc.Predictions) -> float:
 
 @takes_arrays
 def briers(preds: tc.Predictions) -> Float64s:
-    """The squared distance of every row."""
+    """Compute the Brier score of every row.
+
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        Squared distance of the probabilities of a row from its outcome, as in `brier`.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> briers(tc.Predictions.from_probs([0.9, 0.2], [1, 0])).round(3)
+    array([0.01, 0.04])
+    """
     if preds.binary:
         return (preds.probs.astype(np.float64) - preds.labels) ** 2
     squares = np.empty(len(preds))
@@ -74,13 +158,47 @@ def briers(preds: tc.Predictions) -> Float64s:
 
 @takes_arrays
 def accuracy(preds: tc.Predictions) -> float:
-    """How often the most probable class was the label."""
+    """Compute the accuracy: the share of rows whose most probable class is the label.
+
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    share : float
+        Weighted share in [0, 1].
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> accuracy(tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.6], [1, 0, 1, 0]))
+    0.75
+    """
     return _rates(tc.TopLabel()(preds))[1]
 
 
 @takes_arrays
 def mean_confidence(preds: tc.Predictions) -> float:
-    """Mean probability of the most probable class."""
+    """Compute the mean probability of the most probable class.
+
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    confidence : float
+        Weighted mean in [1 / K, 1].
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> round(mean_confidence(tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.6], [1, 0, 1, 0])), 3)
+    0.75
+    """
     return _rates(tc.TopLabel()(preds))[0]
 
 
@@ -91,7 +209,23 @@ def _rates(profile: tc.profile.Profile) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Brier score = miscalibration - discrimination + uncertainty."""
+    """The parts of a Brier score: brier = miscalibration - discrimination + uncertainty.
+
+    Attributes
+    ----------
+    brier : float
+        The score.
+    miscalibration : float
+        What isotonic recalibration removes; at least 0.
+    discrimination : float
+        Improvement of the recalibrated scores over a constant; at least 0.
+    uncertainty : float
+        The score of the best constant, q (1 - q) for a prevalence q.
+
+    See Also
+    --------
+    decompose : The function that returns it.
+    """
 
     brier: float
     miscalibration: float
@@ -100,14 +234,33 @@ class Decomposition:
 
 
 def decompose(profile: tc.profile.Profile) -> Decomposition:
-    """CORP decomposition of the Brier score of one-dimensional scores (Dimitriadis, Gneiting and Jordan 2021).
+    """Decompose the Brier score of one-dimensional scores into miscalibration, discrimination and uncertainty (CORP).
 
-    Miscalibration: what the isotonic recalibration of the scores would save. Discrimination: how much better the recalibrated
-    scores are than a constant. Uncertainty: the score of that constant. Each is at least zero.
+    Parameters
+    ----------
+    profile : Profile
+        Sorted scores of one dataset.
 
+    Returns
+    -------
+    parts : Decomposition
+        Each part is at least 0.
+
+    Raises
+    ------
+    InputError
+        The profile holds several datasets.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan. Stable reliability diagrams for probabilistic classifiers. PNAS 118, 2021.
+    https://doi.org/10.1073/pnas.2016191118
+
+    Examples
+    --------
     >>> import truecal as tc
-    >>> d = decompose(tc.profile.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
-    >>> round(d.brier, 3), round(d.miscalibration, 3), round(d.discrimination, 3), d.uncertainty
+    >>> parts = decompose(tc.profile.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
+    >>> round(parts.brier, 3), round(parts.miscalibration, 3), round(parts.discrimination, 3), parts.uncertainty
     (0.2, 0.075, 0.125, 0.25)
     """
     if profile.batch != 1:
@@ -116,8 +269,8 @@ def decompose(profile: tc.profile.Profile) -> Decomposition:
     total = float(profile.total[0])
     outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
     _, weight, ones = isotonic.isotonic_blocks(profile)
-    heavy = weight > 0
-    fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
+    is_weighted = weight > 0
+    fitted = float((ones[is_weighted] ** 2 / weight[is_weighted]).sum()) / total
     score = outcome - 2 * product + square
     return Decomposition(
         score, max(score - (outcome - fitted), 0.0), max(fitted - outcome**2, 0.0), outcome * (1 - outcome)
@@ -126,7 +279,25 @@ def decompose(profile: tc.profile.Profile) -> Decomposition:
 
 @dataclass(frozen=True)
 class Summary:
-    """What people quote beside a calibration error."""
+    """Accuracy, confidence and proper scores of a set of predictions.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    accuracy : float
+        Share of rows whose most probable class is the label.
+    mean_confidence : float
+        Mean probability of the most probable class.
+    log_loss : float
+        Mean log loss, in nats.
+    brier : float
+        Brier score.
+
+    See Also
+    --------
+    summary : The function that returns it.
+    """
 
     n: int
     accuracy: float
@@ -142,6 +313,24 @@ class Summary:
 
 @takes_arrays
 def summary(preds: tc.Predictions) -> Summary:
-    """Accuracy, confidence, log loss and Brier score of a set of predictions."""
+    """Compute accuracy, confidence, log loss and Brier score of a set of predictions.
+
+    Parameters
+    ----------
+    preds : Predictions
+        Class probabilities and labels, with weights; or ``y_true, y_prob``.
+
+    Returns
+    -------
+    summary : Summary
+        The four numbers and the number of rows.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> numbers = summary(tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.6], [1, 0, 1, 0]))
+    >>> numbers.n, numbers.accuracy, round(numbers.log_loss, 3)
+    (4, 0.75, 0.401)
+    """
     confidence, right = _rates(tc.TopLabel()(preds))
     return Summary(len(preds), right, confidence, log_loss(preds), brier(preds))

@@ -1,8 +1,10 @@
-"""Selective prediction: answer where the model is confident, abstain elsewhere, and count what both cost.
+"""Selective prediction: answer where the model is confident, abstain elsewhere, and compute the cost of both.
 
 Minderer et al. 2021, section 4.4. A row is answered if its confidence (the largest probability) is high enough; the risk is the
-share of wrong answers among those given, the coverage the share of rows answered.
+share of wrong answers among the rows answered, the coverage the share of rows answered.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,11 +43,11 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------------------------------
-# The ladder: groups of equal confidence, the most confident first, with the rows and the errors in each
+# Groups of equal confidence, the most confident first, with the rows and the errors in each
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class ConfidenceGroups:
     """`confidence` of every group, falling, shape (groups,); number of rows and of errors, shape (batch, groups)."""
 
     confidence: Float64s
@@ -53,12 +55,12 @@ class Ladder:
     wrong: Float64s
 
     @classmethod
-    def of(cls, preds: tc.Predictions, lens: Lens | None = None) -> "Ladder":
-        """From one sort of the rows by confidence; the rest is read from the prefix sums of the profile.
+    def of(cls, preds: tc.Predictions, lens: Lens | None = None) -> ConfidenceGroups:
+        """Group the rows by confidence with one sort; counts are differences of prefix sums.
 
         >>> import truecal as tc
-        >>> ladder = Ladder.of(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0]))
-        >>> ladder.confidence, ladder.count, ladder.wrong
+        >>> groups = ConfidenceGroups.of(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0]))
+        >>> groups.confidence, groups.count, groups.wrong
         (array([0.9, 0.7, 0.6]), array([[2., 1., 1.]]), array([[1., 1., 0.]]))
         """
         check_predictions(preds)
@@ -86,14 +88,14 @@ class Ladder:
         return self.answered[:, -1]
 
     def loss(self, coverage: Float64s) -> Float64s:
-        """Errors among the most confident share of rows, as a share of all rows, shape (batch, q)."""
+        """Return the errors among the most confident share of rows, as a share of all rows, shape (batch, q)."""
         losses = np.empty((len(self.count), len(coverage)))
         for i, (answered, errors) in enumerate(zip(self.answered, self.errors, strict=True)):
             losses[i] = np.interp(coverage * answered[-1], answered, errors) / answered[-1]
         return losses
 
     def area(self) -> Float64s:
-        """Mean over k = 1..n of the risk of the k most confident rows, shape (batch,).
+        """Return the mean over k = 1..n of the risk of the k most confident rows, shape (batch,).
 
         In a group that starts after a rows with E errors, and has m rows with e errors, the k-th row brings the mean risk
         (E + (k - a) e/m) / k. Summed over the group: e + (E - a e/m) (H(a + m) - H(a)), with the harmonic numbers H.
@@ -103,21 +105,21 @@ class Ladder:
         return (self.wrong + (before - a * rate) * _harmonic(a, self.count)).sum(axis=1) / self.n
 
     def best_area(self) -> Float64s:
-        """The same if confidence had put all right answers before all wrong ones, shape (batch,)."""
+        """Return the area of the ideal order, all right answers before all wrong ones, shape (batch,)."""
         wrong = self.errors[:, -1]
         right = self.n - wrong
         return (wrong - right * _harmonic(right, wrong)) / self.n
 
 
 def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
-    """What is answered with which confidence: the predicted class with its probability, unless told otherwise.
+    """Return the lens that gives each row one answer and its confidence; by default the predicted class.
 
     Where rows are answers already (classes "wrong" and "correct"), their confidence is the probability itself, however small.
     """
     check_lens(lens)
     chosen: Lens = lens if lens is not None else tc.OneClass() if preds.of_answers else tc.TopLabel()
     if chosen.several or chosen.shares(preds) is not None:
-        raise InputError("an answer has one confidence; use tc.TopLabel() or tc.OneClass(name)")
+        raise InputError("this lens gives several confidences per row; use tc.TopLabel() or tc.OneClass(name)")
     return chosen
 
 
@@ -133,25 +135,27 @@ def _harmonic(start: Float64s, length: Float64s) -> Float64s:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Resampled ladders: what the curve and its costs would be on other rows of the same kind
+# Bootstrap resamples of the groups
 
-_CELLS = 256  # confidences kept apart in a resample
-_AT_ONCE = 64  # resamples multiplied together
+_CELLS = 256  # cells of confidences in a resample
+_BATCH = 64  # resamples multiplied together
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """The cells of one model, and all resamples of them; both with one more right and one more wrong row shared out over the cells,
-    so that a model without errors is not taken to be certain."""
+class ResampledGroups:
+    """The cells of one model and their resamples, smoothed by one right and one wrong row spread over the cells.
 
-    centre: Ladder
-    resamples: Ladder
+    Without the smoothing the interval of a model without errors would have width 0.
+    """
+
+    centre: ConfidenceGroups
+    resamples: ConfidenceGroups
 
 
 def draw(
     models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
-) -> list[Drawn]:
-    """Resamples of one or several models on the same rows."""
+) -> list[ResampledGroups]:
+    """Resample one or several models on the same rows."""
     options.resamples(resamples)
     options.level(level)
     generator = options.generator(rng)
@@ -162,25 +166,21 @@ def draw(
         sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
         cells, incidence = softened_incidence(sample, units, _CELLS)
         both = [
-            incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
-            for start in range(0, resamples, _AT_ONCE)
+            incidence @ counts[:, start : start + _BATCH].astype(np.float64) for start in range(0, resamples, _BATCH)
         ]
-        drawn.append(
-            Drawn(
-                _ladder(cells, np.asarray(incidence.sum(axis=1))[None]), _ladder(cells, np.concatenate(both, axis=1).T)
-            )
-        )
+        centre = _groups_of_cells(cells, np.asarray(incidence.sum(axis=1))[None])
+        drawn.append(ResampledGroups(centre, _groups_of_cells(cells, np.concatenate(both, axis=1).T)))
     return drawn
 
 
-def _ladder(cells: tc.profile.Profile, both: Float64s) -> Ladder:
-    """Counts of zeros, then of ones, in every cell, shape (batch, 2 x cells)."""
+def _groups_of_cells(cells: tc.profile.Profile, both: Float64s) -> ConfidenceGroups:
+    """Make groups of the counts of zeros, then of ones, in every cell, shape (batch, 2 x cells)."""
     zeros, ones = both[:, : cells.rows], both[:, cells.rows :]
-    return Ladder(cells.scores[0, ::-1].astype(np.float64), (zeros + ones)[:, ::-1], zeros[:, ::-1])
+    return ConfidenceGroups(cells.scores[0, ::-1].astype(np.float64), (zeros + ones)[:, ::-1], zeros[:, ::-1])
 
 
 def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64s, Float64s]:
-    """Percentile interval: the value moved by the quantiles of the deviations (resamples first), extended to hold the value."""
+    """Return the percentile interval: the value plus quantiles of the deviations (resamples first), extended to the value."""
     low, high = np.quantile(deviations, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.minimum(value + low, value), np.maximum(value + high, value)
 
@@ -196,7 +196,7 @@ def interval(
 
 
 def check_share(value: Any, name: str) -> float:
-    """A number from 0 to 1."""
+    """Refuse what is not a number from 0 to 1."""
     if not options.is_number(value) or not 0 <= value <= 1:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
@@ -212,8 +212,25 @@ _GRID = np.arange(1, 101) / 100
 class Area:
     """Area under the risk-coverage curve (AURC): the mean over k = 1..n of the risk among the k most confident rows.
 
-    `excess` is what it has above that of the best order of the same right and wrong answers (Geifman, Uziel and El-Yaniv 2019): 0
-    for confidences that put every right answer before every wrong one, whatever the accuracy.
+    Attributes
+    ----------
+    value : float
+        The area.
+    interval : Interval
+        Its interval.
+    excess : float
+        The area less that of the ideal order of the same right and wrong answers: 0 for confidences that put every right answer
+        before every wrong one, whatever the accuracy.
+    excess_interval : Interval
+        Its interval.
+    error : float
+        Risk at full coverage.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    aurc : The function that returns it.
     """
 
     value: float
@@ -233,10 +250,20 @@ class RiskCoverage:
 
     Attributes
     ----------
-    threshold, coverage, risk : for every distinct confidence: answering all rows of at least this confidence answers this share of
-        rows and is wrong in this share of the answers.
-    area : the area under the curve, with interval.
-    n : number of rows.
+    threshold : ndarray of shape (groups,)
+        The distinct confidences, falling.
+    coverage : ndarray of shape (groups,)
+        Share of rows with at least this confidence.
+    risk : ndarray of shape (groups,)
+        Share of wrong answers among them.
+    area : Area
+        The area under the curve, with its interval.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    risk_coverage : The function that returns it.
     """
 
     threshold: Float64s
@@ -244,13 +271,25 @@ class RiskCoverage:
     risk: Float64s
     area: Area
     n: int
-    _ladder: Ladder
+    _groups: ConfidenceGroups
     _low: Float64s
     _high: Float64s
 
     def at(self, coverage: ArrayLike) -> Float64s:
-        """Risk at any coverage above 0; within a group of equal confidences, the mean over which of them are answered.
+        """Return the risk at any coverage above 0.
 
+        Parameters
+        ----------
+        coverage : float or array-like
+            Shares of rows answered, in (0, 1].
+
+        Returns
+        -------
+        risk : ndarray of shape (q,)
+            Within a group of equal confidences, the mean over which of them are answered.
+
+        Examples
+        --------
         >>> import truecal as tc
         >>> tc.selective.risk_coverage(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0])).at([0.25, 0.75, 1])
         array([0.5       , 0.66666667, 0.5       ])
@@ -261,10 +300,10 @@ class RiskCoverage:
         bad = ~((coverages > 0) & (coverages <= 1))
         if bad.any():
             raise InputError(f"coverage must lie above 0 and at most at 1, not {coverages[bad][0]:g}")
-        return self._ladder.loss(coverages)[0] / coverages
+        return self._groups.loss(coverages)[0] / coverages
 
     def frame(self) -> Frame:
-        """The curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
+        """Return the curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
         last = np.searchsorted(self.coverage, _GRID - 1e-12)
         columns = (
             _GRID,
@@ -285,22 +324,50 @@ def risk_coverage(
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> RiskCoverage:
-    """The whole curve from one sort, with pointwise intervals from resampled rows (or clusters).
+    """Compute the risk-coverage curve, with pointwise intervals.
 
-    `lens` says what is answered: by default the predicted class. Rows that are answers themselves (classes "wrong" and "correct",
-    as :func:`truecal.read` makes of a column `correct`) are judged by the confidence in them; so with tc.OneClass().
+    Parameters
+    ----------
+    preds : Predictions
+        Probabilities, labels, weights and clusters; or ``y_true, y_prob``.
+    lens : Lens, default None
+        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
+        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
+    level : float, default 0.95
+        Level of the intervals.
+    resamples : int, default 1000
+        Number of bootstrap resamples of rows (or clusters).
+    rng : int or Generator, default 0
+        Seed of the resamples.
 
+    Returns
+    -------
+    curve : RiskCoverage
+        Threshold, coverage and risk for every distinct confidence, and the area under the curve.
+
+    References
+    ----------
+    Geifman, Uziel, El-Yaniv. Bias-reduced uncertainty estimation for deep neural classifiers. ICLR 2019.
+    https://doi.org/10.48550/arXiv.1805.08206
+
+    See Also
+    --------
+    aurc : The area alone.
+    best_threshold : The threshold of least cost.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> curve = tc.selective.risk_coverage(tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0]))
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
     options.level(level)
-    ladder = Ladder.of(preds, lens)
+    groups = ConfidenceGroups.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
-    answered, errors = ladder.answered[0, 1:], ladder.errors[0, 1:]
-    n = round(float(ladder.n[0]))
-    area, best = float(ladder.area()[0]), float(ladder.best_area()[0])
+    answered, errors = groups.answered[0, 1:], groups.errors[0, 1:]
+    n = round(float(groups.n[0]))
+    area, best = float(groups.area()[0]), float(groups.best_area()[0])
     areas, centre = drawn.resamples.area(), float(drawn.centre.area()[0])
     over, over_centre = areas - drawn.resamples.best_area(), centre - float(drawn.centre.best_area()[0])
     summary = Area(
@@ -311,10 +378,10 @@ def risk_coverage(
         float(errors[-1] / answered[-1]),
         n,
     )
-    risk = ladder.loss(_GRID)[0] / _GRID
+    risk = groups.loss(_GRID)[0] / _GRID
     low, high = bounds(risk, drawn.resamples.loss(_GRID) / _GRID - drawn.centre.loss(_GRID) / _GRID, level)
     band = (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
-    return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
+    return RiskCoverage(groups.confidence, answered / answered[-1], errors / answered, summary, n, groups, *band)
 
 
 @takes_arrays
@@ -326,11 +393,41 @@ def aurc(
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> Area:
-    """Area under the risk-coverage curve, and its excess over the best order, with intervals.
+    """Compute the area under the risk-coverage curve, and its excess over the ideal order, with intervals.
 
+    Parameters
+    ----------
+    preds : Predictions
+        Probabilities, labels, weights and clusters; or ``y_true, y_prob``.
+    lens : Lens, default None
+        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
+        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
+    level : float, default 0.95
+        Level of the intervals.
+    resamples : int, default 1000
+        Number of bootstrap resamples of rows (or clusters).
+    rng : int or Generator, default 0
+        Seed of the resamples.
+
+    Returns
+    -------
+    area : Area
+        The area, its excess and their intervals.
+
+    References
+    ----------
+    Geifman, Uziel, El-Yaniv. Bias-reduced uncertainty estimation for deep neural classifiers. ICLR 2019.
+    https://doi.org/10.48550/arXiv.1805.08206
+
+    See Also
+    --------
+    risk_coverage : The whole curve.
+
+    Examples
+    --------
     >>> import truecal as tc
-    >>> found = tc.selective.aurc(tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0]))
-    >>> round(found.value, 4), round(found.excess, 4)  # (0 + 1/2 + 2/3 + 2/4) / 4; best (0 + 0 + 1/3 + 2/4) / 4
+    >>> area = tc.selective.aurc(tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0]))
+    >>> round(area.value, 4), round(area.excess, 4)  # (0 + 1/2 + 2/3 + 2/4) / 4; best (0 + 0 + 1/3 + 2/4) / 4
     (0.4167, 0.2083)
     """
     options.level(level)
@@ -338,14 +435,33 @@ def aurc(
 
 
 # ----------------------------------------------------------------------------------------------------
-# What abstaining costs, and where to draw the line
+# The cost of abstaining, and the best threshold
 
 
 @dataclass(frozen=True)
 class AbstentionCost:
-    """Cost per row of abstaining at a rate: on that share of rows, the least confident ones.
+    """Cost per row of abstaining on a share of rows, the least confident ones.
 
-    `risk` is the share of wrong answers among those given (None if none is), `threshold` the confidence of the last one answered.
+    Attributes
+    ----------
+    value : float
+        Cost per row, in units of the cost of an error.
+    interval : Interval
+        Its interval.
+    rate : float
+        Share of rows not answered.
+    cost_ratio : float
+        Cost of an abstention, in units of the cost of an error.
+    risk : float or None
+        Share of wrong answers among the rows answered; None if none is.
+    threshold : float
+        Confidence of the last row answered.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    abstention_cost : The function that returns it.
     """
 
     value: float
@@ -371,8 +487,42 @@ def abstention_cost(
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> AbstentionCost:
-    """Cost per row when the least confident share `rate` of rows is not answered; `lens` as in :func:`risk_coverage`.
+    """Compute the cost per row when the least confident share of rows is not answered.
 
+    Parameters
+    ----------
+    preds : Predictions
+        Probabilities, labels, weights and clusters; or ``y_true, y_prob``.
+    rate : float
+        Share of rows not answered, in [0, 1].
+    cost_ratio : float
+        Cost of an abstention, in units of the cost of an error, in [0, 1].
+    lens : Lens, default None
+        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
+        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
+    level : float, default 0.95
+        Level of the intervals.
+    resamples : int, default 1000
+        Number of bootstrap resamples of rows (or clusters).
+    rng : int or Generator, default 0
+        Seed of the resamples.
+
+    Returns
+    -------
+    cost : AbstentionCost
+        Errors per row plus cost_ratio times rate, with its interval.
+
+    References
+    ----------
+    Minderer et al. Revisiting the calibration of modern neural networks. NeurIPS 2021.
+    https://doi.org/10.48550/arXiv.2106.07998
+
+    See Also
+    --------
+    best_threshold : The threshold of least cost.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0])
     >>> tc.selective.abstention_cost(preds, rate=0.5, cost_ratio=0.2).value  # one of four wrong, two of four not answered
@@ -380,21 +530,21 @@ def abstention_cost(
     """
     options.level(level)
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    ladder = Ladder.of(preds, lens)
+    groups = ConfidenceGroups.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
     coverage = np.array([1 - rate])
-    loss = float(ladder.loss(coverage)[0, 0])
+    loss = float(groups.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate
     deviations = drawn.resamples.loss(coverage)[:, 0] - drawn.centre.loss(coverage)[0, 0]
-    last = int(np.searchsorted(ladder.answered[0, 1:], coverage[0] * ladder.n[0] * (1 - 1e-12)))
+    last = int(np.searchsorted(groups.answered[0, 1:], coverage[0] * groups.n[0] * (1 - 1e-12)))
     return AbstentionCost(
         value,
         interval(value, deviations, level, lower_limit=cost_ratio * rate, upper_limit=cost_ratio * rate + 1 - rate),
         rate,
         cost_ratio,
         loss / (1 - rate) if rate < 1 else None,
-        float(ladder.confidence[last]) if rate < 1 else np.inf,
-        round(float(ladder.n[0])),
+        float(groups.confidence[last]) if rate < 1 else np.inf,
+        round(float(groups.n[0])),
     )
 
 
@@ -404,13 +554,36 @@ class BestThreshold:
 
     Attributes
     ----------
-    threshold : answer from this confidence on; infinite if never answering is cheapest. Of equal costs the one that answers more.
-    threshold_interval : where the threshold falls on resampled rows; often wide, because costs are flat near their minimum.
-    cost : per row, on these rows. It was chosen to be low here: on new rows expect about `cost + optimism`.
-    interval : for the cost of this threshold on new rows.
-    rate, risk : share of rows not answered; share of wrong answers (None if none is given).
-    answer_all, answer_none : cost per row of the two rules that need no model.
-    calibrated_threshold, calibrated_cost : 1 - cost_ratio, the best threshold of a calibrated model (Chow 1970), and its cost here.
+    threshold : float
+        Answer from this confidence on; infinite if never answering is cheapest. Of equal costs the one that answers more.
+    threshold_interval : Interval
+        Of the threshold on resampled rows; often wide, because costs are flat near their minimum.
+    cost : float
+        Cost per row on these rows, on which the threshold was chosen.
+    optimism : float
+        Bootstrap estimate of the bias of that choice: on new rows the cost is about cost + optimism.
+    interval : Interval
+        Of the cost of this threshold on new rows.
+    rate : float
+        Share of rows not answered.
+    risk : float or None
+        Share of wrong answers; None if no row is answered.
+    cost_ratio : float
+        Cost of an abstention, in units of the cost of an error.
+    answer_all : float
+        Cost per row of answering every row.
+    answer_none : float
+        Cost per row of answering none.
+    calibrated_threshold : float
+        1 - cost_ratio, the best threshold of a calibrated model (Chow 1970).
+    calibrated_cost : float
+        Its cost per row on these rows.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    best_threshold : The function that returns it.
     """
 
     threshold: float
@@ -438,23 +611,58 @@ def best_threshold(
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> BestThreshold:
-    """The threshold of least cost among all that the rows can tell apart, and what it will cost elsewhere.
+    """Choose the threshold of least cost among all distinct confidences, with its expected cost on new rows.
 
-    Optimism is the bootstrap's: thresholds chosen on resamples cost so much more on the rows at hand than on their own resample.
+    Parameters
+    ----------
+    preds : Predictions
+        Probabilities, labels, weights and clusters; or ``y_true, y_prob``.
+    cost_ratio : float
+        Cost of an abstention, in units of the cost of an error, in [0, 1].
+    lens : Lens, default None
+        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
+        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
+    level : float, default 0.95
+        Level of the intervals.
+    resamples : int, default 1000
+        Number of bootstrap resamples of rows (or clusters).
+    rng : int or Generator, default 0
+        Seed of the resamples.
 
+    Returns
+    -------
+    best : BestThreshold
+        The threshold, its cost, and the costs of simpler rules.
+
+    Notes
+    -----
+    Optimism: thresholds chosen on resamples cost more on the original rows than on their resample; the mean difference is added
+    to the cost.
+
+    References
+    ----------
+    Chow. On optimum recognition error and reject tradeoff. IEEE Transactions on Information Theory 16, 1970.
+    https://doi.org/10.1109/TIT.1970.1054406
+
+    See Also
+    --------
+    abstention_cost : The cost at a rate.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7, 0.95], [1, 1, 1, 0, 1])
-    >>> found = tc.selective.best_threshold(preds, cost_ratio=0.3)
-    >>> found.threshold, round(found.cost, 2), found.answer_all  # three of five not answered, no answer wrong
+    >>> best = tc.selective.best_threshold(preds, cost_ratio=0.3)
+    >>> best.threshold, round(best.cost, 2), best.answer_all  # three of five not answered, no answer wrong
     (0.9, 0.18, 0.4)
     """
     options.level(level)
     cost_ratio = check_share(cost_ratio, "cost_ratio")
-    ladder = Ladder.of(preds, lens)
+    groups = ConfidenceGroups.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
-    costs = _costs(ladder, cost_ratio)[0]
+    costs = _costs(groups, cost_ratio)[0]
     best = int(_cheapest(costs[None])[0])
-    threshold = _threshold(ladder, best)
+    threshold = _threshold(groups, best)
     chow = 1 - cost_ratio
 
     again, at_home = _costs(drawn.resamples, cost_ratio), _costs(drawn.centre, cost_ratio)[0]
@@ -466,8 +674,8 @@ def best_threshold(
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
     spread = Interval(min(float(low), threshold), max(float(high), threshold), level, "bootstrap of the choice")
-    answered, errors = float(ladder.answered[0, best]), float(ladder.errors[0, best])
-    n = float(ladder.n[0])
+    answered, errors = float(groups.answered[0, best]), float(groups.errors[0, best])
+    n = float(groups.n[0])
     return BestThreshold(
         threshold,
         spread,
@@ -480,29 +688,30 @@ def best_threshold(
         float(costs[-1]),
         float(costs[0]),
         chow,
-        float(costs[int((ladder.confidence >= chow).sum())]),
+        float(costs[int((groups.confidence >= chow).sum())]),
         round(n),
     )
 
 
-def _costs(ladder: Ladder, cost_ratio: float) -> Float64s:
-    """Cost per row of answering the first 0, 1, 2, ... groups, shape (batch, groups + 1)."""
-    n = ladder.n[:, None]
-    return ladder.errors / n + cost_ratio * (1 - ladder.answered / n)
+def _costs(groups: ConfidenceGroups, cost_ratio: float) -> Float64s:
+    """Return the cost per row of answering the first 0, 1, 2, ... groups, shape (batch, groups + 1)."""
+    n = groups.n[:, None]
+    return groups.errors / n + cost_ratio * (1 - groups.answered / n)
 
 
 def _cheapest(costs: Float64s) -> Indices:
-    """The last of the least (to rounding): of equal costs the rule that answers more."""
+    """Return the last minimum (to rounding): of equal costs the rule that answers more."""
     is_minimum = costs <= costs.min(axis=1, keepdims=True) + 1e-12
     return costs.shape[1] - 1 - is_minimum[:, ::-1].argmax(axis=1)
 
 
-def _threshold(ladder: Ladder, groups: int) -> float:
-    return float(ladder.confidence[groups - 1]) if groups else np.inf
+def _threshold(groups: ConfidenceGroups, answered: int) -> float:
+    """Return the threshold at which the first groups are answered."""
+    return float(groups.confidence[answered - 1]) if answered else np.inf
 
 
 # ----------------------------------------------------------------------------------------------------
-# Which of two models is cheaper when both may abstain? (Minderer et al. 2021, Figure 7)
+# Costs of two models that may abstain (Minderer et al. 2021, Figure 7)
 
 RATES = tuple(i / 20 for i in range(20))
 COST_RATIOS = tuple(i / 20 for i in range(1, 21))
@@ -514,11 +723,28 @@ class CostMap:
 
     Attributes
     ----------
-    cost_a, cost_b : cost per row, shape (rates, cost_ratios).
-    relative : cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free.
-    difference : cost_a - cost_b at each rate. It is the same for every cost ratio, because both models pay for as many abstentions;
-        a cheap abstention only makes the same difference a larger part of the cost.
-    low, high : its interval, from resamples of the same rows for both models.
+    rates : ndarray of shape (r,)
+        Shares of rows not answered.
+    cost_ratios : ndarray of shape (c,)
+        Costs of an abstention, in units of the cost of an error.
+    cost_a : ndarray of shape (r, c)
+        Cost per row of the first model.
+    cost_b : ndarray of shape (r, c)
+        Cost per row of the second model.
+    difference : ndarray of shape (r,)
+        cost_a - cost_b at each rate; the same for every cost ratio, because both models abstain equally often.
+    low : ndarray of shape (r,)
+        Lower limit of the difference, from resamples of the same rows for both models.
+    high : ndarray of shape (r,)
+        Upper limit.
+    level : float
+        Level of the intervals, each for one rate.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    cost_map : The function that returns it.
     """
 
     rates: Float64s
@@ -533,18 +759,18 @@ class CostMap:
 
     @property
     def relative(self) -> Float64s:
+        """cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free."""
         same = self.cost_a == self.cost_b
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(same, 0.0, self.cost_a / self.cost_b - 1)
 
     @property
     def supported(self) -> np.ndarray:
-        """Whether the interval of the difference leaves out 0, at each rate."""
+        """Whether the interval of the difference excludes 0, at each rate."""
         return (self.low > 0) | (self.high < 0)
 
     def frame(self) -> Frame:
-        """One row per rate and cost ratio: rate, cost_ratio, cost_a, cost_b, relative, difference, low,
-        high, supported."""
+        """Return a table with one row per rate and cost ratio."""
         shape = self.cost_a.shape
 
         def spread(values: np.ndarray) -> list[Any]:
@@ -575,15 +801,54 @@ def cost_map(
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> CostMap:
-    """Costs of two models on the same rows, each abstaining on its own least confident ones.
+    """Compute the costs of two models on the same rows, each abstaining on its least confident ones.
 
-    Labels may be each model's own where rows are answers (see :func:`risk_coverage`); rows are those of the same question then.
+    Parameters
+    ----------
+    a : Predictions
+        The first model.
+    b : Predictions
+        The second model, on the same rows. Labels may differ where rows are answers (classes "wrong" and "correct").
+    rates : sequence of float, default 0, 0.05, ..., 0.95
+        Shares of rows not answered.
+    cost_ratios : sequence of float, default 0.05, 0.1, ..., 1
+        Costs of an abstention, in units of the cost of an error.
+    lens : Lens, default None
+        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
+        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
+    level : float, default 0.95
+        Level of the intervals.
+    resamples : int, default 1000
+        Number of bootstrap resamples of rows (or clusters).
+    rng : int or Generator, default 0
+        Seed of the resamples.
 
+    Returns
+    -------
+    costs : CostMap
+        Costs of both models, and their paired difference with intervals.
+
+    Raises
+    ------
+    InputError
+        The models have different rows, labels, weights or clusters.
+
+    References
+    ----------
+    Minderer et al. Revisiting the calibration of modern neural networks. NeurIPS 2021.
+    https://doi.org/10.48550/arXiv.2106.07998
+
+    See Also
+    --------
+    abstention_cost : The cost of one model.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> labels = [1, 1, 1, 0]
     >>> a, b = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.3], labels), tc.Predictions.from_probs([0.9, 0.2, 0.4, 0.3], labels)
-    >>> found = tc.selective.cost_map(a, b, rates=[0, 0.5], cost_ratios=[0.1])
-    >>> found.cost_a.tolist(), found.cost_b.tolist(), found.relative.round(6).tolist()
+    >>> costs = tc.selective.cost_map(a, b, rates=[0, 0.5], cost_ratios=[0.1])
+    >>> costs.cost_a.tolist(), costs.cost_b.tolist(), costs.relative.round(6).tolist()
     ([[0.25], [0.3]], [[0.5], [0.3]], [[-0.5], [0.0]])
     """
     options.level(level)
@@ -591,21 +856,21 @@ def cost_map(
     ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
     if not len(steps) or not len(ratios):
         raise InputError("a cost map needs at least one rate and one cost ratio")
-    ladders = [Ladder.of(a, lens), Ladder.of(b, lens)]
+    groups_of_models = [ConfidenceGroups.of(a, lens), ConfidenceGroups.of(b, lens)]
     _refuse_other_rows(a, b)
     drawn = draw([a, b], lens, resamples=resamples, level=level, rng=rng)
-    loss_a, loss_b = (ladder.loss(1 - steps)[0] for ladder in ladders)
-    moved_a, moved_b = (d.resamples.loss(1 - steps) - d.centre.loss(1 - steps) for d in drawn)
-    low, high = bounds(loss_a - loss_b, moved_a - moved_b, level)
+    loss_a, loss_b = (groups.loss(1 - steps)[0] for groups in groups_of_models)
+    deviations_a, deviations_b = (d.resamples.loss(1 - steps) - d.centre.loss(1 - steps) for d in drawn)
+    low, high = bounds(loss_a - loss_b, deviations_a - deviations_b, level)
     abstained = steps[:, None] * ratios
     cost_a, cost_b = (loss[:, None] + abstained for loss in (loss_a, loss_b))
     return CostMap(steps, ratios, cost_a, cost_b, loss_a - loss_b, low, high, level, len(a))
 
 
 def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
-    """Two models are compared on the same rows or not at all."""
+    """Refuse models with different rows."""
     if len(a) != len(b):
-        raise InputError(f"the models were judged on {len(a)} and {len(b)} rows; compare them on the same ones")
+        raise InputError(f"the models have {len(a)} and {len(b)} rows; compare them on the same rows")
     other = np.flatnonzero(a.labels != b.labels)
     if len(other) and not (a.of_answers and b.of_answers):
         raise InputError(

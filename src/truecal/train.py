@@ -1,9 +1,11 @@
-"""Losses that keep a network calibrated while it is trained, and a log of its calibration epoch by epoch.
+"""Training losses for calibrated networks, and a log of calibration by epoch.
 
-All of it is torch (`pip install 'truecal[torch]'`), which is imported on the first use of `tc.train` and never before. Binary
-logits have shape (n,) and belong to the positive class, others (n, classes); targets are class indices, or soft labels with one
-probability per class (per row for binary logits). Each loss at strength 0 is torch's own cross-entropy, bit for bit.
+This module needs torch (`pip install 'truecal[torch]'`), which is imported on the first use of `tc.train`. Binary logits have shape
+(n,) and belong to the positive class, others (n, classes); targets are class indices, or soft labels with one probability per class
+(per row for binary logits). Each loss at strength 0 is torch's cross-entropy, bit for bit.
 """
+
+from __future__ import annotations
 
 import random
 import sys
@@ -19,7 +21,7 @@ from truecal.lenses.lens import Lens
 from truecal.table import Frame
 
 # ----------------------------------------------------------------------------------------------------
-# Logits and targets as every loss takes them: shapes checked, half precision widened. The one place that imports torch
+# Logits and targets: shapes checked, half precision widened
 
 try:
     import torch as torch
@@ -43,27 +45,27 @@ __all__ = [
     "smoothed_cross_entropy",
     "soft_binned_error",
 ]
-IGNORED = -100  # a hard target that says: leave this row out, as in torch
+IGNORED = -100  # a hard target that leaves its row out, as in torch
 
 
-def widened(logits: Tensor) -> Tensor:
-    """Half precision as float32 (float16 cannot even hold the loss of a logit of 1e5); float32 and float64 as they are."""
+def widen(logits: Tensor) -> Tensor:
+    """Convert half precision to float32 (float16 cannot represent the loss of a logit of 1e5)."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def is_hard(targets: Tensor) -> bool:
-    """Whether targets are class indices (whole numbers or booleans) rather than probabilities."""
+    """Return whether targets are class indices (whole numbers or booleans) rather than probabilities."""
     options.instance(targets, torch.Tensor, "targets", "a tensor", "write torch.as_tensor(targets)")
     return not targets.is_floating_point()
 
 
-def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Widened logits, and targets as torch wants them: int64 indices, or probabilities in the logits' precision.
+def check_batch(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Check shapes and types; return widened logits, and targets as int64 indices or in the precision of the logits.
 
-    Only shapes and types are looked at: values would cost a pass over the batch in every step.
+    Values are not checked: that would cost a pass over the batch in every step.
     """
     options.instance(logits, torch.Tensor, "logits", "a tensor", "write torch.as_tensor(logits)")
-    logits = widened(logits)
+    logits = widen(logits)
     if logits.ndim not in (1, 2) or not logits.is_floating_point() or logits.shape[-1] == 0:
         raise InputError(
             f"logits must have shape (n,) for two classes or (n, classes), not {tuple(logits.shape)} of {logits.dtype}"
@@ -84,14 +86,14 @@ def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return logits, targets.to(logits.dtype)
 
 
-def in_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
-    """Binary logits as the logits (0, z) of two classes, with their targets."""
+def to_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
+    """Convert binary logits z to the logits (0, z) of two classes, with their targets."""
     both = torch.stack((torch.zeros_like(logits), logits), dim=1)
     return both, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
 
 
-def reduced(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:
-    """Losses of the rows as asked for; a mean divides by `total` (a sum of weights) where one is given."""
+def reduce_losses(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:
+    """Combine the losses of rows; a mean divides by `total` (a sum of weights) if it is not None."""
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -99,10 +101,10 @@ def reduced(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -
     return losses.mean() if total is None else losses.sum() / total
 
 
-def kept_only(losses: Tensor, counted: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
-    """Losses of the rows as asked for, where those not `kept` are 0 and do not count in the mean."""
+def reduce_counted(losses: Tensor, counted: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
+    """Combine the losses of the rows marked in `counted`; the others are 0 and do not enter the mean."""
     losses = torch.where(counted, losses, 0.0)
-    return reduced(losses, reduction, (counted if weight is None else torch.where(counted, weight, 0.0)).sum())
+    return reduce_losses(losses, reduction, (counted if weight is None else torch.where(counted, weight, 0.0)).sum())
 
 
 def check_reduction(reduction: Reduction) -> None:
@@ -117,20 +119,41 @@ def check_reduction(reduction: Reduction) -> None:
 def cross_entropy(
     logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
-    r"""Cross-entropy of logits, two classes or many, hard or soft targets.
+    r"""Compute the cross-entropy of logits, two classes or more, hard or soft targets.
 
     .. math:: L = -\sum_k t_k \log p_k
 
-    This is torch's own loss, with half precision computed in float32 and one door for (n,) and (n, classes).
+    This is torch's loss, with half precision computed in float32 and one function for (n,) and (n, classes).
 
     Parameters
     ----------
-    logits : (n,) for the positive class, or (n, classes).
-    targets : (n,) class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of
-        the logits.
-    weight : one weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
-    reduction : "mean", "sum" or "none".
+    logits : Tensor of shape (n,) or (n, classes)
+        Logits of the positive class, or of every class.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
+        logits.
+    weight : Tensor, default None
+        One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the losses of rows are combined.
 
+    Returns
+    -------
+    loss : Tensor
+        A scalar, or one loss per row for reduction="none".
+
+    Raises
+    ------
+    InputError
+        Shapes or types of logits and targets do not fit.
+
+    See Also
+    --------
+    smoothed_cross_entropy : With smoothed labels.
+    focal_loss : With less weight on easy rows.
+
+    Examples
+    --------
     >>> import torch
     >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     >>> round(cross_entropy(logits, torch.tensor([0, 1])).item(), 4)
@@ -144,45 +167,85 @@ def cross_entropy(
 def smoothed_cross_entropy(
     logits: Tensor, targets: Tensor, *, smoothing: float, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
-    r"""Cross-entropy with a share of every label spread over all classes.
+    r"""Compute the cross-entropy with a share of every label spread over all classes (label smoothing).
 
     .. math:: L = -\sum_k ((1 - \alpha) t_k + \alpha / K) \log p_k
 
-    for K classes (Szegedy et al. 2016). With `smoothing` 0 it is :func:`cross_entropy` bit for bit.
+    for K classes. With `smoothing` 0 it is :func:`cross_entropy` bit for bit.
 
     Parameters
     ----------
-    smoothing : alpha, at least 0 and below 1.
-    logits, targets, weight, reduction : as for :func:`cross_entropy`.
+    logits : Tensor of shape (n,) or (n, classes)
+        Logits of the positive class, or of every class.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
+        logits.
+    smoothing : float
+        alpha, at least 0 and below 1.
+    weight : Tensor, default None
+        One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the losses of rows are combined.
 
+    Returns
+    -------
+    loss : Tensor
+        A scalar, or one loss per row for reduction="none".
+
+    References
+    ----------
+    Szegedy, Vanhoucke, Ioffe, Shlens, Wojna. Rethinking the Inception architecture for computer vision. CVPR 2016.
+    https://doi.org/10.1109/CVPR.2016.308
+
+    See Also
+    --------
+    LabelSmoothing : The same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> logits = torch.tensor([[20.0, 0.0]])
-    >>> smoothed_cross_entropy(logits, torch.tensor([0]), smoothing=0.1).item()  # so sure of itself is punished
+    >>> smoothed_cross_entropy(logits, torch.tensor([0]), smoothing=0.1).item()  # overconfidence is penalised
     1.0
     """
     check_reduction(reduction)
     if not 0 <= smoothing < 1:
         raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
     hard = is_hard(targets)
-    logits, targets = checked(logits, targets)
+    logits, targets = check_batch(logits, targets)
     if logits.ndim == 1 and weight is None:
         counted = targets != IGNORED
         labels = torch.where(counted, targets, 0.0) if hard else targets
         soft = labels if smoothing == 0 else labels * (1 - smoothing) + smoothing / 2
         if not hard:
             return functional.binary_cross_entropy_with_logits(logits, soft, reduction=reduction)
-        return kept_only(
+        return reduce_counted(
             functional.binary_cross_entropy_with_logits(logits, soft, reduction="none"), counted, reduction
         )
     if logits.ndim == 1:
-        logits, targets = in_two_columns(logits, targets, hard=hard)
+        logits, targets = to_two_columns(logits, targets, hard=hard)
     weight = None if weight is None else weight.to(logits)
     return functional.cross_entropy(logits, targets, weight=weight, reduction=reduction, label_smoothing=smoothing)
 
 
 class LabelSmoothing(Module):  # type: ignore[misc]
-    """:func:`smoothed_cross_entropy` as a module.
+    """Compute :func:`smoothed_cross_entropy` as a module.
 
+    Parameters
+    ----------
+    smoothing : float, default 0.1
+        Share of every label that is spread over all classes, at least 0 and below 1.
+    weight : Tensor, default None
+        One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the losses of rows are combined.
+
+    See Also
+    --------
+    smoothed_cross_entropy : The function.
+
+    Examples
+    --------
     >>> import torch
     >>> loss = LabelSmoothing(0.05)
     >>> loss
@@ -202,16 +265,31 @@ class LabelSmoothing(Module):  # type: ignore[misc]
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,) or (n, classes)
+            Logits of the positive class, or of every class.
+        targets : Tensor of shape (n,) or (n, classes)
+            Class indices or probabilities.
+
+        Returns
+        -------
+        loss : Tensor
+            A scalar, or one loss per row for reduction="none".
+        """
         return smoothed_cross_entropy(
             logits, targets, smoothing=self.smoothing, weight=self.weight, reduction=self.reduction
         )
 
     def extra_repr(self) -> str:
+        """Return the settings shown by `repr`."""
         return f"smoothing={self.smoothing:g}"
 
 
 # ----------------------------------------------------------------------------------------------------
-# Focal loss: cross-entropy that cares less about rows the network already has right
+# Focal loss
 
 Gamma: TypeAlias = float | Literal["flsd-53"]
 
@@ -224,18 +302,44 @@ def focal_loss(
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Focal loss of logits, two classes or many, hard or soft targets.
+    r"""Compute the focal loss of logits, two classes or more, hard or soft targets.
 
     .. math:: L = -\sum_k t_k (1 - p_k)^\gamma \log p_k
 
-    Lin et al. (2017). A `gamma` of "flsd-53" is the sample-dependent schedule of Mukhoti et al. (2020): 5 where the probability of
-    the target is below 0.2, else 3. With gamma 0 it is :func:`cross_entropy` bit for bit.
+    Cross-entropy with less weight on rows that are already predicted well. With gamma 0 it is :func:`cross_entropy` bit for bit.
 
     Parameters
     ----------
-    gamma : at least 0, or "flsd-53".
-    logits, targets, weight, reduction : as for :func:`cross_entropy`.
+    logits : Tensor of shape (n,) or (n, classes)
+        Logits of the positive class, or of every class.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
+        logits.
+    gamma : float or "flsd-53"
+        Exponent, at least 0; "flsd-53" is the sample-dependent schedule of Mukhoti et al.: 5 where the probability of the target
+        is below 0.2, else 3.
+    weight : Tensor, default None
+        One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the losses of rows are combined.
 
+    Returns
+    -------
+    loss : Tensor
+        A scalar, or one loss per row for reduction="none".
+
+    References
+    ----------
+    Lin, Goyal, Girshick, He, Dollár. Focal loss for dense object detection. ICCV 2017.
+    https://doi.org/10.1109/ICCV.2017.324
+    Mukhoti et al. Calibrating deep neural networks using focal loss. NeurIPS 2020. https://doi.org/10.48550/arXiv.2002.09437
+
+    See Also
+    --------
+    FocalLoss : The same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> logits = torch.tensor([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     >>> easy, hard = focal_loss(logits, torch.tensor([0, 1]), gamma=2, reduction="none").tolist()
@@ -247,35 +351,37 @@ def focal_loss(
     if gamma == 0:
         return cross_entropy(logits, targets, weight=weight, reduction=reduction)
     hard = is_hard(targets)
-    logits, targets = checked(logits, targets)
+    logits, targets = check_batch(logits, targets)
     if logits.ndim == 1 and weight is None:
-        # With two classes 1 - p of one is the p of the other, so that powers are exponentials of logarithms at hand.
+        # with two classes 1 - p of one is the p of the other: powers are exponentials of logarithms that are computed anyway
         right, wrong = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-        losses = -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma)
-        return kept_only(losses, targets != IGNORED, reduction) if hard else reduced(losses, reduction)
+        losses = -targets * _binary_focal_terms(right, wrong, gamma) - (1 - targets) * _binary_focal_terms(
+            wrong, right, gamma
+        )
+        return reduce_counted(losses, targets != IGNORED, reduction) if hard else reduce_losses(losses, reduction)
     if logits.ndim == 1:
-        logits, targets = in_two_columns(logits, targets, hard=hard)
+        logits, targets = to_two_columns(logits, targets, hard=hard)
     log_p = functional.log_softmax(logits, dim=1)
     weight = None if weight is None else weight.to(logits)
     if not hard:
-        losses = -targets * _focused(log_p, gamma)
-        return reduced((losses if weight is None else losses * weight).sum(dim=1), reduction)
+        losses = -targets * _focal_terms(log_p, gamma)
+        return reduce_losses((losses if weight is None else losses * weight).sum(dim=1), reduction)
     counted = targets != IGNORED
     labels = torch.where(counted, targets, 0)
-    losses = -_focused(log_p.gather(1, labels[:, None]).squeeze(1), gamma)
+    losses = -_focal_terms(log_p.gather(1, labels[:, None]).squeeze(1), gamma)
     if weight is None:
-        return kept_only(losses, counted, reduction)
-    return kept_only(losses * weight[labels], counted, reduction, weight[labels])
+        return reduce_counted(losses, counted, reduction)
+    return reduce_counted(losses * weight[labels], counted, reduction, weight[labels])
 
 
-def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:
+def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
     """(1 - p)^gamma log p. Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN."""
     rest = -torch.expm1(log_p)
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return rest.clamp_min(torch.finfo(rest.dtype).tiny) ** power * log_p
 
 
-def _binary(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
+def _binary_focal_terms(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return torch.exp(power * log_rest) * log_p
 
@@ -295,8 +401,23 @@ def _check_gamma(gamma: Gamma) -> None:
 
 
 class FocalLoss(Module):  # type: ignore[misc]
-    """:func:`focal_loss` as a module.
+    """Compute :func:`focal_loss` as a module.
 
+    Parameters
+    ----------
+    gamma : float or "flsd-53", default 3.0
+        Exponent, at least 0, or the sample-dependent schedule.
+    weight : Tensor, default None
+        One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        How the losses of rows are combined.
+
+    See Also
+    --------
+    focal_loss : The function.
+
+    Examples
+    --------
     >>> FocalLoss(gamma="flsd-53")
     FocalLoss(gamma=flsd-53)
     """
@@ -311,28 +432,52 @@ class FocalLoss(Module):  # type: ignore[misc]
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,) or (n, classes)
+            Logits of the positive class, or of every class.
+        targets : Tensor of shape (n,) or (n, classes)
+            Class indices or probabilities.
+
+        Returns
+        -------
+        loss : Tensor
+            A scalar, or one loss per row for reduction="none".
+        """
         return focal_loss(logits, targets, gamma=self.gamma, weight=self.weight, reduction=self.reduction)
 
     def extra_repr(self) -> str:
+        """Return the settings shown by `repr`."""
         return f"gamma={self.gamma}"
 
 
 # ----------------------------------------------------------------------------------------------------
-# Calibration epoch by epoch, from a sketch of fixed size: no prediction is kept
+# Calibration by epoch, from a sketch of fixed size
 
 
 class CalibrationLog:
-    """Hand over each batch with `update`, close the epoch with `end_epoch`; `rows` holds one record per epoch.
+    """Record the calibration error of a network by epoch, from its batches.
 
-    Logits are turned into probabilities in float64 and counted into an :class:`truecal.Accumulator`, whose state stays below
-    2 MiB for any number of rows. Binary logits are judged by P(positive), others by the predicted class.
+    Pass each batch to `update` and close the epoch with `end_epoch`; `rows` holds one record per epoch. Logits are converted to
+    probabilities in float64 and counted by a :class:`truecal.Accumulator`, whose state stays below 2 MiB for any number of rows.
 
     Parameters
     ----------
-    estimator : default as in :func:`truecal.calibration_error`.
-    lens : what is judged: TopLabel() or OneClass(c); by default the positive class of binary logits, else the predicted class.
-    level : of the interval.
+    estimator : Estimator, default None
+        As in :func:`truecal.calibration_error`.
+    lens : Lens, default None
+        What is judged: TopLabel() or OneClass(c); None is the positive class of binary logits, else the predicted class.
+    level : float, default 0.95
+        Level of the interval.
 
+    See Also
+    --------
+    truecal.Accumulator : The same for probabilities.
+
+    Examples
+    --------
     >>> import torch
     >>> rng = torch.Generator().manual_seed(0)
     >>> log = CalibrationLog()
@@ -340,8 +485,8 @@ class CalibrationLog:
     ...     for _ in range(4):
     ...         logits = torch.randn(500, 3, generator=rng)
     ...         labels = torch.multinomial(logits.softmax(1), 1, generator=rng).squeeze(1)
-    ...         log.update(logits * (1 + 2 * epoch), labels)  # three times too sure in the second epoch
-    ...     found = log.end_epoch()
+    ...         log.update(logits * (1 + 2 * epoch), labels)  # overconfident in the second epoch
+    ...     estimate = log.end_epoch()
     >>> [(row["epoch"], row["n"], round(row["error"], 1)) for row in log.rows]
     [(1, 2000, 0.0), (2, 2000, 0.2)]
     """
@@ -350,77 +495,118 @@ class CalibrationLog:
         options.level(level)
         self.estimator, self.level = estimator, level
         self.rows: list[dict[str, Any]] = []
-        self._seen = Accumulator(lens=lens)
-        self._right = 0
+        self._accumulator = Accumulator(lens=lens)
+        self._correct = 0
 
     def update(self, logits: Tensor, targets: Tensor) -> None:
-        """Count in a batch of logits and hard targets, on any device; rows whose target is -100 are left out."""
+        """Count a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,) or (n, classes)
+            On any device.
+        targets : Tensor of shape (n,)
+            Class indices; rows whose target is -100 are left out.
+        """
         if not (isinstance(logits, torch.Tensor) and isinstance(targets, torch.Tensor)):
             raise InputError(
                 f"logits and targets must be torch tensors, not {type(logits).__name__}, {type(targets).__name__}"
             )
         if not is_hard(targets):
-            raise InputError("the log judges what happened: give class indices, not soft labels")
+            raise InputError("a calibration error needs observed labels: give class indices, not soft labels")
         with torch.no_grad():
-            logits, targets = checked(logits.detach().cpu(), targets.detach().cpu())
+            logits, targets = check_batch(logits.detach().cpu(), targets.detach().cpu())
             counted = targets != IGNORED
             wide, targets = logits[counted].double(), targets[counted]
             if not len(targets):
                 return
             probs = torch.sigmoid(wide) if wide.ndim == 1 else torch.softmax(wide, dim=1)
             predicted = (wide >= 0).long() if wide.ndim == 1 else probs.argmax(dim=1)
-            self._seen.update(targets.long().numpy(), probs.numpy())
-            self._right += int((predicted == targets.long()).sum())
+            self._accumulator.update(targets.long().numpy(), probs.numpy())
+            self._correct += int((predicted == targets.long()).sum())
 
     def end_epoch(self) -> Estimate:
-        """The calibration error of the batches since the last epoch; adds a record to `rows` and starts anew."""
-        if self._seen.rows == 0:
-            raise InputError("no batch was handed over since the last epoch; call update(logits, targets) first")
-        estimate = self._seen.compute(estimator=self.estimator, level=self.level)
+        """Return the calibration error of the batches since the last epoch, and record it in `rows`."""
+        if self._accumulator.rows == 0:
+            raise InputError("there was no batch since the last epoch; call update(logits, targets) first")
+        estimate = self._accumulator.compute(estimator=self.estimator, level=self.level)
         low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
-        accuracy = self._right / self._seen.rows
-        record = {"epoch": len(self.rows) + 1, "n": self._seen.rows, "error": estimate.value, "low": low, "high": high}
+        accuracy = self._correct / self._accumulator.rows
+        record = {
+            "epoch": len(self.rows) + 1,
+            "n": self._accumulator.rows,
+            "error": estimate.value,
+            "low": low,
+            "high": high,
+        }
         self.rows.append({**record, "accuracy": accuracy})
-        self._seen.reset()
-        self._right = 0
+        self._accumulator.reset()
+        self._correct = 0
         return estimate
 
     def frame(self) -> Frame:
-        """One row per epoch."""
+        """Return a table with one row per epoch."""
         return Frame.from_records(self.rows, columns=("epoch", "n", "error", "low", "high", "accuracy"))
 
 
 # ----------------------------------------------------------------------------------------------------
-# Mixup: train on blends of two rows, with labels blended alike
+# Mixup
 
 
 def mixup(
     inputs: Tensor, targets: Tensor, *, alpha: float, classes: int | None, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    r"""A batch blended with itself in another order: inputs, and the soft labels that belong to them.
+    r"""Mix a batch with a permutation of itself: inputs and soft labels.
 
     .. math:: x = \lambda x_i + (1 - \lambda) x_j, \quad t = \lambda t_i + (1 - \lambda) t_j
 
-    with lambda drawn from Beta(alpha, alpha), one for the batch, as in Zhang et al. (2018). The labels are soft: hand them to any
-    loss of this module. :func:`cross_entropy` then is lambda times the loss of one label plus 1 - lambda times that of the other.
+    with lambda drawn from Beta(alpha, alpha), one for the batch. The labels are soft; every loss of this module takes them.
 
     Parameters
     ----------
-    inputs : (n, ...) floating point.
-    targets : (n,) class indices, or soft labels: (n, classes), or (n,) probabilities for binary logits.
-    alpha : 0 returns the batch as it is; 1 draws lambda uniformly.
-    classes : columns of the logits, and so of the soft labels; None for binary logits of shape (n,). Soft targets keep their shape.
-    generator : a seeded torch.Generator makes the blends reproducible.
+    inputs : Tensor of shape (n, ...)
+        Floating point.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices, or soft labels ((n,) probabilities for binary logits).
+    alpha : float
+        0 returns the batch as it is; 1 draws lambda uniformly.
+    classes : int or None
+        Number of columns of the logits, and so of the soft labels; None for binary logits of shape (n,).
+    generator : torch.Generator, default None
+        Seeded, makes the mixtures reproducible.
 
+    Returns
+    -------
+    inputs : Tensor of shape (n, ...)
+        Mixed inputs.
+    targets : Tensor of shape (n, classes) or (n,)
+        Soft labels.
+
+    Raises
+    ------
+    InputError
+        Inputs are not floating point, a row has no label, or a label is not below `classes`.
+
+    References
+    ----------
+    Zhang, Cisse, Dauphin, Lopez-Paz. mixup: beyond empirical risk minimization. ICLR 2018.
+    https://doi.org/10.48550/arXiv.1710.09412
+
+    See Also
+    --------
+    Mixup : The same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> x, t = torch.eye(3), torch.tensor([0, 1, 2])
-    >>> blended, soft = mixup(x, t, alpha=1.0, classes=3, generator=torch.Generator().manual_seed(5))
-    >>> bool(torch.equal(blended, soft)), soft.sum(dim=1).tolist()
+    >>> mixed, soft = mixup(x, t, alpha=1.0, classes=3, generator=torch.Generator().manual_seed(5))
+    >>> bool(torch.equal(mixed, soft)), soft.sum(dim=1).tolist()
     (True, [1.0, 1.0, 1.0])
     """
     _check(alpha, classes)
     if not inputs.is_floating_point():
-        raise InputError(f"mixup blends floating-point inputs, not {inputs.dtype}; scale them first")
+        raise InputError(f"mixup needs floating-point inputs, not {inputs.dtype}; convert them first")
     if len(inputs) != len(targets):
         raise InputError(f"there are {len(inputs)} inputs and {len(targets)} targets; mixup needs as many of both")
     if alpha == 0:
@@ -431,9 +617,7 @@ def mixup(
     order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
     if is_hard(targets):
         if bool((targets < 0).any()):
-            raise InputError(
-                "mixup cannot blend rows without a label (a target below 0, such as -100); drop them first"
-            )
+            raise InputError("mixup cannot mix rows without a label (a target below 0, such as -100); drop them first")
         count = 2 if classes is None else classes
         if bool((targets >= count).any()):
             setting = f"classes={classes}" + (" (binary labels)" if classes is None else "")
@@ -452,8 +636,23 @@ def _check(alpha: float, classes: int | None) -> None:
 
 
 class Mixup(Module):  # type: ignore[misc]
-    """:func:`mixup` as a module with a stream of its own; in evaluation mode it returns the batch as it is.
+    """Mix batches by :func:`mixup` as a module with a random stream; in evaluation mode it returns the batch as it is.
 
+    Parameters
+    ----------
+    alpha : float, default 0.2
+        Parameter of the Beta distribution; 0 leaves batches as they are.
+    classes : int or None
+        Number of columns of the logits; None for binary logits.
+    seed : int, default 0
+        Seed of the random stream.
+
+    See Also
+    --------
+    mixup : The function.
+
+    Examples
+    --------
     >>> import torch
     >>> mix = Mixup(0.2, classes=10, seed=0)
     >>> mix
@@ -471,6 +670,22 @@ class Mixup(Module):  # type: ignore[misc]
         self.generator = torch.Generator().manual_seed(int(seed))
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Mix a batch.
+
+        Parameters
+        ----------
+        inputs : Tensor of shape (n, ...)
+            Floating point.
+        targets : Tensor of shape (n,) or (n, classes)
+            Class indices or soft labels.
+
+        Returns
+        -------
+        inputs : Tensor of shape (n, ...)
+            Mixed inputs.
+        targets : Tensor
+            Soft labels.
+        """
         if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):
             raise InputError(
                 f"inputs and targets must be tensors, not {type(inputs).__name__}, {type(targets).__name__}"
@@ -480,49 +695,81 @@ class Mixup(Module):  # type: ignore[misc]
         return mixup(inputs, targets, alpha=self.alpha, classes=self.classes, generator=self.generator)
 
     def get_extra_state(self) -> Tensor:
-        """Where the stream of blends is, so that state_dict() takes it along and a resumed run goes on with the same blends."""
+        """Return the state of the random stream, which state_dict() includes so that a resumed run continues it."""
         return self.generator.get_state()
 
     def set_extra_state(self, state: Tensor) -> None:
+        """Restore the state of the random stream.
+
+        Parameters
+        ----------
+        state : Tensor
+            As returned by `get_extra_state`.
+        """
         self.generator.set_state(state)
 
     def extra_repr(self) -> str:
+        """Return the settings shown by `repr`."""
         return f"alpha={self.alpha:g}, classes={self.classes}"
 
 
 # ----------------------------------------------------------------------------------------------------
-# Calibration errors of a batch that have a gradient, to be added to a loss
+# Differentiable calibration errors of a batch, as penalties
 
-Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+PenaltyFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temperature: float = 0.01) -> Tensor:
-    r"""Soft-binned ECE (Karandikar et al. 2021), norm 2.
+    r"""Compute the soft-binned calibration error of a batch, norm 2, which has a gradient.
 
     .. math:: E^2 = \sum_j \frac{s_j}{n} (C_j - Y_j)^2
 
-    Every row belongs to each of the bins a little: its shares are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature.
-    s_j is the sum of the shares in bin j, and C_j and Y_j are the means of c and y weighted by them.
+    Every row is shared among all bins: its shares are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature, with c its
+    confidence. s_j is the sum of the shares in bin j, and C_j and Y_j are the means of confidence and correctness weighted by
+    them.
 
     Parameters
     ----------
-    logits, targets : as for :func:`cross_entropy`.
-    bins : number of bins.
-    temperature : the smaller, the harder the edges between bins.
+    logits : Tensor of shape (n,) or (n, classes)
+        Logits of the positive class, or of every class.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
+        logits.
+    bins : int, default 15
+        Number of bins.
+    temperature : float, default 0.01
+        Width of the transition between bins; near 0 the bins are hard.
 
+    Returns
+    -------
+    error : Tensor
+        A scalar.
+
+    References
+    ----------
+    Karandikar et al. Soft calibration objectives for neural networks. NeurIPS 2021.
+    https://doi.org/10.48550/arXiv.2108.00106
+
+    See Also
+    --------
+    PenalizedCrossEntropy : Cross-entropy with this penalty.
+    mmce : A kernel estimate.
+
+    Examples
+    --------
     >>> import torch
     >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]], requires_grad=True)
-    >>> error = soft_binned_error(logits, torch.tensor([0, 1]))  # 95 % sure, right half of the time
+    >>> error = soft_binned_error(logits, torch.tensor([0, 1]))  # 95 % confident, right half of the time
     >>> round(error.item(), 2)
     0.45
-    >>> error.backward(); bool(logits.grad[0, 0] > 0)  # going down means being less sure
+    >>> error.backward(); bool(logits.grad[0, 0] > 0)  # descent lowers the confidence
     True
     """
     temperature = float(temperature)  # torch divides by no whole number beyond 64 bits
     options.bins(bins)
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, not {temperature!r}")
-    confidence, right = _judged(logits, targets)
+    confidence, right = _confidence_and_correctness(logits, targets)
     centres = (torch.arange(bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / bins
     member = torch.softmax(-((confidence[:, None] - centres) ** 2) / temperature, dim=1)
     mass = member.sum(dim=0)
@@ -532,17 +779,38 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
 
 
 def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
-    r"""Maximum mean calibration error (Kumar, Sarawagi & Jain 2018) with their Laplace kernel.
+    r"""Compute the maximum mean calibration error of a batch with a Laplace kernel, which has a gradient.
 
     .. math:: E^2 = \frac{1}{n^2} \sum_{ij} (c_i - y_i) (c_j - y_j) \exp(-|c_i - c_j| / w)
 
-    Takes memory and time of n x n for a batch of n rows.
+    with confidences c and correctness y. Memory and time grow with n x n for a batch of n rows.
 
     Parameters
     ----------
-    logits, targets : as for :func:`cross_entropy`.
-    width : w, how far apart confidences may be to be judged together.
+    logits : Tensor of shape (n,) or (n, classes)
+        Logits of the positive class, or of every class.
+    targets : Tensor of shape (n,) or (n, classes)
+        Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
+        logits.
+    width : float, default 0.4
+        Width w of the kernel.
 
+    Returns
+    -------
+    error : Tensor
+        A scalar.
+
+    References
+    ----------
+    Kumar, Sarawagi, Jain. Trainable calibration measures for neural networks from kernel mean embeddings. ICML 2018.
+    https://proceedings.mlr.press/v80/kumar18a.html
+
+    See Also
+    --------
+    PenalizedCrossEntropy : Cross-entropy with a penalty.
+
+    Examples
+    --------
     >>> import torch
     >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]])
     >>> round(mmce(logits, torch.tensor([0, 1])).item(), 4)  # all outputs are equal: the gap itself
@@ -550,16 +818,16 @@ def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     """
     if not width > 0:
         raise InputError(f"width must be above 0, not {width!r}")
-    confidence, right = _judged(logits, targets)
+    confidence, right = _confidence_and_correctness(logits, targets)
     gap = confidence - right
     kernel = torch.exp(-(confidence[:, None] - confidence).abs() / width)
     return _root(gap @ kernel @ gap) / len(confidence)
 
 
-def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability of the predicted class, and whether it was right."""
+def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the probability of the predicted class, and whether it is right."""
     hard = is_hard(targets)
-    logits, targets = checked(logits, targets)
+    logits, targets = check_batch(logits, targets)
     if hard:
         counted = targets != IGNORED
         logits, targets = logits[counted], targets[counted]
@@ -574,13 +842,26 @@ def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _root(square: Tensor) -> Tensor:
-    """Square root whose gradient at 0 is 0."""
+    """Return the square root, with gradient 0 at 0."""
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
 class PenalizedCrossEntropy(Module):  # type: ignore[misc]
-    """Cross-entropy plus `strength` times a calibration error of the batch; strength 0 is cross-entropy bit for bit.
+    """Add a calibration error of the batch to the cross-entropy, as a module.
 
+    Parameters
+    ----------
+    strength : float
+        Factor of the penalty, at least 0; 0 is cross-entropy bit for bit.
+    penalty : callable, default soft_binned_error
+        Function of logits and targets that returns a scalar Tensor, such as `mmce`.
+
+    See Also
+    --------
+    soft_binned_error : The default penalty.
+
+    Examples
+    --------
     >>> import torch
     >>> loss = PenalizedCrossEntropy(0.5, mmce)
     >>> loss
@@ -589,15 +870,30 @@ class PenalizedCrossEntropy(Module):  # type: ignore[misc]
     1.7749
     """
 
-    def __init__(self, strength: float, penalty: Penalty = soft_binned_error) -> None:
+    def __init__(self, strength: float, penalty: PenaltyFunction = soft_binned_error) -> None:
         super().__init__()
         if not 0 <= strength < float("inf"):
             raise InputError(f"strength must be a number of at least 0, not {strength!r}")
         self.strength, self.penalty = strength, penalty
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,) or (n, classes)
+            Logits of the positive class, or of every class.
+        targets : Tensor of shape (n,) or (n, classes)
+            Class indices or probabilities.
+
+        Returns
+        -------
+        loss : Tensor
+            A scalar, or one loss per row for reduction="none".
+        """
         loss = cross_entropy(logits, targets)
         return loss if self.strength == 0 else loss + self.strength * self.penalty(logits, targets)
 
     def extra_repr(self) -> str:
+        """Return the settings shown by `repr`."""
         return f"strength={self.strength:g}, penalty={getattr(self.penalty, '__name__', self.penalty)}"

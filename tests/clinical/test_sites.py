@@ -6,7 +6,7 @@ import pytest
 import truecal as tc
 from tests.clinical.worlds import WORLDS
 from truecal.clinical.cohort import Quantity
-from truecal.clinical.summaries import pooled
+from truecal.clinical.summaries import pool_sites
 
 RNG = np.random.default_rng(8)
 P, Y, CLUSTERS = WORLDS[0].draw(RNG, 900, 3)
@@ -53,11 +53,11 @@ def numbers(values, se):
 
 
 def test_pooling_by_hand():
-    same = pooled(numbers([0.5, 0.5, 0.5], [0.1, 0.2, 0.3]), "plain", 0.95)
+    same = pool_sites(numbers([0.5, 0.5, 0.5], [0.1, 0.2, 0.3]), "plain", 0.95)
     assert same.pooled.value == pytest.approx(0.5)
     assert (same.tau, same.i2, same.p_value) == (0.0, 0.0, pytest.approx(1.0))
     values, se = np.array([0.1, 0.9, 0.4, 1.3]), np.full(4, 0.1)
-    found = pooled(numbers(values, se), "plain", 0.95)
+    found = pool_sites(numbers(values, se), "plain", 0.95)
     assert found.pooled.value == pytest.approx(values.mean())
     assert found.tau == pytest.approx(
         np.sqrt(values.var(ddof=1) - 0.01)
@@ -65,9 +65,9 @@ def test_pooling_by_hand():
     q = (((values - values.mean()) / 0.1) ** 2).sum()
     assert found.i2 == pytest.approx((q - 3) / q)
     assert found.low < found.pooled.low < found.pooled.high < found.high
-    ratios = pooled(numbers([0.5, 2.0], [0.05, 0.2]), "log", 0.95)
+    ratios = pool_sites(numbers([0.5, 2.0], [0.05, 0.2]), "log", 0.95)
     assert ratios.pooled.value == pytest.approx(1.0)
-    assert pooled(numbers([0.5], [0.1]), "plain", 0.95) is None
+    assert pool_sites(numbers([0.5], [0.1]), "plain", 0.95) is None
 
 
 def test_differences_between_sites_are_found():

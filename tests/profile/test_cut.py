@@ -20,10 +20,10 @@ def test_cuts_inside_ties_move_to_the_nearer_end_and_up_when_halfway():
     np.testing.assert_array_equal(kept.below, [[0, 10, 20, 34, 44, 54]])
     np.testing.assert_array_equal(kept.above, kept.below)
     assert kept.fraction is None
-    kept.known("w")
+    kept.sums("w")
     assert asked[0][0] == "w"
     np.testing.assert_array_equal(asked[0][1], [[0, 0, 0, 1, 1, 1]])
-    assert Cut(below, above, fraction).keep_ties().known is None
+    assert Cut(below, above, fraction).keep_ties().sums is None
 
 
 def test_cuts_between_rows_stay_where_they_are():

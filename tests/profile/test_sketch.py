@@ -196,9 +196,9 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     wrong = {
         "newer truecal": {"version": 99},
         "cells are not": {"edges": sketch.edges + 1e-5},
-        "counts make no sense": {"y": sketch.sums["n"] + 5},
+        "counts are invalid": {"y": sketch.sums["n"] + 5},
         "do not match": {"r": np.ones(99)},
-        "make no sense": {"precision": 3},
+        "weights are invalid": {"precision": 3},
     }
     for words, change in wrong.items():
         np.savez(file, **(good | change))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from tests.simulations import datasets, within
-from truecal.selective import Ladder
+from truecal.selective import ConfidenceGroups
 
 FEW = {"resamples": 20}
 
@@ -49,7 +49,7 @@ def test_curve_and_area_are_means_over_every_order(data):
     confidence, right = upper(data)
     n = len(right)
     losses = naive_losses(confidence, right)
-    ladder = Ladder.of(predictions(confidence, right))
+    ladder = ConfidenceGroups.of(predictions(confidence, right))
     assert ladder.loss(np.arange(n + 1) / n)[0] * n == pytest.approx(losses)
     risks = losses[1:] / np.arange(1, n + 1)
     assert ladder.area()[0] == pytest.approx(risks.mean())
@@ -64,12 +64,12 @@ def test_order_does_not_matter_and_weights_are_repetitions(data, random):
     order = list(range(len(right)))
     random.shuffle(order)
     weights = np.array([random.randint(1, 3) for _ in order])
-    plain = Ladder.of(predictions(confidence, right))
-    shuffled = Ladder.of(predictions(confidence[order], right[order]))
+    plain = ConfidenceGroups.of(predictions(confidence, right))
+    shuffled = ConfidenceGroups.of(predictions(confidence[order], right[order]))
     assert shuffled.area()[0] == plain.area()[0]
     assert np.array_equal(shuffled.errors, plain.errors)
-    weighted = Ladder.of(predictions(confidence, right, weights))
-    repeated = Ladder.of(predictions(np.repeat(confidence, weights), np.repeat(right, weights)))
+    weighted = ConfidenceGroups.of(predictions(confidence, right, weights))
+    repeated = ConfidenceGroups.of(predictions(np.repeat(confidence, weights), np.repeat(right, weights)))
     assert weighted.area()[0] == pytest.approx(repeated.area()[0], abs=1e-12)
     assert weighted.best_area()[0] == pytest.approx(repeated.best_area()[0], abs=1e-12)
     coverage = np.linspace(0, 1, 13)
@@ -101,7 +101,7 @@ def test_large_sums_stay_exact():
     right = rng.random(50_000) < confidence
     order = np.argsort(-confidence)
     expected = (np.cumsum(~right[order]) / np.arange(1, 50_001)).mean()
-    assert Ladder.of(predictions(confidence, right)).area()[0] == pytest.approx(expected, rel=1e-12)
+    assert ConfidenceGroups.of(predictions(confidence, right)).area()[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_many_classes_use_the_largest_probability():
@@ -125,7 +125,7 @@ def test_area_of_real_confidences(resnet110):
     assert tc.selective.aurc(whole, **FEW).value == pytest.approx(area_of_one_order(confidence), abs=1e-12)
     printed = np.maximum(confidence.round(2), 0.5)
     areas = [area_of_one_order(printed) for _ in range(200)]
-    found = Ladder.of(predictions(printed, right)).area()[0]
+    found = ConfidenceGroups.of(predictions(printed, right)).area()[0]
     assert abs(found - np.mean(areas)) < 4 * np.std(areas) / np.sqrt(200)
     assert np.std(areas) > 1e-4  # the order of ties matters to those who break them
 
@@ -262,7 +262,7 @@ def test_intervals_hold_the_truth():
         return np.clip(c + rng.normal(0, 0.1, c.shape), 0.5, 1.0)
 
     big_c, big_y = (a[0] for a in world(400_000, 1, rng))
-    big, blurred = (Ladder.of(predictions(c, big_y)) for c in (big_c, noisy(big_c)))
+    big, blurred = (ConfidenceGroups.of(predictions(c, big_y)) for c in (big_c, noisy(big_c)))
     true_area, true_loss = big.area()[0], big.loss(coverage)[0, 0]
     true_difference = true_loss - blurred.loss(coverage)[0, 0]
 

@@ -1,4 +1,6 @@
-"""Cuts: places that divide sorted rows, and how tables are read at them."""
+"""Cuts of sorted rows into bins, and sums over bins of equal width without a sort."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,47 +13,84 @@ from numpy.typing import NDArray
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# Cuts: places that divide sorted rows, and how tables are read at them
+# Cuts of sorted rows
 
 
-class Known(Protocol):
-    """Sums below cuts, by name: as far between `below` and `above` as asked for, or as the cuts say."""
+class SumsBelow(Protocol):
+    """Sums below cuts, by name, at a fraction of the way from `below` to `above`."""
 
     def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
+    """Positions in sorted rows: `fraction` of the way from prefix index `below` to `above`.
 
-    Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
-    equal scores, or inside a row of weight above 1, keeps the ends of that group. `known` tells the sums below the cuts, by
-    name, where they were found together with the places.
+    Parameters
+    ----------
+    below : ndarray of shape (batch or 1, q)
+        Rows below each cut; for a cut inside a group of equal scores, or inside a weighted row, those below the group.
+    above : ndarray of the same shape
+        The same, or the rows up to the end of the group.
+    fraction : ndarray of the same shape, default None
+        Share of the group below the cut; None where all cuts fall between rows.
+    sums : callable, default None
+        Sums below the cuts by name, where they were computed together with the positions.
+
+    See Also
+    --------
+    Profile.width_cut : Bins of equal width.
+    Profile.mass_cut : Bins of equal mass.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.profile.Profile.from_arrays([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1]).width_cut(2).below
+    array([[0, 2, 4]])
     """
 
     below: Indices
     above: Indices
     fraction: Float64s | None = None
-    known: Known | None = None
+    sums: SumsBelow | None = None
 
-    def keep_ties(self) -> "Cut":
+    def keep_ties(self) -> Cut:
         """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
         if self.fraction is None:
             return self
         up = self.fraction >= 0.5
         position = np.where(up, self.above, self.below)
         nearest = up.astype(np.float64)
-        return Cut(position, position, known=None if self.known is None else partial(self.known, fraction=nearest))
+        return Cut(position, position, sums=None if self.sums is None else partial(self.sums, fraction=nearest))
 
 
 def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """j/b, j = 0..b, rounded to the precision of the scores: the one edge rule."""
+    """Return the edges j/b, j = 0..b, of bins of equal width, rounded to the precision of the scores.
+
+    Parameters
+    ----------
+    bins : int, sequence of int, or array of shape (batch, 1)
+        Numbers of bins b.
+    dtype : numpy dtype
+        Type of the scores.
+
+    Returns
+    -------
+    edges : ndarray
+        Edges of one number of bins after those of the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> width_edges(4, np.dtype(np.float64))
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     k, b = every_edge(bins)
     return (k / b).astype(dtype)
 
 
 def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
-    """k = 0..b and b itself, for each number of bins b in turn.
+    """Return k = 0..b and b itself, for each number of bins b in turn.
 
     A column of numbers, shape (batch, 1), gives every dataset its own: k stops at b, so that rows of the table have equal lengths.
 
@@ -72,7 +111,7 @@ def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
 
 
 def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
+    """Return table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
     if index.shape[0] == 1:
         return table[:, index[0]]
     if table.shape[0] == 1:
@@ -81,7 +120,7 @@ def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
 
 
 def last_of_equal(table: NDArray[Any]) -> Indices:
-    """The last place of the value of every place of an ascending table, shape (batch, q).
+    """Return the last position of each value of an ascending table, shape (batch, q).
 
     >>> last_of_equal(np.array([[0.0, 1.0, 1.0, 3.0]]))
     array([[0, 2, 2, 3]])
@@ -93,7 +132,7 @@ def last_of_equal(table: NDArray[Any]) -> Indices:
 
 
 def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
-    """Where values[i] belong in the ascending table[i], shape (batch or 1, q); either may be shared by the whole batch."""
+    """Return the positions of values[i] in the ascending table[i], shape (batch or 1, q); either may be shared by the batch."""
     count = max(len(table), len(values))
     positions = np.empty((count, values.shape[1]), np.intp)
     for i in range(count):
@@ -136,7 +175,7 @@ def width_bins(
     scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
 ) -> WidthBins:
     """What falls into every bin; rows of shape (batch, rows), in any order."""
-    counter = _Counter(scores.dtype, bins, closed, scores.shape[1])
+    counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
     for i in range(len(scores)):
         count[i], score[i], square[i] = counter.tables(scores[i], outcomes[i], squares=squares)
@@ -211,7 +250,7 @@ class Edges:
         return near if near.min() < 2 * _UNSURE else None
 
 
-class _Counter:
+class _BinCounter:
     """Counts rows in blocks; scratch memory is made once."""
 
     def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:

@@ -1,4 +1,6 @@
-"""The Profile of a sketch: one row per cell (or per prediction, where the cell gives them back), which knows that it is one."""
+"""The Profile of a sketch: one row per cell, or per prediction where the cell determines them."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -7,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.profile.binning import Cut
-from truecal.profile.cells import HeldCells, rows_of
+from truecal.profile.cells import FilledCells, rows_from_cells
 from truecal.profile.profile import Profile
 from truecal.profile.rows import Sum
 from truecal.types import Float64s, Indices
@@ -17,14 +19,29 @@ _FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.flo
 
 
 class CellProfile(Profile):
-    """Rows are cells: weight the sum of weights, score and outcome the means, squares and products kept. See `sketch_rows`.
+    """Hold the cells of a sketch as rows: weights are sums, scores and outcomes are means.
 
-    `low` and `high` are the extreme scores of each row, shape (rows,); `row_count` is the number of predictions behind all of them
+    `low` and `high` are the extreme scores of each row, shape (rows,); `row_count` is the number of predictions in all of them
     and `precision` the type of their scores.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Not empty.
+
+    See Also
+    --------
+    Sketch.to_profile : The method that returns it.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.Sketch.from_arrays([0.1, 0.4, 0.6], [0, 0, 1]).to_profile().rows
+    3
     """
 
-    def __init__(self, sketch: HeldCells) -> None:
-        rows = rows_of(sketch)
+    def __init__(self, sketch: FilledCells) -> None:
+        rows = rows_from_cells(sketch)
         w, ww = sketch.sums["w"], sketch.sums["ww"]
         self.low, self.high = rows.low, rows.high
         self._spread, self._tilt = rows.spread, rows.tilt
@@ -51,7 +68,20 @@ class CellProfile(Profile):
         return self._size
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
-        """As for any Profile, except that a cut through a cell of several scores uses all that the cell knows: see `part`."""
+        """Sum over everything below each cut; a cut through a cell of several scores is interpolated by :meth:`part`.
+
+        Parameters
+        ----------
+        name : {"w", "c", "y", "cc", "cy"}
+            What is summed, with weights: 1, score, outcome, score squared, score times outcome.
+        cut : Cut
+            Positions, shape (batch or 1, q).
+
+        Returns
+        -------
+        sums : ndarray of shape (batch, q)
+            Weighted sums.
+        """
         plain = super().sums(name, cut)
         if cut.fraction is None:
             return plain
@@ -64,15 +94,30 @@ class CellProfile(Profile):
         )
 
     def part(self, name: Sum, cell: Indices, fraction: Float64s) -> Float64s:
-        """The best guess of a sum over the lowest `fraction` of a cell's weight.
+        """Estimate a sum over the lowest part of a cell's weight.
 
-        A fair share, corrected by how scores and outcomes vary together within the cell. If scores are spread evenly, "is below
-        the cut" and the score have the covariance -sqrt(3) s f (1 - f), s being the standard deviation of the scores; so
-        much of the mean outcome below the cut is known from the covariance of outcome and score, which the cell keeps. On
-        average this takes away three fifths of the variance that a fair share leaves.
+        Parameters
+        ----------
+        name : {"w", "c", "y", "cc", "cy"}
+            What is summed, with weights: 1, score, outcome, score squared, score times outcome.
+        cell : ndarray of int
+            Rows of the profile.
+        fraction : ndarray of the same shape
+            Share of the weight of each.
+
+        Returns
+        -------
+        sums : ndarray of the same shape
+            Estimated sums.
+
+        Notes
+        -----
+        The proportional share, corrected by the covariance of scores and outcomes within the cell: for uniform scores with standard
+        deviation s, "below the cut" and the score have the covariance -sqrt(3) s f (1 - f). On average this removes three fifths of
+        the variance that the proportional share leaves.
         """
-        w = self._held("w", cell)
-        share = fraction * self._held(name, cell)
+        w = self._cell_sums("w", cell)
+        share = fraction * self._cell_sums(name, cell)
         if name == "w":
             return share
         lean = -np.sqrt(3.0) * fraction * (1 - fraction) * w
@@ -81,14 +126,14 @@ class CellProfile(Profile):
             return share + score
         if name == "cc":
             return share + 2 * mean * score
-        ones = self._held("y", cell)
+        ones = self._cell_sums("y", cell)
         fair = fraction * ones
         min_ones, max_ones = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
         correction = np.clip(fair + lean * self._tilt[cell], min_ones, max_ones) - fair
         return share + (correction if name == "y" else mean * correction)
 
-    def _held(self, name: Sum, cell: Indices) -> Float64s:
-        """The sum of whole cells."""
+    def _cell_sums(self, name: Sum, cell: Indices) -> Float64s:
+        """Return the sums over whole cells."""
         assert self.weights is not None
         assert self.squares is not None
         assert self.products is not None
@@ -97,31 +142,77 @@ class CellProfile(Profile):
         return w if name == "w" else w * means[name][0, cell]
 
     @staticmethod
-    def of(profile: Profile) -> "CellProfile | None":
-        """The profile itself where it is one of a sketch."""
+    def of(profile: Profile) -> CellProfile | None:
+        """Return the profile itself where it is that of a sketch, else None.
+
+        Parameters
+        ----------
+        profile : Profile
+            The sorted rows.
+
+        Returns
+        -------
+        profile : CellProfile or None
+            The same object.
+        """
         return profile if isinstance(profile, CellProfile) else None
 
     def spread(self, cells: int) -> Profile:
-        """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows.
+        """Split cells that hold more than 1 / (4 `cells`) of the data into rows of evenly spread scores.
 
-        Most cells hold next to nothing of the data. One that holds more, because scores crowd or because most of them are all but
-        0, hides the ranks of its rows; an estimator that goes by ranks sees more in evenly spread rows than in one row for all.
+        Parameters
+        ----------
+        cells : int
+            Number of cells that the estimator makes of the data.
+
+        Returns
+        -------
+        profile : Profile
+            The split rows.
+
+        Notes
+        -----
+        A large cell, where scores are concentrated, has one rank for all its rows; an estimator that uses ranks is more
+        precise with evenly spread rows.
         """
         return _Pieces(self, cells).evenly() if self.counted and (self.low < self.high).any() else self
 
     def ordered(self, cells: int, zeros_first: NDArray[np.bool_]) -> Profile:
-        """The same rows, but the zeros of a cell of several scores come before its ones, or after them.
+        """Order the zeros of each cell before its ones, or after them: the extreme datasets that a sketch allows.
 
-        `zeros_first` says so for every cell, shape (m, rows); the profile has one dataset for each of its m rows.
+        Parameters
+        ----------
+        cells : int
+            Number of cells that the estimator makes of the data.
+        zeros_first : ndarray of shape (m, rows), bool
+            The order in every cell, for each of m datasets.
+
+        Returns
+        -------
+        profile : Profile
+            A batch of m datasets.
         """
         return _Pieces(self, cells).ordered(zeros_first)
 
     def tied(self) -> Profile:
-        """A plain Profile of the same rows, as if all scores of a cell were equal."""
+        """Return a plain Profile of the same rows, as if all scores of a cell were equal."""
         return Profile(self.scores, self.outcomes, self.weights, self.squares, self.products, single=True)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
-        """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
+        """Cut into bins of equal mass; only cells of one score are ties.
+
+        Parameters
+        ----------
+        bins : int, sequence of int, or array of shape (batch, 1)
+            Number of bins; several give the cuts of one after those of the other, a column one number for each dataset.
+        ties : {"keep", "split"}, default "keep"
+            As in :meth:`Profile.mass_cut`.
+
+        Returns
+        -------
+        cut : Cut
+            b + 1 cuts for each number of bins.
+        """
         cut = super().mass_cut(bins, "split")
         if ties == "split" or cut.fraction is None:
             return cut

@@ -27,7 +27,7 @@ from truecal.special import positive
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# The cells of a sketch: fine near 0 and near 1, and the same in every engine to the last bit
+# Edges and numbers of cells
 
 SPLIT = 2.0**52 + 1
 LEAST_ZONE = 2.0**-52
@@ -141,7 +141,7 @@ def all_edges() -> Float64s:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The tally: every cell of a sketch in one dense array, so that rows can be counted in at full speed
+# The tally: every cell of a sketch in one dense array
 
 SUMS = ("n", "y", "r", "rr", "ry", "w", "ww")  # the last two only with weights
 _CHUNK = 32_768  # rows counted together: enough to make up for clearing the tables
@@ -151,7 +151,7 @@ _PART = 8192  # rows whose cells are found together: memory of more is given bac
 def row_sums(
     scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None
 ) -> tuple[Indices, dict[str, Float64s]]:
-    """The cell of every row and what the row adds to each of its sums, for rows so few that a table of all cells is a waste."""
+    """Return the cell of every row and its contribution to each sum, for few rows."""
     number, r = cell_number(scores)
     n, y = np.ones(len(scores)), outcomes.astype(np.float64)
     if weights is None:
@@ -162,7 +162,29 @@ def row_sums(
 
 
 class Tally:
-    """Sums of all cells, shape (5 or 7, CELLS), with the extremes of the scores; arrays may be shared with their owner."""
+    """Count rows into all cells of a sketch, in dense arrays.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (5 or 7, cells), default None
+        Sums to continue, shared with the caller; None starts at 0.
+    low : ndarray of shape (cells,), default None
+        Smallest scores to continue.
+    high : ndarray of shape (cells,), default None
+        Largest scores to continue.
+
+    See Also
+    --------
+    Sketch.from_tally : The filled cells as a sketch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tally = Tally()
+    >>> tally.add(np.array([0.1, 0.1, 0.9]), np.array([0, 1, 1], np.uint8))
+    >>> int(tally.sums[0].sum()), int(np.count_nonzero(tally.sums[0]))
+    (3, 2)
+    """
 
     def __init__(self, sums: Float64s | None = None, low: Float64s | None = None, high: Float64s | None = None) -> None:
         self.sums = np.zeros((5, CELLS)) if sums is None else sums
@@ -172,10 +194,21 @@ class Tally:
 
     @property
     def weighted(self) -> bool:
+        """Whether sums of weights are held."""
         return len(self.sums) > 5
 
     def add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> None:
-        """Count in rows that were checked at the border."""
+        """Count rows that were validated before.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores in [0, 1].
+        outcomes : ndarray of shape (n,), uint8
+            0 or 1.
+        weights : ndarray of shape (n,), default None
+            Non-negative weights.
+        """
         if weights is not None and not self.weighted:
             self.sums = np.concatenate([self.sums, self.sums[:1], self.sums[:1]])
         for start in range(0, len(scores), _CHUNK):
@@ -184,8 +217,8 @@ class Tally:
 
     def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
         if weights is not None and not weights.all():  # a row of weight zero counts as absent
-            there = weights > 0
-            scores, outcomes, weights = scores[there], outcomes[there], weights[there]
+            positive_weight = weights > 0
+            scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]
         number, r, values = np.empty(len(scores), np.intp), np.empty(len(scores)), np.empty(len(scores))
         for start in range(0, len(scores), _PART):
             part = slice(start, start + _PART)
@@ -216,12 +249,12 @@ class Tally:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Cells turned back into rows: those that hold up to three predictions give every one of them back, exactly
+# Rows from cells: cells of up to three predictions determine them exactly
 
 _TINY = 2.0**-45  # below this edge offsets may differ by more orders of magnitude than a float64 can add
 
 
-class HeldCells(Protocol):
+class FilledCells(Protocol):
     """The filled cells of a sketch: see :class:`truecal.Sketch`."""
 
     edges: Float64s
@@ -236,7 +269,7 @@ class HeldCells(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CellRows:
     """Means, total weight and extreme scores of every row, ascending; a row is a prediction or a cell."""
 
     score: Float64s
@@ -250,8 +283,8 @@ class Rows:
     tilt: Float64s  # covariance of scores and outcomes within a row, over that
 
 
-def rows_of(sketch: HeldCells) -> Rows:
-    """One row per cell, or per prediction in cells that hold two or three."""
+def rows_from_cells(sketch: FilledCells) -> CellRows:
+    """Return one row per cell, or per prediction in cells that hold two or three."""
     sums, edge = sketch.sums, sketch.edges
     n, w = sums["n"], sums["w"]
     plain = (w == n) & (sums["ww"] == n) & (sketch.low < sketch.high)
@@ -268,7 +301,7 @@ def rows_of(sketch: HeldCells) -> Rows:
     score = np.where(alone, edge[cell] + offset, mean[cell])
     spread = np.sqrt(np.maximum(rr - r * r, 0.0))
     tilt = np.where(spread > 0, (ry - r * y) / positive(spread), 0.0)
-    return Rows(
+    return CellRows(
         score=score,
         outcome=np.where(alone, single, y[cell]),
         weight=np.where(alone, 1.0, w[cell]),
@@ -281,15 +314,15 @@ def rows_of(sketch: HeldCells) -> Rows:
     )
 
 
-def _offsets(sketch: HeldCells) -> Float64s:
+def _offsets(sketch: FilledCells) -> Float64s:
     """Lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
     low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
     middle = np.clip(sketch.sums["r"] - low - high, low, high)
     return np.stack([low, middle, high], axis=1)
 
 
-def _outcomes(sketch: HeldCells) -> Float64s:
-    """Which of three offsets had the outcome 1, shape (cells, 3): the one at sum r*y, or all but the one at the rest."""
+def _outcomes(sketch: FilledCells) -> Float64s:
+    """Which of three offsets had the outcome 1, shape (cells, 3): the one at sum r*y, or all except the one at the remainder."""
     n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
     offsets = _offsets(sketch)
     one_left = (n == 3) & (ones == 2)  # then a single zero is looked for

@@ -1,5 +1,7 @@
 """The Profile: sorted scores with prefix sums, and its file."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +14,13 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.binning import Cut, every_edge, gather, last_of_equal, search, width_edges
-from truecal.profile.rows import DENSE_ROWS, FEW, LEAST_ROWS, Rows, Sum, Unsorted
+from truecal.profile.rows import DENSE_ROWS, FEW, LEAST_ROWS, SortedRows, Sum, Unsorted
 from truecal.profile.sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
-# Profiles on disk: a versioned npz file, written whole or not at all, read without pickle
+# Profiles on disk: a versioned npz file, written atomically, read without pickle
 
 _FORMAT, _VERSION = "truecal.profile", 1
 ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
@@ -31,7 +33,7 @@ def save_arrays(path: str | Path, arrays: dict[str, NDArray[Any]], *, single: bo
 
 
 def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
-    """What :func:`save_arrays` wrote: one array or None for each of ARRAYS, and whether answers are plain numbers."""
+    """Read what :func:`save_arrays` wrote: one array or None for each of ARRAYS, and `single`."""
     file = Path(path)
     arrays = files.read_arrays(file)
     if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
@@ -49,7 +51,7 @@ def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
 
 
 def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
-    """Raise where numbers cannot be those of a profile."""
+    """Refuse numbers that cannot be those of a profile."""
     for what, array in parts.items():
         if array is None:
             continue
@@ -68,9 +70,36 @@ def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
 T = TypeVar("T")
 
 
-class Profile(Rows):
-    """Sorted scores with prefix sums. Build one with :meth:`from_arrays` or a lens.
+class Profile(SortedRows):
+    """Sort scores with their outcomes and weights, and answer sums over any bins from prefix sums.
 
+    Build one with :meth:`from_arrays` or a lens; the constructor takes rows that are sorted and checked already.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (batch or 1, rows)
+        Ascending scores.
+    outcomes : ndarray of shape (batch, rows)
+        Outcomes, or means of outcomes.
+    weights : ndarray of shape (batch or 1, rows), default None
+        Weights.
+    squares : ndarray of shape (batch, rows), default None
+        Means of squared scores, where a row stands for several predictions.
+    products : ndarray of shape (batch, rows), default None
+        Means of score times outcome, likewise.
+    single : bool, default False
+        Whether results are plain numbers rather than arrays over the batch.
+    prefix : dict, default None
+        Prefix sums that are computed already.
+    units : ndarray of shape (rows,), default None
+        Cluster of every row of a single dataset; None where rows are independent.
+
+    See Also
+    --------
+    Sketch : The same in bounded memory.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.9, 0.2, 0.9, 0.6], [1, 0, 0, 1])
     >>> profile.scores
@@ -82,19 +111,54 @@ class Profile(Rows):
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
-        """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
+    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> Profile:
+        """Check and sort scores with their outcomes.
 
-        Whole-number weights count repetitions. Other weights are importance weights: only their ratios matter, and the sample
-        size is Kish's effective size (sum w)^2 / sum w^2. A row of weight zero counts as absent.
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (m, n)
+            Scores in [0, 1]; two dimensions are a batch of m datasets.
+        outcomes : array-like of the same shape
+            0 or 1.
+        weights : array-like of the same shape, default None
+            Whole numbers count repetitions; others are importance weights, of which only ratios matter.
+
+        Returns
+        -------
+        profile : Profile
+            The sorted rows.
+
+        Raises
+        ------
+        InputError
+            Scores, outcomes or weights are invalid; the message names the row.
+
+        Notes
+        -----
+        With importance weights the sample size is Kish's effective size (sum w)^2 / sum w^2. A row of weight 0 is ignored.
         """
         c = validation.check_scores(scores)
         y = validation.check_outcomes(outcomes, c.shape)
         return cls.of_rows(c, y, None if weights is None else validation.check_weights(weights, c.shape))
 
     @classmethod
-    def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
-        """The same for independent rows that were checked before: one dataset, or (m, n) arrays for a batch."""
+    def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> Profile:
+        """Sort independent rows that were checked before.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (m, n)
+            Scores in [0, 1].
+        outcomes : ndarray of the same shape, uint8
+            0 or 1.
+        weights : ndarray of the same shape, default None
+            Non-negative weights.
+
+        Returns
+        -------
+        profile : Profile
+            The sorted rows.
+        """
         single = scores.ndim == 1
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
@@ -113,7 +177,7 @@ class Profile(Rows):
 
         return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
 
-    def __add__(self, other: "Profile") -> "Profile":
+    def __add__(self, other: Profile) -> Profile:
         """All rows of both: exactly the profile of the joined data."""
         if not isinstance(other, Profile):
             return NotImplemented
@@ -148,17 +212,28 @@ class Profile(Rows):
             single=self.single,
         )
 
-    def __radd__(self, other: object) -> "Profile":
+    def __radd__(self, other: object) -> Profile:
         """So that sum(parts) works."""
         if other == 0:
             return self
         return NotImplemented
 
-    def take(self, datasets: ArrayLike | slice) -> "Profile":
-        """Some of the datasets of a batch, with their prefix sums (a slice copies nothing)."""
+    def take(self, datasets: ArrayLike | slice) -> Profile:
+        """Select datasets of a batch, with their prefix sums.
+
+        Parameters
+        ----------
+        datasets : array-like or slice
+            Positions in the batch; a slice copies nothing.
+
+        Returns
+        -------
+        profile : Profile
+            The selected datasets.
+        """
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
         if self.rows <= DENSE_ROWS:
-            self.prefix("c"), self.prefix("y")  # here once rather than in every part
+            self.prefix("c"), self.prefix("y")  # computed once rather than in every part
 
         def some(a: Any) -> Any:
             return a if a is None or a.shape[0] != self.batch else a[chosen]
@@ -168,10 +243,20 @@ class Profile(Rows):
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
 
-    def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
-        """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
+    def coarsen(self, cells: int, *, moments: bool = True) -> Profile:
+        """Merge rows into at most `cells` rows of about equal mass; equal scores stay together.
 
-        Without `moments` the cells forget the sums of c*c and c*y, which are then those of the cell's mean.
+        Parameters
+        ----------
+        cells : int
+            Largest number of rows.
+        moments : bool, default True
+            Whether sums of squares and products stay exact; without, they are those of the mean of a row.
+
+        Returns
+        -------
+        profile : Profile
+            Sums over whole cells are exact.
         """
         options.whole(cells, "cells")
         if self.rows <= cells:
@@ -192,36 +277,101 @@ class Profile(Rows):
         return Profile(score, outcome, weight, *second, single=self.single)
 
     def save(self, path: str | Path) -> None:
-        """Write to a versioned npz file, atomically."""
+        """Write to a versioned npz file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
         save_arrays(path, arrays, single=self.single)
 
     @staticmethod
-    def load(path: str | Path) -> "Profile":
-        """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
+    def load(path: str | Path) -> Profile:
+        """Read a file written by :meth:`save`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        profile : Profile
+            The sorted rows.
+        """
         parts, single = load_arrays(path)
         return Profile(*parts, single=single)  # type: ignore[arg-type]
 
-    def spread(self, cells: int) -> "Profile":
-        """The same data for estimators that go by ranks and make `cells` cells of it: nothing hides a rank here."""
+    def spread(self, cells: int) -> Profile:
+        """Return the same data with rows small enough for estimators that use ranks.
+
+        Parameters
+        ----------
+        cells : int
+            Number of cells that the estimator makes of the data.
+
+        Returns
+        -------
+        profile : Profile
+            The profile itself, unless rows stand for many predictions.
+        """
         return self
 
     def refuse_dependent(self, remedy: str) -> None:
-        """Raise where rows belong together, for what takes them as independent."""
+        """Refuse clustered rows, for methods that assume independent ones.
+
+        Parameters
+        ----------
+        remedy : str
+            End of the message.
+
+        Raises
+        ------
+        InputError
+            Rows belong to clusters.
+        """
         if not self.independent:
             raise InputError(f"rows of this profile belong together; {remedy}")
 
-    def once(self, name: str, make: "Callable[[Profile], T]") -> T:
-        """What `make` makes of these rows; made on first need and kept, so that nothing is fitted twice."""
+    def once(self, name: str, make: Callable[[Profile], T]) -> T:
+        """Cache a value computed from these rows.
+
+        Parameters
+        ----------
+        name : str
+            Key of the value.
+        make : callable
+            Function of the profile that computes it.
+
+        Returns
+        -------
+        value : object
+            The cached value.
+        """
         if name not in self._once:
             self._once[name] = make(self)
         value: T = self._once[name]
         return value
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
-        """Sum over everything below each cut, shape (batch, q)."""
-        if cut.known is not None:
-            return cut.known(name)
+        """Sum over everything below each cut.
+
+        Parameters
+        ----------
+        name : {"w", "c", "y", "cc", "cy"}
+            What is summed, with weights: 1, score, outcome, score squared, score times outcome.
+        cut : Cut
+            Positions, shape (batch or 1, q).
+
+        Returns
+        -------
+        sums : ndarray of shape (batch, q)
+            Weighted sums.
+        """
+        if cut.sums is not None:
+            return cut.sums(name)
         below = self._sums_at(name, cut.below)
         if cut.fraction is not None:
             below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
@@ -230,11 +380,23 @@ class Profile(Rows):
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 
     def width_cut(self, bins: int | Sequence[int] | Indices, closed: Literal["left", "right"] = "left") -> Cut:
-        """Cuts at 0, 1/b, ..., 1: bin j is [j/b, (j+1)/b) with the last one closed, or (j/b, (j+1)/b] with the first one closed.
+        """Cut at 0, 1/b, ..., 1: bins of equal width.
 
-        Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision. Several
-        numbers of bins give the cuts of one after those of the other; a column of them, shape (batch, 1), gives every dataset
-        its own number.
+        Parameters
+        ----------
+        bins : int, sequence of int, or array of shape (batch, 1)
+            Number of bins; several give the cuts of one after those of the other, a column one number for each dataset.
+        closed : {"left", "right"}, default "left"
+            Bin j is [j/b, (j+1)/b) with the last one closed, or (j/b, (j+1)/b] with the first one closed.
+
+        Returns
+        -------
+        cut : Cut
+            b + 1 cuts for each number of bins.
+
+        Notes
+        -----
+        Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision.
         """
         if self._unsorted is not None and (quick := self._unsorted.width_cut(bins, closed)) is not None:
             return quick
@@ -244,11 +406,20 @@ class Profile(Rows):
         return Cut(position, position)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
-        """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
+        """Cut at ceil(k n / b) rows, k = 0..b, or at k/b of the total weight: bins of equal mass.
 
-        "keep": a group of equal scores that a cut would split goes whole to the side that holds the larger part of it.
-        "split": the cut stays where it is and the group's rows and ones are shared in proportion. Several numbers of bins, or a
-        column of them, as in :meth:`width_cut`.
+        Parameters
+        ----------
+        bins : int, sequence of int, or array of shape (batch, 1)
+            Number of bins; several give the cuts of one after those of the other, a column one number for each dataset.
+        ties : {"keep", "split"}, default "keep"
+            "keep": a group of equal scores that a cut would split goes whole to the side of its larger part. "split": its
+            rows and ones are shared in proportion.
+
+        Returns
+        -------
+        cut : Cut
+            b + 1 cuts for each number of bins.
         """
         k, b = every_edge(bins)
         if self.weights is None:
@@ -269,35 +440,59 @@ class Profile(Rows):
         return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
     def at_count(self, rows: Indices) -> Cut:
-        """Cuts after the given numbers of rows, shape (batch or 1, q)."""
-        here_only = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)  # cheaper than to look everywhere
-        if not here_only and not self.has_ties:
+        """Cut after given numbers of rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (batch or 1, q)
+            Numbers of rows below each cut.
+
+        Returns
+        -------
+        cut : Cut
+            Cuts inside a group of equal scores have a fraction.
+        """
+        few_cuts = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(
+            self
+        )  # cheaper than a search for all ties
+        if not few_cuts and not self.has_ties:
             return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
         inner = np.clip(rows, 1, self.rows - 1)
         inside = (gather(self.scores, inner - 1) == gather(self.scores, inner)) & (rows == inner)
-        if here_only and not inside.any():
+        if few_cuts and not inside.any():
             return Cut(rows, rows)
         first, last = self._group(inner)
         below, above = np.where(inside, first, rows), np.where(inside, last, rows)
         return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
 
     def whole(self) -> Cut:
-        """The cut above all rows, for sums of c and y over all of them."""
+        """Cut above all rows, for sums of scores and outcomes over all of them."""
         end = np.array([[self.rows]])
         return Cut(end, end) if self._unsorted is None else self._unsorted.whole()
 
     def at_mass(self, mass: Float64s) -> Cut:
-        """Cuts below which the weights sum to the given values, shape (batch, q). Rows of a weighted profile can be split."""
+        """Cut where the weights below sum to given values; rows of a weighted profile can be split.
+
+        Parameters
+        ----------
+        mass : ndarray of shape (batch, q)
+            Sums of weights below each cut.
+
+        Returns
+        -------
+        cut : Cut
+            One cut for each value.
+        """
         return self._cut_in(search(self.prefix("w"), mass, "right") - 1, mass)
 
     def at_rows(self) -> Cut:
-        """The same below every row and above the last, each at the mass of all rows before it: nothing is searched for."""
+        """Cut below every row and above the last, each at the mass of all rows before it."""
         prefix = np.broadcast_to(self.prefix("w"), (self.batch, self.rows + 1))
         return self._cut_in(last_of_equal(prefix), prefix)
 
     def _cut_in(self, row: Indices, mass: Float64s) -> Cut:
-        """Cuts at the given masses, each of which lies in, or at the beginning of, the given row."""
+        """Cut at masses, each of which lies in, or at the beginning of, the given row."""
         prefix, row = self.prefix("w"), np.clip(row, 0, self.rows - 1)
         first, last = self._group(row)
         low = gather(prefix, first)

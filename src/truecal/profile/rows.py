@@ -78,10 +78,10 @@ class Unsorted:
         width_bins = self._width_bins(bins, closed, squares=False)
         position = _below(width_bins.count.sum(axis=2)).astype(np.intp)
 
-        def known(name: str, fraction: Float64s | None = None) -> Float64s:
+        def sums(name: str, fraction: Float64s | None = None) -> Float64s:
             return _width_sums(name, self._width_bins(bins, closed, squares=name == "cc"))
 
-        return Cut(position, position, known=known)
+        return Cut(position, position, sums=sums)
 
     def _width_bins(self, bins: int, closed: Literal["left", "right"], *, squares: bool) -> WidthBins:
         bins_of_width = self._width.get((bins, closed))
@@ -96,7 +96,7 @@ class Unsorted:
         ends = np.full((len(self.scores), 1), self.scores.shape[1])
         counted = next(iter(self._width.values()), None)
 
-        def known(name: str, fraction: Float64s | None = None) -> Float64s:
+        def sums(name: str, fraction: Float64s | None = None) -> Float64s:
             if name == "w":
                 return ends.astype(np.float64)
             if counted is not None:
@@ -104,14 +104,14 @@ class Unsorted:
             self._refuse_changed()
             return (self.scores if name == "c" else self.outcomes).sum(axis=1, dtype=np.float64)[:, None]
 
-        return Cut(ends, ends, known=known)
+        return Cut(ends, ends, sums=sums)
 
     def _probed(self) -> tuple[bytes, bytes]:
         return self.scores.ravel()[:: self._step].tobytes(), self.outcomes.ravel()[:: self._step].tobytes()
 
     def _refuse_changed(self) -> None:
         if self._probed() != self._probe:
-            raise InputError("the arrays behind a Profile were changed after it was made of them; give it copies")
+            raise InputError("the arrays passed to a Profile were changed afterwards; pass copies")
 
 
 def _below(values: Float64s) -> Float64s:
@@ -129,7 +129,7 @@ def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Sorted rows with prefix sums over them: what a Profile is made of. See `profile` for shapes, weights and the rule of ties
+# Sorted rows with prefix sums: the base class of Profile
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
 DENSE_ROWS = (
@@ -143,7 +143,7 @@ _LONG = 256  # from so many on they are counted dataset by dataset
 _BLOCK = 64  # rows summed together in the sparse tables of a large profile
 
 
-class Rows:
+class SortedRows:
     """Scores, outcomes and weights of shape (batch, rows), ascending; sums over any first rows are looked up."""
 
     def __init__(
@@ -170,7 +170,7 @@ class Rows:
         self.products = products
         self.single = single
         self.units = units
-        self.independent = units is None  # a batch of datasets whose rows belong together knows only that they do
+        self.independent = units is None  # False also for a batch of clustered datasets, which has no units
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
@@ -237,7 +237,18 @@ class Rows:
         return prefix
 
     def prefix(self, name: Sum) -> NDArray[Any]:
-        """Sums over the first i rows of w, w*c, w*y, w*c*c or w*c*y, shape (batch or 1, rows + 1)."""
+        """Return the sums over the first 0, 1, ..., all rows.
+
+        Parameters
+        ----------
+        name : {"w", "c", "y", "cc", "cy"}
+            What is summed, with weights: 1, score, outcome, score squared, score times outcome.
+
+        Returns
+        -------
+        prefix : ndarray of shape (batch or 1, rows + 1)
+            Prefix sums, computed on first use.
+        """
         if name not in self._prefix:
             if name == "w":
                 w = np.ones((1, self.rows)) if self.weights is None else self.weights
@@ -249,7 +260,7 @@ class Rows:
         return self._prefix[name]
 
     def shared_ones(self) -> Float64s:
-        """Ones among the first 0, 1, ..., all rows when a group of equal scores gives each of its rows the same part of them.
+        """Count ones among the first 0, 1, ..., all rows, with the ones of a group of equal scores shared equally by its rows.
 
         Shape (batch, rows + 1); for rows that are single predictions without weights.
         """
@@ -303,7 +314,7 @@ class Rows:
 
     def _means(self, name: Sum) -> Float64s:
         """Mean of c*c or c*y of every row."""
-        unweighted = Rows(self.scores, self.outcomes, None, self.squares, self.products)
+        unweighted = SortedRows(self.scores, self.outcomes, None, self.squares, self.products)
         return unweighted._values(name, lambda a: a)
 
     def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
@@ -319,7 +330,20 @@ class Rows:
     # ------------------------------------------------------------------ equal scores
 
     def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
-        """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
+        """Count the rows below each value.
+
+        Parameters
+        ----------
+        values : ndarray of shape (q,) or (batch, q)
+            Scores.
+        side : {"left", "right"}
+            Whether rows equal to a value are above it ("left") or below ("right").
+
+        Returns
+        -------
+        positions : ndarray of shape (batch or 1, q)
+            Numbers of rows.
+        """
         return search(self.scores, np.atleast_2d(values), side)
 
     @property

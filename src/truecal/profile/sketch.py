@@ -11,7 +11,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.cell_profile import CellProfile
-from truecal.profile.cells import SUMS, HeldCells, Tally, all_edges, cell_edge, row_sums
+from truecal.profile.cells import SUMS, FilledCells, Tally, all_edges, cell_edge, row_sums
 from truecal.types import Float64s, Floats
 from truecal.writing import write_whole
 
@@ -22,7 +22,7 @@ _FORMAT, _VERSION = "truecal.sketch", 1
 _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
 
 
-def save_cells(sketch: HeldCells, path: str | Path) -> None:
+def save_cells(sketch: FilledCells, path: str | Path) -> None:
     """Write a sketch; the file at `path` is replaced in one step. Weights are left out where every row counts once."""
     arrays = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}
     if all(np.array_equal(sketch.sums["n"], sketch.sums[name]) for name in ("w", "ww")):
@@ -55,13 +55,13 @@ def load_cells(path: str | Path) -> tuple[Any, ...]:
 
 
 def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
-    """Raise where numbers cannot be those of a sketch."""
+    """Refuse numbers that cannot be those of a sketch."""
     edges, low, high, n = (arrays[key] for key in ("edges", "low", "high", "n"))
     tables = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
     if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in tables):
         raise FileError(f"{name} is damaged: its arrays do not match")
     if int(arrays["precision"]) not in (2, 4, 8) or not 0 <= float(arrays["fraction"]) <= 0.5:
-        raise FileError(f"{name} is damaged: its precision or its weights make no sense")
+        raise FileError(f"{name} is damaged: its precision or its weights are invalid")
     inside = (edges >= 0) & (low <= high) & (high <= 1)
     in_cells = all(np.array_equal(cell_edge(scores), edges) for scores in (low, high)) if inside.all() else False
     if not in_cells or not (np.diff(edges) > 0).all():
@@ -70,9 +70,9 @@ def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
     ww = arrays.get("ww", n)
     counted = (n >= 1) & (n == np.floor(n)) & (w > 0) & _between(w * w, ww * n, w * w * n) & _between(0, arrays["y"], w)
     if not counted.all():
-        raise FileError(f"{name} is damaged: its counts make no sense")
+        raise FileError(f"{name} is damaged: its counts are invalid")
     if not _possible_moments(arrays, w).all():
-        raise FileError(f"{name} is damaged: its sums of scores make no sense")
+        raise FileError(f"{name} is damaged: its sums of scores are invalid")
 
 
 def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
@@ -94,25 +94,40 @@ def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[
 
 
 # ----------------------------------------------------------------------------------------------------
-# The Sketch: a Profile's bounded cousin, for data that do not fit into memory or are spread over machines
+# The Sketch
 
 _FEW = 8192  # rows up to which sorting them is faster than going through a table of all 25,025 cells
 
 
 class Sketch:
-    """Sums of scores and outcomes in cells that are fine near 0 and near 1.
+    """Summarise any number of scores and outcomes in bounded memory: sums in cells that are fine near 0 and near 1.
 
-    Every estimator accepts one. The Estimate then says in `sketch_error` how far its value can be from that of all rows. Threads
-    may `update` and `merge` one sketch at the same time.
+    Every estimator accepts one; `sketch_error` of its Estimate bounds the difference from the value of all rows. Threads may
+    `update` and `merge` one sketch at the same time.
 
     Attributes
     ----------
-    edges : left edges of the filled cells, ascending.
-    sums : what is summed in each of them, by name: n (rows), w, ww (weights and their squares), and the weighted sums of y, r, r*r
-        and r*y with r = c - edge.
-    low, high : smallest and largest score in each cell.
-    fraction : largest distance of a weight from a whole number; 0 where weights count repetitions or there are none.
-    precision : bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
+    edges : ndarray of shape (cells,)
+        Left edges of the filled cells, ascending.
+    sums : dict of str to ndarray
+        Sums in each cell: n (rows), w, ww (weights and their squares), and the weighted sums of y, r, r*r and r*y, with the score
+        c, the outcome y and r = c - edge.
+    low : ndarray of shape (cells,)
+        Smallest score in each cell.
+    high : ndarray of shape (cells,)
+        Largest score in each cell.
+    fraction : float
+        Largest distance of a weight from a whole number; 0 where weights count repetitions or there are none.
+    precision : int
+        Bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
+
+    See Also
+    --------
+    truecal.profile.Profile : All rows, sorted.
+    truecal.Accumulator : A sketch with a lens, for batches of probabilities.
+
+    Examples
+    --------
 
     >>> import numpy as np, truecal as tc
     >>> from truecal.profile import Sketch
@@ -143,14 +158,42 @@ class Sketch:
 
     @classmethod
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
-        """The sketch of scores in [0, 1] with their 0/1 outcomes (the arguments of :meth:`Profile.from_arrays`, one dataset)."""
+        """Make the sketch of scores with their outcomes.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores in [0, 1].
+        outcomes : array-like of shape (n,)
+            0 or 1.
+        weights : array-like of shape (n,), default None
+            Non-negative weights.
+
+        Returns
+        -------
+        sketch : Sketch
+            A new sketch.
+        """
         sketch = cls()
         sketch.update(scores, outcomes, weights)
         return sketch
 
     @classmethod
     def from_tally(cls, tally: Tally, precision: int = 8) -> "Sketch":
-        """The filled cells of a tally."""
+        """Make a sketch of the filled cells of a tally.
+
+        Parameters
+        ----------
+        tally : Tally
+            Counted rows.
+        precision : int, default 8
+            Bytes per score: 2, 4 or 8.
+
+        Returns
+        -------
+        sketch : Sketch
+            A new sketch.
+        """
         filled = np.flatnonzero(tally.sums[0])
         sums = {name: tally.sums[i, filled] for i, name in enumerate(SUMS[: len(tally.sums)])}
         return cls.from_cells(
@@ -167,13 +210,34 @@ class Sketch:
         fraction: float = 0.0,
         precision: int = 8,
     ) -> "Sketch":
-        """From sums per cell, in any order, a cell possibly more than once (an engine's partial answers). No w: rows count once."""
+        """Make a sketch of sums per cell, in any order; a cell may occur more than once.
+
+        Parameters
+        ----------
+        edges : ndarray of shape (k,)
+            Left edges of cells.
+        sums : dict of str to ndarray
+            Sums by name; without "w" every row has weight 1.
+        low : ndarray of shape (k,)
+            Smallest scores.
+        high : ndarray of shape (k,)
+            Largest scores.
+        fraction : float, default 0.0
+            Largest distance of a weight from a whole number.
+        precision : int, default 8
+            Bytes per score: 2, 4 or 8.
+
+        Returns
+        -------
+        sketch : Sketch
+            A new sketch.
+        """
         sketch = cls()
         if "w" not in sums:
             sums = {**sums, "w": sums["n"], "ww": sums["n"]}
         sketch.fraction, sketch.precision = float(fraction), int(precision)
         if (edges[1:] > edges[:-1]).all():
-            # In order, each once: nothing to add up. So are the many small groups of a scan, which are in a hurry.
+            # in order, each once, as in the many small groups of a scan: nothing to add up
             sketch.edges, sketch.low, sketch.high = (np.array(a, np.float64) for a in (edges, low, high))
             sketch.sums = {name: np.array(sums[name], np.float64) for name in SUMS}
             return sketch
@@ -186,7 +250,22 @@ class Sketch:
         return sketch
 
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
-        """Count in a batch, which may be empty; returns the sketch itself."""
+        """Count a batch, which may be empty.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Scores in [0, 1].
+        outcomes : array-like of shape (n,)
+            0 or 1.
+        weights : array-like of shape (n,), default None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : Sketch
+            The sketch itself.
+        """
         shapes = [np.shape(validation.as_floats(scores, "scores")), np.shape(validation.as_array(outcomes, "outcomes"))]
         if all(shape[:1] == (0,) for shape in shapes):
             return self
@@ -207,15 +286,26 @@ class Sketch:
         """The same sums as those of a tally, in the same order of addition."""
         fraction = 0.0
         if weights is not None:
-            there = weights > 0  # a row of weight zero counts as absent
-            scores, outcomes, weights = scores[there], outcomes[there], weights[there]
+            positive_weight = weights > 0  # a row of weight zero counts as absent
+            scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]
             fraction = float(np.abs(weights - np.rint(weights)).max(initial=0.0))
         number, sums = row_sums(scores, outcomes, weights)
         ends = np.abs(scores.astype(np.float64))  # -0.0 becomes 0.0
         return cls.from_cells(all_edges()[number], sums, ends, ends, fraction, precision)
 
     def merge(self, *others: "Sketch") -> "Sketch":
-        """Take in all rows of other sketches; returns the sketch itself."""
+        """Add all rows of other sketches.
+
+        Parameters
+        ----------
+        *others : Sketch
+            Any number of them.
+
+        Returns
+        -------
+        self : Sketch
+            The sketch itself.
+        """
         for other in others:
             if not isinstance(other, Sketch):
                 raise InputError(f"what is merged into a sketch must be a Sketch, not {type(other).__name__}")
@@ -245,7 +335,7 @@ class Sketch:
         return self if other == 0 else NotImplemented
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, as it was at one moment: the arrays themselves are replaced, never changed."""
+        """Return a consistent state without the lock: the arrays are replaced, never changed."""
         with self._lock:
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
@@ -271,20 +361,37 @@ class Sketch:
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
     def to_profile(self) -> CellProfile:
-        """One row per filled cell, or per prediction in cells of up to three, ready for every estimator."""
-        still = Sketch()
-        still.__setstate__(self.__getstate__())
-        if not still.cells:
+        """Return one row per filled cell, or per prediction in cells of up to three, for every estimator."""
+        copy = Sketch()
+        copy.__setstate__(self.__getstate__())
+        if not copy.cells:
             raise InputError("the sketch is empty; at least one row is needed")
-        return CellProfile(still)
+        return CellProfile(copy)
 
     def save(self, path: str | Path) -> None:
-        """Write to a versioned npz file, whole or not at all."""
+        """Write to a versioned npz file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         save_cells(self, path)
 
     @staticmethod
     def load(path: str | Path) -> "Sketch":
-        """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
+        """Read a file written by :meth:`save`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        sketch : Sketch
+            The sketch.
+        """
         options.path(path)
         return Sketch.from_cells(*load_cells(path))
 
