@@ -9,7 +9,7 @@ from tests.clinical.worlds import WORLDS
 from tests.simulations import at_least, at_most, datasets
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curves import fit_loess, fit_spline, smooth
-from truecal.clinical.distances import scatter
+from truecal.clinical.distances import parameter_covariance
 
 RNG = np.random.default_rng(2)
 PREDS = WORLDS[1].preds(RNG, 300)
@@ -124,14 +124,14 @@ def test_the_belt_rejects_a_calibrated_model_as_rarely_as_it_says(size):
     assert at_least((values < 0.5).sum(), trials, 0.5)
 
 
-def test_a_belt_is_asked_for_where_log_odds_exist():
+def test_belt_refuses_scores_without_log_odds():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 400)
     preds = tc.Predictions.from_probs(p, rng.random(400) < p)
     assert tc.clinical.calibration_belt(preds, scores=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
-    for at in (np.array(3), [0.5, 1.0], [], ["a"]):
-        with pytest.raises(tc.InputError, match="at must"):
-            tc.clinical.calibration_belt(preds, scores=at)
+    for scores in (np.array(3), [0.5, 1.0], [], ["a"]):
+        with pytest.raises(tc.InputError, match="scores must"):
+            tc.clinical.calibration_belt(preds, scores=scores)
 
 
 def test_scores_whose_outcomes_are_all_ones_have_a_band():
@@ -147,6 +147,6 @@ def test_distances_of_clusters_scatter_at_least_as_independent_rows_do():
     for world in (WORLDS[0], WORLDS[4]):
         cohort = Cohort.of(world.preds(np.random.default_rng(3), 800, 8))
         curve = fit_spline(cohort)
-        lifted = scatter(cohort, curve)
+        lifted = parameter_covariance(cohort, curve)
         assert np.linalg.eigvalsh(lifted - curve.binomial).min() > -1e-9 * np.abs(curve.binomial).max()
         assert np.linalg.eigvalsh(lifted - curve.covariance).min() > -1e-9 * np.abs(curve.covariance).max()

@@ -54,7 +54,7 @@ def test_no_gradient_and_no_prediction_is_kept():
 
 def test_mistakes_are_named():
     log = tc.train.CalibrationLog()
-    with pytest.raises(tc.InputError, match="no batch was handed over"):
+    with pytest.raises(tc.InputError, match="there was no batch"):
         log.end_epoch()
     with pytest.raises(tc.InputError, match="not soft labels"):
         log.update(torch.zeros(2, 3), torch.full((2, 3), 1 / 3))

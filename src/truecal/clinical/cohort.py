@@ -16,15 +16,14 @@ from truecal.special import expit, logit
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# A number with its interval: what every clinical summary is made of
+# A number with its interval
 
 Scale = Literal["plain", "log", "logit"]
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value, and `low` to `high`, which hold the true one with probability `level`; `se` is the standard error, None where the
-    interval is not built from one."""
+    """A value with its interval; `se` is the standard error, None where the interval is not built from one."""
 
     value: float
     low: float
@@ -44,17 +43,17 @@ class Quantity:
 
 
 def student(df: float, level: float) -> float:
-    """The quantile of Student's distribution that leaves (1 - level) / 2 above it."""
+    """Return the two-sided critical value of Student's distribution."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, 0.5 + level / 2))
 
 
 def quantity(value: float, se: float, df: float, *, level: float, scale: Scale = "plain", method: str) -> Quantity:
-    """value with the interval value -+ t se, built on a scale on which the value is nearly normal.
+    """Return a value with the interval value -+ t se, built on a scale on which the value is nearly normal.
 
     "log" keeps positive numbers positive, "logit" keeps shares in (0, 1); the standard error is carried over by the derivative
-    of the scale. A value at the end of its scale has no such interval: the caller treats it.
+    of the scale. A value at the end of its scale has no such interval.
 
     >>> str(quantity(1.0, 0.1, 99, level=0.95, scale="log", method="example"))
     '1.000 [0.820, 1.219]'
@@ -65,22 +64,22 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
 
 
 def onto(value: float, scale: Scale) -> tuple[float, float]:
-    """A value on a scale, and the derivative of the scale there."""
+    """Transform a value to a scale; also the derivative of the scale there."""
     if scale == "plain":
         return value, 1.0
     return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
 
 
 def back(position: float, scale: Scale) -> float:
-    """The value that stands at a place of a scale."""
+    """Transform a position on a scale back to a value."""
     return float(position if scale == "plain" else np.exp(position) if scale == "log" else expit(position))
 
 
 def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
-    """value with an interval that allows for the skewness of its error (Hall 1992, JRSS B 54:221-228).
+    """Return a value with an interval corrected for the skewness of its error (Hall 1992, JRSS B 54:221-228).
 
     T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the
-    skewness of the value. Its inverse puts the two ends at different distances.
+    skewness of the value. Its inverse puts the two limits at different distances.
 
     >>> str(skewed(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
     '1.000 [0.835, 1.270]'
@@ -93,12 +92,12 @@ def skewed(value: float, se: float, df: float, skewness: float, *, level: float,
 
 
 # ----------------------------------------------------------------------------------------------------
-# The cohort: one risk and one outcome per row, with weights and with the patients behind the rows
+# The cohort
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """What the clinical summaries read.
+    """One risk and one outcome per row, with weights and patients.
 
     Attributes
     ----------
@@ -119,15 +118,15 @@ class Cohort:
 
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
-        """The rows that a lens judges; with `prevalence`, events and non-events are weighted to that share of events."""
+        """Select the rows of a lens; with `prevalence`, weight events and non-events to that share of events."""
         check_predictions(preds)
         check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
         if lens.several or lens.shares(preds) is not None:
-            raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
+            raise InputError("a clinical summary needs one risk per row; use a lens such as OneClass('malignant')")
         sample = lens.sample(preds)
         if sample.pooled:
-            raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
+            raise InputError("a clinical summary needs one risk per row; use a lens such as OneClass('malignant')")
         weights = np.ones(len(sample)) if sample.weights is None else sample.weights
         units = None if sample.units is None else np.unique(sample.units, return_inverse=True)[1].astype(np.intp)
         cohort = cls(
@@ -141,13 +140,13 @@ class Cohort:
         )
         if cohort.patients < 2:
             raise InputError(
-                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
+                "all rows belong to one cluster, which gives no between-cluster variance; give at least two clusters"
             )
         cohort.refuse_one_class("the cohort")
         return cohort if prevalence is None else cohort.at_prevalence(prevalence)
 
     def refuse_one_class(self, name: str) -> None:
-        """Raise where nothing can be said about calibration: no events, or nothing but events."""
+        """Refuse a cohort without events, or with nothing but events."""
         share = self.prevalence
         if 0 < share < 1:
             return
@@ -158,7 +157,7 @@ class Cohort:
         )
 
     def at_prevalence(self, prevalence: float) -> "Cohort":
-        """The same rows weighted so that events have the share they have in the target population."""
+        """Weight the rows so that events have their share in the target population."""
         options.between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
         factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
@@ -193,7 +192,7 @@ class Cohort:
         return float(max(self.patients - 1, 1))
 
     def take(self, rows: NDArray[np.bool_] | Indices) -> "Cohort":
-        """Some of the rows."""
+        """Select rows."""
         units = None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
         return Cohort(
             self.scores[rows],
@@ -209,9 +208,9 @@ class Cohort:
         return float(self.weights @ values / self.weights.sum())
 
     def reactions(self, influence: Float64s) -> Float64s:
-        """(units, k) how the estimate reacts to each independent unit, from (n,) or (n, k) influence values of the rows."""
+        """Return the contributions (units, k) of independent units to the error of estimates, from influence values of the rows."""
         psi = influence[:, None] if influence.ndim == 1 else influence
-        # The share of events is known: only what varies within events and within non-events is error
+        # with a known share of events only the variation within events and within non-events is error
         if self.stratified:
             psi = psi.copy()
             for rows in (self.outcomes == 1, self.outcomes == 0):
@@ -224,16 +223,16 @@ class Cohort:
         return psi * factor[:, None] / total
 
     def covariance(self, influence: Float64s, fitted: int = 1) -> Float64s:
-        """Covariance matrix of k estimates with these influence values: the sum of reaction' reaction over J units, times
-        J / (J - fitted), `fitted` the number of parameters that took their part of the scatter."""
+        """Return the covariance of k estimates with these influence values: summed over J units, times J / (J - fitted)."""
         each = self.reactions(influence)
         return np.asarray(each.T @ each) * (self.patients / max(self.patients - fitted, 1))
 
     def degrees(self, influence: Float64s) -> float:
-        """Degrees of freedom of the covariance of k estimates with these influence values, by Satterthwaite's rule.
+        """Return the degrees of freedom of the covariance of k estimates, by Satterthwaite's rule.
 
-        The squared length of what a unit adds, measured by the covariance of all, is d; d sums to k. Where what they add is normal,
-        the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few events that decide alone give about two each.
+        The squared length of a unit's contribution, in the metric of the covariance of all, is d; d sums to k. For normal
+        contributions the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few dominating events give about two
+        each.
         """
         each = self.reactions(influence)
         lengths = np.einsum("ij,jk,ik->i", each, np.linalg.pinv(each.T @ each, hermitian=True), each)
@@ -243,7 +242,7 @@ class Cohort:
         return _satterthwaite(float(k), noise, self.df)
 
     def spread(self, influence: Float64s, fitted: int = 1) -> "Spread":
-        """Standard error of one estimate with these influence values (n,), how well it is known, and the skewness."""
+        """Return the standard error of one estimate with these influence values (n,), its degrees of freedom, and the skewness."""
         each = self.reactions(influence)[:, 0]
         second = float(each @ each)
         if second == 0:
@@ -256,19 +255,20 @@ class Cohort:
 
 
 def _satterthwaite(mean: float, noise: float, max_df: float) -> float:
-    """Degrees of freedom, 1 to `most`, of a variance whose square has this mean (in units of its expectation) and noise."""
+    """Return the degrees of freedom, 1 to `max_df`, of a variance with this relative mean and noise."""
     return min(max(2 * mean / noise, 1.0), max_df) if noise > 0 else max_df
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How an estimate scatters.
+    """Sampling error of an estimate.
 
     Attributes
     ----------
-    se : its standard error. df : how well that is known (:meth:`Cohort.degrees`).
-    skewness : of the estimate. df_beyond : as `df`, of what the standard error varies by apart from the estimate, for intervals
-        that allow for the skewness.
+    se : its standard error.
+    df : degrees of freedom of the standard error (:meth:`Cohort.degrees`).
+    skewness : of the estimate.
+    df_beyond : degrees of freedom given the estimate, for intervals corrected for skewness.
     """
 
     se: float
@@ -278,16 +278,15 @@ class Spread:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The calibration line: intercept and slope of a logistic recalibration (Cox 1958), each with an interval
+# The calibration line (Cox 1958)
 
 
 @dataclass(frozen=True)
 class CalibrationLine:
-    """logit P(y) = a + b logit(p): `slope` is b, `intercept` is a with b held at 1 (calibration in the large).
+    """logit P(y) = a + b logit(p): `slope` is b, `intercept` is a with b = 1 (calibration in the large).
 
     Scores of exactly 0 or 1 have no logit and are left out: `left_out` counts such rows, `impossible` those among them whose
-    outcome contradicts the score. A right one would not change the line (its likelihood is 1 on every rising line); an
-    impossible one has likelihood 0 on every line.
+    outcome contradicts the score. A right one has likelihood 1 on every rising line, an impossible one likelihood 0.
     """
 
     intercept: Quantity
@@ -297,13 +296,13 @@ class CalibrationLine:
 
 
 def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
-    """Maximum likelihood, with sandwich standard errors over patients (no model is assumed to be true)."""
+    """Fit intercept and slope by maximum likelihood, with sandwich standard errors over patients."""
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     heavy = cohort.weights > 0
     outer = ~inner & heavy
     impossible = int(np.count_nonzero(outer & (cohort.scores != cohort.outcomes)))
     left_out = int(np.count_nonzero(outer))
-    rows = cohort if inner.all() else _judged(cohort, inner)
+    rows = cohort if inner.all() else _take_inner(cohort, inner)
     z = logit(rows.scores)
     positive = rows.weights > 0
     events, others = z[positive & (rows.outcomes == 1)], z[positive & (rows.outcomes == 0)]
@@ -315,7 +314,7 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
     return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
 
 
-def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
+def _take_inner(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
     if not (cohort.weights[inner] > 0).any():
         raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
     return cohort.take(inner)
@@ -336,15 +335,14 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level:
         return Quantity(end, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
     design = np.stack([np.ones(len(z)), z], axis=1)
     fit = special.fit_logistic(design, rows.outcomes, rows.weights)
-    spread = rows.spread(_left_out(rows, design, fit), 0)
+    spread = rows.spread(_jackknife_influence(rows, design, fit), 0)
     return quantity(float(fit.coefficients[1]), spread.se, spread.df, level=level, method="jackknife sandwich")
 
 
-def _left_out(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float64s:
-    """Influence of every row on the slope, by how much the slope changes in one Newton step when its patient is left out.
+def _jackknife_influence(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float64s:
+    """Return the influence of every row on the slope: the change in one Newton step when its patient is left out.
 
-    The step uses the information of the others (CR3, Bell and McCaffrey 2002): a patient draws the line to itself, and with few
-    events its residual alone says too little.
+    The step uses the information of the others (CR3, Bell and McCaffrey 2002): residuals are too small by the leverage.
     """
     residual, curved = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()
