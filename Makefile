@@ -53,11 +53,8 @@ check: $(STAMP)          ## lint, format, types; layers, cycles and base classes
 picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 	$(BIN)/python -m tools.picture
 
-hostile: $(STAMP)        ## hostile calls, command lines, damaged files and kills for MINUTES (10) each; SEED=... repeats a run
+hostile: $(STAMP)        ## files x options x engines, damaged files, kills, races and full disks for MINUTES (10) in all; SEED=... repeats a run
 	$(BIN)/python -m tools.hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
-	$(BIN)/python -m tools.hostile.commands --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
-	$(BIN)/python -m tools.hostile.files --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
-	$(BIN)/python -m tools.hostile.kills --kills $(or $(KILLS),200)
 
 mutants: $(STAMP)        ## change the border, the cuts, verify and the readers line by line; which changes do the tests notice?
 	$(BIN)/python -m tools.mutants $(ARGS)

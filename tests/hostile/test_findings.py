@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from tools.hostile.values import SCORES
 from tools.lowest import pins
 from truecal.cli.main import main
 from truecal.errors import TruecalError
@@ -112,6 +111,17 @@ def test_impossible_numbers_in_saved_sketches(tmp_path, name, change):
     np.savez(path, **{**good, name: good[name] + change})
     with pytest.raises(tc.errors.FileError, match=r"s\.npz"):
         tc.Sketch.load(path)
+
+
+SCORES = {
+    "uniform": lambda rng, n: rng.random(n),
+    "ties": lambda rng, n: np.round(rng.random(n), 1),
+    "sharp": lambda rng, n: rng.beta(0.1, 0.1, n),
+    "constant": lambda rng, n: np.full(n, 0.3),
+    "zeros and ones": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "tiny": lambda rng, n: rng.random(n) * 1e-200,
+    "single": lambda rng, n: rng.random(n).astype(np.float32).astype(float),
+}
 
 
 @pytest.mark.parametrize("scale", [None, 1e-6, 1.0, 1e9])

@@ -171,7 +171,7 @@ def test_the_largest_gap_of_a_dirichlet_world():
 
 @pytest.mark.parametrize("megabytes", [float("nan"), 1e308])
 def test_pages_of_no_size_are_refused(megabytes, tmp_path):
-    from tools.hostile.kills import make_study
+    from tools.hostile.processes import make_study
 
     store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
     with pytest.raises(TruecalError, match="megabytes must lie strictly between 0 and 10000"):

@@ -1,153 +1,130 @@
 """A quick slice of the hostile runs; `make hostile` goes on for as long as it is given."""
 
 import random
-from functools import partial
+import shutil
 
-import numpy as np
 import pytest
 
-import truecal as tc
-from tools.hostile import calls, commands, files, judge, values
+from tools.hostile import damage, judge, processes, scans
 from tools.hostile.__main__ import run
 
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """Some calls write a page to the folder they are made in."""
-    monkeypatch.chdir(tmp_path)
+TABLE = scans.draw(39, 200)
+QUICK = ("memory", "polars", "duckdb")
 
 
-def test_calls_of_everything_public():
-    done = run(calls=150, minutes=5, seed=20)
-    assert done.calls == 150
-    assert not done.failures, "\n".join(done.failures.values())
-    assert done.kinds["answer"] > 25
+@pytest.mark.parametrize("case", TABLE[::8], ids=str)
+def test_engines_give_the_naive_answer_or_refuse(case, tmp_path):
+    outcome = scans.check(case, tmp_path, QUICK)
+    assert not outcome.failed, outcome
 
 
-def test_command_lines():
-    counts, failures = commands.run(40, minutes=5, seed=4)
+@pytest.mark.full
+@pytest.mark.parametrize("case", TABLE, ids=str)
+def test_all_engines_give_the_naive_answer_or_refuse(case, tmp_path):
+    outcome = scans.check(case, tmp_path, scans.ENGINES)
+    assert not outcome.failed, outcome
+
+
+def test_cases_depend_on_the_seed_alone():
+    assert scans.draw(39, 200) == TABLE
+    assert scans.draw(40, 200) != TABLE
+    assert {case.layout for case in TABLE} == set(scans.LAYOUTS)
+    assert {case.content for case in TABLE} == set(scans.CONTENTS)
+    assert {case.options for case in TABLE} == set(scans.OPTIONS)
+
+
+def test_damaged_files_are_read_or_refused():
+    kinds, failures = run("damage", seed=3, count=84)
     assert not failures
-    assert sum(counts.values()) == 40
-    assert counts["answer"] >= 5
+    assert kinds.total() == 84
 
 
-def test_memory_is_limited_for_each_command_anew(monkeypatch):
-    """Libraries that earlier command lines had loaded took up the memory of later ones."""
-    renewed = []
-    monkeypatch.setattr(commands, "renew_limit", lambda: renewed.append(True))
-    for _ in range(2):
-        commands.judge(["measure", "--help"])
-    assert len(renewed) == 2
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes") / "prepared"
+    folder.mkdir()
+    processes.prepare(folder)
+    return folder
 
 
-def test_a_command_line_can_fail(monkeypatch):
-    assert commands.judge(["measure", "--help"]).kind == "answer"
-    assert commands.judge(["measure", "no-such.csv"]).kind == "refused"
-    monkeypatch.setattr("truecal.cli.main._group", lambda: 1 / 0)
-    assert commands.judge(["measure"]).kind == "foreign"
-    monkeypatch.setattr("truecal.cli.main.main", lambda words: print("{NaN}" if "--json" in words else "\x1b[31m") or 0)
-    assert commands.judge(["measure", "--json"]).detail.startswith("no JSON")
-    assert commands.judge(["measure"]).detail.startswith("steers the terminal")
+@pytest.mark.parametrize("verb", ["sketch save by", "sketch merge", "watch update"])
+def test_killed_verbs_leave_the_old_output_or_the_new(verb, prepared, tmp_path):
+    rng = random.Random(5)
+    for i in range(2):
+        outcome = processes.harm_verb(verb, prepared, tmp_path / str(i), rng)
+        assert not outcome.failed, outcome
 
 
-def test_damaged_files():
-    counts, failures = files.fuzz(120, minutes=5, seed=3)
-    assert not failures
-    assert sum(counts.values()) == 120
+@pytest.mark.full
+@pytest.mark.parametrize("verb", processes.VERBS)
+def test_thirty_kills_of_every_writing_verb(verb, prepared, tmp_path):
+    rng = random.Random(30)
+    for i in range(30):
+        outcome = processes.harm_verb(verb, prepared, tmp_path / f"scratch{i}", rng)
+        assert not outcome.failed, outcome
 
 
-def test_every_public_name_is_called_or_left_out_on_purpose():
-    paths = {target.path.partition(".")[0] for target in calls.targets()}
-    errors = {
-        name for name in tc.__all__ if name.endswith(("Error", "Warning")) and not hasattr(getattr(tc, name), "find")
-    }
-    assert set(tc.__all__) - paths - errors - calls.LEFT_OUT <= {
-        "clinical", "engines", "errors", "estimators", "groups", "inference", "integrations", "lenses", "plot", "profile",
-        "recalibration", "scores",
-    }  # fmt: skip
+@pytest.mark.full
+def test_races_of_watch_updates_lose_nothing(prepared, tmp_path):
+    for i in range(25):
+        outcome = processes.race(prepared, tmp_path / f"scratch{i}", random.Random(i))
+        assert not outcome.failed, outcome
 
 
-NAMES = values.dataset(5)
+# ---------------------------------------------------------------------- the judges can fail
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
+    ("function", "kind"),
     [
-        ("tc.calibration_error(y, p)", "answer"),
-        ("tc.calibration_error(y, 'x')", "refused"),
-        ("1 / 0", "foreign"),
-        ("np.float64(1) / 0", "warning"),
-        ("nan", "nan"),
-        ("[p, nan]", "nan"),
-        ("type(as_list(p)) is list or nan", "answer"),
-        ("np.sum(as_list(p)) + isinstance(as_list(p), list) * 1.0", "differs"),
+        (lambda: 0.5, "answer"),
+        (lambda: 1 / 0, "foreign"),
+        (lambda: float("nan"), "nan"),
+        (lambda: {"a": {"b": float("nan")}}, "nan"),
+        (lambda: next(i for i in range(10**12) if i < 0), "slow"),
     ],
 )
-def test_the_judge_can_fail(line, kind):
-    assert judge.judge(line, NAMES).kind == kind
-
-
-def test_the_judge_tells_what_should_have_been_refused_and_what_takes_too_long(monkeypatch):
-    assert judge.judge("tc.calibration_error(y, p)", NAMES, must_refuse=True).kind == "accepted"
+def test_judge_names_failures(function, kind, monkeypatch):
     monkeypatch.setattr(judge, "SECONDS", 0.2)
-    assert judge.judge("sum(i for i in range(10**12))", NAMES).kind == "slow"
+    assert judge.run(function).kind == kind
 
 
-def test_what_cannot_be_shown_or_sent_is_told(monkeypatch):
-    line = "tc.calibration_error(y, p)"
-    monkeypatch.setattr(tc.Estimate, "to_dict", lambda self: {"value": float("nan")})
-    assert judge.judge(line, NAMES).detail.startswith("ValueError: Out of range float values")
-    monkeypatch.undo()
-    monkeypatch.setattr(tc.Estimate, "_repr_html_", lambda self: 1 / 0)
-    assert judge.judge(line, NAMES).detail.startswith("ZeroDivisionError")
-    monkeypatch.undo()
-    monkeypatch.setattr(tc.Estimate, "__reduce__", lambda self: (float, (2.0,)), raising=False)
-    assert judge.judge(line, NAMES).detail.startswith("AssertionError: another answer after pickling")
+def test_judge_names_refusals_that_are_not_clean():
+    assert judge.refusal("x.csv: line 3 has 4 fields").kind == "refused"
+    for text in ("", "two\nlines", "\x1b[31mred", "Traceback (most recent call last)", "x" * 1000):
+        assert judge.refusal(text).kind == "unclean"
 
 
-def test_a_failure_is_shortened():
-    target = next(t for t in calls.targets() if t.path == "calibration_error")
-    call = calls.Call(
-        "calibration_error", (("y_true", "y"), ("level", "None"), ("rng", "0")), needed=frozenset({"y_true"})
-    )
-    assert [c.line for c in calls.shorter(call)] == [
-        "tc.calibration_error(y_true=y, rng=0)",
-        "tc.calibration_error(y_true=y, level=None)",
-    ]
-    made = [calls.make(target, random.Random(seed)).line for seed in range(30)]
-    assert len(set(made)) > 20
-    assert all(line.startswith("tc.calibration_error(y_true=") for line in made)
+def test_answers_are_compared_with_naive_code_and_refusals_with_each_other():
+    case = scans.Case("csv", "plain", "score by site")
+    naive = scans.expected(case)
+    assert naive is not None
+    assert {key.split("/")[1] for key in naive} == {"a", "b", "c"}
+    right, wrong = judge.Outcome("answer", "", naive), judge.Outcome("answer", "", {**naive, "/a/error": 0.9})
+    refused = judge.Outcome("refused", "polars cannot")
+    assert scans.judged(naive, {"memory": right, "polars": right}).kind == "answer"
+    assert "/a/error" in scans.judged(naive, {"memory": right, "polars": wrong}).detail
+    assert scans.judged(naive, {"memory": right, "polars": refused}).kind == "differs"
+    assert scans.judged(None, {"memory": refused, "polars": right}).kind == "differs"
+    other = judge.Outcome("refused", "duckdb cannot either")
+    assert scans.judged(None, {"memory": other, "polars": refused}).kind == "refused"
+    assert scans.judged(None, {"polars": refused, "duckdb": other}).kind == "differs"
+    assert scans.expected(scans.Case("csv", "missing score", "score")) is None
+    assert scans.expected(scans.Case("csv", "label 2", "top label")) is not None
 
 
-def _naive(scores, outcomes, weights, bins, norm):
-    """The binned error, bin by bin."""
-    cell = [min(int(np.floor(c * bins + 1e-12)), bins - 1) for c in scores]
-    total, gaps = 0.0, []
-    for k in range(bins):
-        rows = [i for i in range(len(scores)) if cell[i] == k]
-        weight = sum(weights[i] for i in rows)
-        if weight > 0:
-            gap = abs(sum(weights[i] * (scores[i] - outcomes[i]) for i in rows)) / weight
-            gaps.append(gap)
-            total += weight / sum(weights) * gap**norm
-    return max(gaps) if norm == np.inf else total ** (1 / norm)
+def test_full_disks_and_kills_are_made(prepared, tmp_path):
+    words, output = processes.VERBS["sketch merge"]
+    folder = tmp_path / "copy"
+    shutil.copytree(prepared, folder)
+    assert processes.run_verb(folder, words, "full disk", 100) == 2
+    assert processes.content(folder / output) == {".": b"old"}
+    assert processes.run_verb(folder, words, "written") == -9
+    assert processes.run_verb(folder, words, "", wait=0.0) == -9
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_answers_are_those_of_naive_code(seed):
-    """In any container, of any precision and order of bytes, with and without weights."""
-    rng = random.Random(seed)
-    held = values.dataset(seed + 1000)
-    weights = held["w"] if rng.random() < 0.5 else np.ones(held["n"])
-    bins, norm = rng.choice((2, 4, 8)), rng.choice((1, 2, np.inf))
-    container = partial(held[rng.choice(list(values.CONTAINERS))])
-    estimator = tc.BinnedECE(bins=bins, norm=norm)
-    several = rng.random() < 0.5
-    labels, probs = (held["Y"], held["P"]) if several else (held["y"], held["p"])
-    scores = probs.max(axis=1) if several else probs
-    outcomes = (probs.argmax(axis=1) == labels).astype(int) if several else labels
-    try:
-        found = tc.calibration_error(container(labels), container(probs), sample_weight=weights, estimator=estimator)
-    except tc.InputError:
-        return
-    assert found.value == pytest.approx(_naive(scores, outcomes, weights, bins, norm), abs=1e-9)
+def test_damage_changes_every_kind_of_file(tmp_path):
+    rng = random.Random(1)
+    for name in damage.good_files():
+        content = damage.make_content(name, tmp_path)
+        assert damage.damage(content, rng) != content or damage.damage(content, rng) != content

@@ -11,6 +11,7 @@ from truecal.engines.columns import (
     KEY,
     OK,
     PRESENT,
+    SELECTED,
     UNFIT,
     C,
     Columns,
@@ -37,8 +38,11 @@ CLASS = "_tc_class"
 _LABEL = "_tc_label"
 
 
-def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
-    """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class."""
+def judged(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
+    """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class.
+
+    `selected`: the frame says in a column which rows are selected.
+    """
     groups = group_names(columns)
     carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
     if columns.weight is not None:
@@ -46,14 +50,15 @@ def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
     label = label_index(columns).alias(_LABEL)
     probabilities = class_probs(columns)
     names = [f"_tc_p{i}" for i in range(len(probabilities))]
-    frame = frame.select(*carried, label, PRESENT, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
+    marks = [PRESENT, SELECTED] if selected else [PRESENT]
+    frame = frame.select(*carried, label, *marks, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
     each = [nw.col(name) for name in names]
     if not columns.binary:
         total = nw.sum_horizontal(*each)
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
         valid = valid & (total >= 1.0 - validation.SUM_TOLERANCE) & (total <= 1.0 + validation.SUM_TOLERANCE)
         frame = frame.with_columns(valid.alias(OK))
-    rest = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
+    rest = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), *marks]
     asked = lens.pushed_down()
     if asked.kind == "classes":
         long = _row_per_class(frame, names, [*rest, _LABEL])
@@ -135,12 +140,18 @@ class Gathered:
         return Gathered(together, unfit, (min(low), max(high)))
 
 
-def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
-    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel."""
-    rows, per_class = judged(frame, columns, lens)
+def gather(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> Gathered:
+    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel.
+
+    Rows that cannot be counted are refused also where they are not `selected`, as they are in memory.
+    """
+    rows, per_class = judged(frame, columns, lens, selected=selected)
     kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
     by = [*group_names(columns), *([CLASS] if per_class else [])]
-    table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
+    cells = with_cells(rows, **kind)
+    if selected:
+        cells = cells.filter(nw.col(SELECTED) | (nw.col(KEY) == UNFIT))
+    table = _collected(summed(cells, by, weighted=kind["weighted"]))
     key = _numbers(table, KEY)
     classes = columns.count if per_class else 1
     unfit, extremes = {}, (np.inf, -np.inf)
@@ -155,11 +166,11 @@ def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
     sums = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
-    cells = {name: _numbers(table, name) + 0.0 for name in sums}  # -0.0 becomes 0.0
-    _refuse_not_finite(cells, key != UNFIT, columns)
+    totals = {name: _numbers(table, name) + 0.0 for name in sums}  # -0.0 becomes 0.0
+    _refuse_not_finite(totals, key != UNFIT, columns)
     for group, members in _members(groups).items():
         mine = members[key[members] != UNFIT]
-        parts = tuple(_sketch(cells, key, mine[which[mine] == k], columns.precision) for k in range(classes))
+        parts = tuple(_sketch(totals, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
     return Gathered(sketches, unfit, extremes)
@@ -220,7 +231,9 @@ def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> in
         )
     if columns.logits and (unfit.get("score") or unfit.get("sum")):
         bad = unfit.get("score", 0) + unfit.get("sum", 0)
-        raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
+        raise InputError(
+            f"{bad} rows of {predictions} are not finite numbers; repair them, or filter them out of the source"
+        )
     if unfit.get("score"):
         raise InputError(
             f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); "

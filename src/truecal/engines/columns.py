@@ -28,7 +28,7 @@ _ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # key of rows that fall into no cell
 
 # Columns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
-C, Y, W, OK, PRESENT = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present"
+C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
 _UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
     f"_tc_{name}" for name in ("upper", "v", "z", "q", "edge", "key", "r", "wy", "wr")
 )

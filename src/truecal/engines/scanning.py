@@ -14,9 +14,10 @@ import numpy as np
 
 import truecal as tc
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
-from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_present, with_probs
+from truecal.engines.columns import SELECTED, Columns, Wanted, as_filter, choose_columns, with_present, with_probs
 from truecal.engines.sources import (
     Engine,
+    engine_errors,
     expanded,
     files_of,
     folder_values,
@@ -299,11 +300,11 @@ def scan(
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
         columns = choose_columns(frame, wanted)
         judge = default_lens(columns.specimen) if lens is None else lens
-        names = list(frame.collect_schema())
-        frame, columns = with_probs(with_present(frame, columns), columns)
-        if select is not None:
-            frame = frame.filter(as_filter(select, columns, names))
-        return gather(frame, columns, judge), columns, judge
+        return (
+            (_gather_partitions if frame.implementation.is_dask() else _gather)(frame, columns, judge, select),
+            columns,
+            judge,
+        )
 
     def all_parts(source: Any) -> tuple[Gathered, Columns, Lens, str, int]:
         parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, wanted, progress)]
@@ -333,6 +334,27 @@ def scan(
         engine=used,
         selection="" if select is None else str(select),
     )
+
+
+def _gather(frame: Any, columns: Columns, lens: Lens, select: Selection | None) -> Gathered:
+    """Sketches of the selected rows of a lazy frame."""
+    names = list(frame.collect_schema())
+    frame, columns = with_probs(with_present(frame, columns), columns)
+    if select is not None:
+        frame = frame.with_columns(as_filter(select, columns, names).fill_null(False).alias(SELECTED))
+    return gather(frame, columns, lens, selected=select is not None)
+
+
+def _gather_partitions(frame: Any, columns: Columns, lens: Lens, select: Selection | None) -> Gathered:
+    """The same for a Dask frame: every partition is a pandas frame, which its worker reduces to sketches."""
+    import dask
+
+    def task(partition: Any) -> Gathered:
+        return _gather(nw.from_native(partition).lazy(), columns, lens, select)
+
+    with engine_errors("the engine could not read the data"):
+        partitions = nw.to_native(frame).to_delayed()
+        return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined]
 
 
 def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:

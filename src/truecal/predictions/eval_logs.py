@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import ZipFile, ZipInfo
+from typing import TYPE_CHECKING, Any
 
 from truecal.errors import FileError, InputError, extra
-from truecal.predictions.files import DAMAGED_ZIP, kind_of, read_json, read_lines, refuse_large_archive, unpacked
+from truecal.predictions.files import damaged_zip, kind_of, read_json, read_lines, refuse_large_archive, unpacked
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
 
 # ----------------------------------------------------------------------------------------------------
 # The rows that every evaluation log is turned into
@@ -145,6 +147,8 @@ def is_inspect(value: object) -> bool:
 
 def inspect_archive(file: Path) -> EvalLog:
     """The answers of an `.eval` file."""
+    from zipfile import ZipFile
+
     try:
         refuse_large_archive(file)
         with ZipFile(file) as archive:
@@ -155,7 +159,7 @@ def inspect_archive(file: Path) -> EvalLog:
                 raise FileError(f"{file} is not an Inspect log: it holds no samples")
             evaluation = json.loads(_member(file, archive, header))["eval"]
             values = [json.loads(_member(file, archive, info)) for info in samples]
-    except (KeyError, *DAMAGED_ZIP) as error:
+    except (KeyError, *damaged_zip()) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an Inspect log") from error
@@ -180,7 +184,7 @@ def _answer(sample: dict[str, Any], task: str, model: str) -> Answer:
     return Answer(str(sample["id"]), confidence, truth_of(score.get("value")), task, model, int(sample.get("epoch", 1)))
 
 
-def _member(file: Path, archive: ZipFile, info: ZipInfo) -> bytes:
+def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
     """The bytes of one member, also where they are packed by zstd."""
     if info.compress_type != _ZSTD:
         return archive.read(info)

@@ -7,7 +7,6 @@ the environment variable TRUECAL_MAX_UNPACKED raises the limit.
 """
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -17,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,19 +41,6 @@ NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _ZSTD_BLOCK = 1 << 17  # largest unpacked block
-# What reading a damaged npz file or another zip archive ends in. AttributeError: a lone .npy array; RuntimeError: a
-# password, a way of packing that Python lacks.
-DAMAGED_ZIP = (
-    BadZipFile,
-    OSError,
-    EOFError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-    RuntimeError,
-    zlib.error,
-    MemoryError,
-)
 
 
 def existing(path: str | Path) -> Path:
@@ -101,6 +86,8 @@ def _kind_of_content(data: bytes) -> str:
     if data.startswith(b"PAR1"):
         return "parquet"
     if data.startswith(b"PK\x03\x04"):
+        from zipfile import BadZipFile, ZipFile
+
         try:
             with ZipFile(io.BytesIO(data)) as archive:
                 return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
@@ -153,6 +140,15 @@ def read_frame(file: Path) -> Any:
         raise FileError(f"{file} is not a readable {shown} file: {_reason(error)}") from error
 
 
+def damaged_zip() -> tuple[type[BaseException], ...]:
+    """Return the errors in which reading a damaged npz file or another zip archive ends."""
+    from zipfile import BadZipFile
+
+    # AttributeError: a lone .npy array; RuntimeError: a password, a way of packing that Python lacks
+    others = (OSError, EOFError, ValueError, AttributeError, RecursionError, RuntimeError, zlib.error, MemoryError)
+    return (BadZipFile, *others)
+
+
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """All arrays of an npz file, without pickle."""
     file = existing(path)
@@ -160,7 +156,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
         refuse_large_archive(file)
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except DAMAGED_ZIP as error:
+    except damaged_zip() as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an npz file") from error
@@ -319,6 +315,8 @@ def unpacked(data: bytes, file: Path) -> bytes:
     limit = unpacked_limit(len(data))
     try:
         if packed == "gz":
+            import gzip
+
             with gzip.open(io.BytesIO(data)) as opened:
                 text = opened.read(limit + 1)
             _refuse_large(file, len(text), len(data))
@@ -342,6 +340,8 @@ def unpacked_limit(size: int) -> int:
 
 def refuse_large_archive(file: Path) -> None:
     """Refuse a zip archive whose members are larger together than may be unpacked; a member cannot exceed its stated size."""
+    from zipfile import ZipFile
+
     with ZipFile(file) as archive:
         _refuse_large(file, sum(info.file_size for info in archive.infolist()), file.stat().st_size)
 

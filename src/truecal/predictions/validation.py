@@ -296,7 +296,7 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
     >>> distinct(np.array(["b", 1, "b"], object), "clusters")
     ([1, 'b'], array([1, 0, 1]))
     """
-    if labels.dtype != object:
+    if labels.dtype.kind not in "OU":  # a dictionary finds the values of text without sorting the rows
         values, inverse = np.unique(labels, return_inverse=True)
         held = values.tolist()
         if values.dtype.kind in "mM" and held and isinstance(held[0], int):  # nanoseconds, which Python has no times of
@@ -315,7 +315,7 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
     except TypeError:
         held.sort(key=lambda value: (type(value).__name__, str(value)))
     number = {value: i for i, value in enumerate(held)}
-    return held, np.fromiter((number[value] for value in rows), np.intp, len(rows))
+    return held, np.fromiter(map(number.__getitem__, rows), np.intp, len(rows))
 
 
 def _hashable(value: object) -> bool:

@@ -461,7 +461,7 @@ def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ..
             return held[columns.label], shape, None, held.files
     except InputError:
         raise
-    except files.DAMAGED_ZIP as error:
+    except files.damaged_zip() as error:
         raise FileError("it is damaged or not an npz file") from error
 
 

@@ -1,4 +1,4 @@
-"""The same bad inputs for truecal and for other tools: who refuses, who answers all the same; `python -m tools.hostile.peers`.
+"""The same bad inputs for truecal and for other tools: who refuses, who answers all the same; `python -m tools.peers`.
 
 An error with a message counts as a refusal, whatever its type; a number as a silent answer. Tools that are not installed are
 left out.
