@@ -354,7 +354,7 @@ def _gather_partitions(frame: Any, columns: Columns, lens: Lens, select: Selecti
 
     with engine_errors("the engine could not read the data"):
         partitions = nw.to_native(frame).to_delayed()
-        return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined]
+        return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined,no-untyped-call]
 
 
 def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:

@@ -159,7 +159,7 @@ def inspect_archive(file: Path) -> EvalLog:
                 raise FileError(f"{file} is not an Inspect log: it holds no samples")
             evaluation = json.loads(_member(file, archive, header))["eval"]
             values = [json.loads(_member(file, archive, info)) for info in samples]
-    except (KeyError, *damaged_zip()) as error:
+    except damaged_zip() as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an Inspect log") from error

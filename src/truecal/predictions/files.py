@@ -140,12 +140,12 @@ def read_frame(file: Path) -> Any:
         raise FileError(f"{file} is not a readable {shown} file: {_reason(error)}") from error
 
 
-def damaged_zip() -> tuple[type[BaseException], ...]:
+def damaged_zip() -> tuple[type[Exception], ...]:
     """Return the errors in which reading a damaged npz file or another zip archive ends."""
     from zipfile import BadZipFile
 
-    # AttributeError: a lone .npy array; RuntimeError: a password, a way of packing that Python lacks
-    others = (OSError, EOFError, ValueError, AttributeError, RecursionError, RuntimeError, zlib.error, MemoryError)
+    # AttributeError: a lone .npy array; KeyError: no such member; RuntimeError: a password, a way of packing unknown to Python
+    others = (OSError, EOFError, ValueError, AttributeError, KeyError, RuntimeError, zlib.error, MemoryError)
     return (BadZipFile, *others)
 
 

@@ -323,7 +323,7 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
 def _missing(rows: NDArray[Any], name: str) -> Mask:
     """Which of any objects are missing; those that form no groups are refused."""
     if set(map(type, rows.tolist())) <= {str, int, bool, type(None)}:  # the usual kinds, without a look at every row
-        return np.equal(rows, None).astype(bool)
+        return np.fromiter((value is None for value in rows), bool, len(rows))
     for row, value in enumerate(rows):
         if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
             raise InputError(
