@@ -1,10 +1,13 @@
 """Engines as people run them: a connection or session in use, addresses, options for storage."""
 
+import io
+
 import polars as pl
 import pytest
 
 import truecal as tc
 from tests.engines.engines import need
+from tests.engines.object_store import object_store
 from truecal.engines import scan
 from truecal.engines.sources import Engine, engine_errors
 
@@ -83,3 +86,98 @@ def test_stopped_session_is_named():
         engine_errors("the engine could not read"),
     ):
         raise AssertionError
+
+
+def parquet_bytes(rows):
+    sink = io.BytesIO()
+    rows.write_parquet(sink)
+    return sink.getvalue()
+
+
+def test_folders_and_patterns_of_an_object_store(monkeypatch):
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    many = pl.DataFrame({"y": [0, 1] * 50, "p": [i / 128 for i in range(100)]})
+    objects = {f"bucket/scores/{i}.parquet": parquet_bytes(many[i * 50 : (i + 1) * 50]) for i in range(2)}
+    expected = scan(many.lazy(), label="y", score="p")
+    with object_store(objects) as storage:
+        for address in (
+            "s3://bucket/scores/",
+            "s3://bucket/scores/*.parquet",
+            ["s3://bucket/scores/0.parquet", "s3://bucket/scores/1.parquet"],
+        ):
+            result = scan(address, label="y", score="p", storage_options=storage)
+            assert (result.rows, float(result.measure())) == (100, float(expected.measure()))
+        with pytest.raises(tc.InputError) as error:
+            scan("s3://bucket/nothing/", label="y", score="p", storage_options=storage)
+    assert "\n" not in str(error.value)
+
+
+def test_folders_of_an_object_store_through_dask():
+    need("dask")
+    fsspec = pytest.importorskip("fsspec")
+    for i in range(2):
+        with fsspec.open(f"memory://dask-scores/{i}.parquet", "wb") as file:
+            file.write(parquet_bytes(FRAME))
+    for address in ("memory://dask-scores/", "memory://dask-scores/*.parquet"):
+        result = scan(address, label="y", score="p", engine="dask", storage_options={})
+        assert (result.rows, result.engine) == (6, "dask")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[{"processes": False}, pytest.param({"processes": True, "host": "127.0.0.1"}, marks=pytest.mark.full)],
+)
+def client(request):
+    need("dask")
+    distributed = pytest.importorskip("distributed")
+    settings = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "worker_dashboard_address": None,
+        "set_as_default": False,
+    }
+    with distributed.Client(**settings, **request.param) as started:
+        yield started
+
+
+def test_dask_client_is_used_as_it_is(client, tmp_path):
+    import dask.dataframe as dd
+
+    many = pl.DataFrame({"y": [0, 1] * 50, "p": [i / 128 for i in range(100)], "g": ["a", "b"] * 50})
+    for i in range(4):
+        many[i * 25 : (i + 1) * 25].write_parquet(tmp_path / f"{i}.parquet")
+    expected = scan(many.lazy(), label="y", score="p", by="g").groups()
+    by_path = scan(tmp_path, label="y", score="p", by="g", engine=client)
+    with client.as_current():
+        by_frame = scan(dd.read_parquet(str(tmp_path)), label="y", score="p", by="g")
+    for result in (by_path, by_frame):
+        assert {k: (e.n, float(e)) for k, e in result.groups().items()} == {
+            k: (e.n, float(e)) for k, e in expected.items()
+        }
+        assert result.engine == "dask"
+    many[:1].with_columns(p=pl.lit(1.5)).write_parquet(tmp_path / "4.parquet")
+    with pytest.raises(tc.InputError, match=r"1 rows of p are not in \[0, 1\]"):
+        scan(tmp_path, label="y", score="p", engine=client)
+
+
+@pytest.mark.full
+def test_spark_connect_session_is_used_as_it_is(tmp_path):
+    need("pyspark")
+    pytest.importorskip("grpc_status")
+    from pyspark.sql import SparkSession
+
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    session = SparkSession.builder.remote("local[1]").getOrCreate()
+    try:
+        expected = float(scan(FRAME.lazy(), label="y", score="p").measure())
+        for source, options in (
+            (tmp_path / "a.parquet", {"engine": session}),
+            (session.read.parquet(str(tmp_path / "a.parquet")), {}),
+        ):
+            assert float(scan(source, label="y", score="p", **options).measure()) == expected
+    finally:
+        session.stop()
+    with pytest.raises(tc.InputError) as error:
+        scan(tmp_path / "a.parquet", label="y", score="p", engine=session)
+    assert "\n" not in str(error.value)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -274,9 +275,9 @@ def scan(
     lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
     weights : column of weights. select : tc.by_label(...) and the like.
     by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
-    engine : for files: "polars" (default), "duckdb", "spark" or "dask"; or a SparkSession or DuckDB connection, used as it is. A
-        frame is run by the engine that holds it. Parquet is read by the engine, in bounded memory; a file of text is parsed in
-        memory, one file at a time, the same for every engine.
+    engine : for files: "polars" (default), "duckdb", "spark" or "dask"; or a SparkSession, DuckDB connection or Dask client, used
+        as it is. A frame is run by the engine that holds it. Parquet is read by the engine, in bounded memory; a file of text is
+        parsed in memory, one file at a time, the same for every engine.
     storage_options : credentials and the like for addresses, handed on to polars, Dask or fsspec.
     drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
     progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
@@ -314,10 +315,11 @@ def scan(
         gathered = reduce(add, (part[0] for part in parts))
         return gathered, columns, judge, used, refuse_unfit(gathered, columns, drop_null=drop_null)
 
-    try:
-        gathered, columns, judge, used, dropped = all_parts(source)
-    except InputError as error:
-        raise _with_file(error, source, all_parts) from error
+    with getattr(engine, "as_current", nullcontext)():  # a Dask client that is not the default one
+        try:
+            gathered, columns, judge, used, dropped = all_parts(source)
+        except InputError as error:
+            raise _with_file(error, source, all_parts) from error
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")

@@ -23,7 +23,20 @@ from truecal.predictions.files import FRAME_FORMATS, read_frame
 
 
 ENGINES = ("polars", "duckdb", "spark", "dask")
-_ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
+_ENGINE_PACKAGES = (
+    "polars",
+    "duckdb",
+    "_duckdb",
+    "pyspark",
+    "py4j",
+    "grpc",
+    "dask",
+    "distributed",
+    "pyarrow",
+    "pandas",
+    "narwhals",
+)
+_SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
 _MOST_WORDS = 300  # characters of what an engine says
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
@@ -88,6 +101,8 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _kind(file: str) -> str | None:
+    if "://" in file and file.endswith("/"):  # a folder of an object store, which the engine lists
+        return "parquet"
     return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
 
 
@@ -115,7 +130,7 @@ class Engine:
 
     @classmethod
     def of(cls, engine: Any = None, storage_options: Mapping[str, Any] | None = None) -> "Engine":
-        """From a name, a SparkSession, a DuckDB connection, or None: polars, else DuckDB.
+        """From a name, a SparkSession, a DuckDB connection, a Dask client, or None: polars, else DuckDB.
 
         Measured on 1e8 rows the two are close; polars was the faster and is what reads small files already.
         """
@@ -124,10 +139,10 @@ class Engine:
         if engine is None:
             engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
         package = type(engine).__module__.partition(".")[0]
-        name = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb"}.get(package, engine)
+        name = _SESSION_PACKAGES.get(package, engine)
         if name not in ENGINES:
             raise InputError(
-                f"engine must be one of {', '.join(ENGINES)}, a SparkSession or a DuckDB connection, not {engine!r}"
+                f"engine must be one of {', '.join(ENGINES)}, a SparkSession, a DuckDB connection or a Dask client, not {engine!r}"
             )
         if storage_options is not None and name in ("duckdb", "spark"):
             raise InputError(f"{name} takes credentials from its session; hand it over, set up: engine=session")
@@ -235,7 +250,8 @@ def _scan_duckdb(files: list[str], engine: Engine) -> Any:
         connection = duckdb.connect()
         # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
         connection.execute("SET disabled_optimizers = 'statistics_propagation'")
-    return connection.read_parquet([_literal(file) for file in files], hive_partitioning=False)
+    patterns = [f"{file}**/*.parquet" if file.endswith("/") else _literal(file) for file in files]
+    return connection.read_parquet(patterns, hive_partitioning=False)
 
 
 def _scan_spark(files: list[str], engine: Engine) -> Any:

@@ -29,6 +29,7 @@ from truecal.groups.segments import (
     Level,
     Records,
     Tables,
+    join_records,
     read_column,
     records_of,
     records_of_groups,
@@ -482,6 +483,7 @@ def audit(
     records = _judged(preds, lens)
     smallest = _smallest(records, min_rows)
     columns, notes = columns_of(records, by, smallest)
+    records, columns = join_records(records, columns)
     tables = Tables(records, columns, affordable(len(columns), depth, notes), smallest)
     return Search(records, tables, level, progress).audit(_overall(preds, lens, level), tolerance, notes)
 

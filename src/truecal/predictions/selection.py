@@ -322,14 +322,14 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
 
 def _missing(rows: NDArray[Any], name: str) -> Mask:
     """Which of any objects are missing; those that form no groups are refused."""
-    if set(map(type, rows.tolist())) <= {str, int, bool, type(None)}:  # the usual kinds, without a look at every row
-        return np.fromiter((value is None for value in rows), bool, len(rows))
-    for row, value in enumerate(rows):
-        if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
-            raise InputError(
-                f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
-            )
-    return np.fromiter(map(validation.is_missing, rows), bool, len(rows))
+    kinds = set(map(type, rows.tolist()))
+    refused = (bytes, list, dict, tuple, set, np.ndarray)
+    if any(issubclass(kind, refused) for kind in kinds):
+        row, value = next((row, value) for row, value in enumerate(rows) if isinstance(value, refused))
+        raise InputError(
+            f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
+        )
+    return validation.missing_values(rows)
 
 
 def by_column(

@@ -129,6 +129,14 @@ def is_missing(value: object) -> bool:
         return True
 
 
+def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values of a column of any objects are missing."""
+    rows = values.tolist()
+    if set(map(type, rows)) <= {str, int, bool, type(None)}:  # the usual kinds need no comparison with themselves
+        return np.fromiter((value is None for value in rows), bool, len(rows))
+    return np.fromiter(map(is_missing, rows), bool, len(rows))
+
+
 def shown(value: object) -> str:
     """A value in an error message: short, whatever it is."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
