@@ -220,33 +220,29 @@ def rank_series(c, y, level=0.95):
 
     value = math.sqrt(max(x, 0))
     if x > 1.645 * math.sqrt(2 * frobenius(c * (1 - c), k)):
-        value *= 1 + min((b / x + e) / 8, 0.25)
-    from scipy.stats import binomtest
+        value = math.sqrt(x + (b + e * x) / 4)
+    from scipy.stats import beta as beta_distribution
     from scipy.stats import norm as normal
 
     z2 = normal.ppf(0.5 + level / 2) ** 2
-    shrunk = (rate + h / 2) / (1 + h)
-    a = 2 * max(frobenius(c * (1 - c), terms), frobenius(shrunk * (1 - shrunk), terms))
+    a = 2 * frobenius(c * (1 - c), terms)
     top = max(thetas[-1], 0)
-    lead = max(1 - z2 * e, 0.05)
 
     def ends(noise):
-        roots = np.roots([lead, -(2 * top + z2 * noise), top**2 - z2 * a])
-        return sorted(math.sqrt(max(root.real, 0)) for root in roots)
+        inside = [t for t in (0.0, 1.0) if (top - t) ** 2 <= z2 * (a + noise * t + e * t**2)]
+        roots = np.roots([1 - z2 * e, -(2 * top + z2 * noise), top**2 - z2 * a])
+        inside += [root.real for root in roots if abs(root.imag) < 1e-9 and 0 <= root.real <= 1]
+        return math.sqrt(min(inside)), math.sqrt(max(inside))
 
     low, high = ends(b)
     times, noises = [1, 1.5, 2, 3, 5], [b]
     for t in times[1:] if not flat else []:
         enlarged = np.clip(c + t * m, 0, 1)
         noises.append(max(noises[-1], 4 * (m**2 * enlarged * (1 - enlarged)).mean() / (m**2).mean() / n))
-    v = c * (1 - c)
-    unknown = 4 * (v**2).mean() / max(v.mean(), 1e-300) / n
-    # The noise at the upper end is that of the curve enlarged to it, or more where its shape is not known.
+    # The noise at the upper limit is that of the curve enlarged to it.
     for _ in range(60):
-        enlarged = b if flat else np.interp(high / math.sqrt((m**2).mean()), times, noises)
-        known = min((m**2).mean() / max(high**2, 1e-300), 1)
-        high = ends(enlarged + max(known * b + (1 - known) * unknown - enlarged, 0) / 2)[1]
-    missed = sum(outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
-    if (expected := np.minimum(c, 1 - c).sum()) < 5:
-        high = max(high, binomtest(missed, n).proportion_ci(level, method="exact").high - expected / n)
+        high = ends(b if flat else np.interp(high / math.sqrt((m**2).mean()), times, noises))[1]
+    unexpected = sum(0.5 if score == 0.5 else outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
+    limit = 1.0 if unexpected == n else beta_distribution.ppf(0.5 + level / 2, unexpected + 1, n - unexpected)
+    high = max(high, limit - np.minimum(c, 1 - c).mean())
     return min(value, 1), min(low, value), min(max(high, value), 1)

@@ -6,46 +6,31 @@ tests/tools/test_derivation.py compares the two. `python docs/methods/rank_serie
 
 import argparse
 from dataclasses import dataclass, replace
-from math import comb
+from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv, ndtr
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+MIN_ORDER, MAX_ORDER = 3, 64
+MAX_LEVERAGE = 0.95 + 1e-9
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Every constant of the method. The defaults are the package's; the simulations change one at a time."""
+    """What the simulations change, one at a time. The defaults are the package's."""
 
-    penalty: float = 2.0  # of the noise in the risk (9)
-    terms_per_root: float = 0.5  # K = floor(terms_per_root * sqrt(n)), between ...
-    least_terms: int = 3
-    most_terms: int = 64
-    largest_leverage: float = 0.95 + 1e-9
-    gate: float = 1.645  # Jensen's correction applies beyond so many standard deviations of noise (14)
-    most_jensen: float = 0.25
-    floor: str = "both"  # variance under calibration: of the scores, of the shrunk fit, or the larger one (16)
-    interval_terms: str = "all"  # or "chosen"
-    enlarged: tuple[float, ...] = (
-        1.0,
-        1.5,
-        2.0,
-        3.0,
-        5.0,
-    )  # times the fitted curve, for the noise at the upper end (16a)
-    runs: tuple[tuple[int, float], ...] = (
-        (2, 0.0),
-        (4, 0.0),
-        (8, 1.5),
-        (16, 1.5),
-    )  # for every term, and the standard errors by which they must stand out to speak for the upper end (16d) ...
-    short_stands_out: float = 1.5  # ... if they have fewer than 16 rows
-    any_shape: float = 0.5  # of what an error of unknown shape would vary more (16a)
-    certain: float = 4.0  # standard errors from which on the lower end believes them (16e)
-    few_misses: float = 5.0  # expected of the scores, below which unseen ones count (16f)
     level: float = 0.95
+    penalty: float = 2.0  # of the noise in the risk (9)
+    terms_per_root: float = 0.5  # K = floor(terms_per_root * sqrt(n)), between 3 and 64
+    gate: float = 1.645  # Jensen's correction applies beyond so many standard deviations of noise (14)
+    jensen: float = 1.0  # times the correction (14)
+    enlargements: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 5.0)  # of the fitted curve, for the upper limit (16a)
+    windows_per_term: tuple[int, ...] = (2, 4)  # (16c)
+    window_rows: int = 16  # mean rows of a window, at least (16c)
 
 
 @dataclass(frozen=True)
@@ -58,123 +43,137 @@ class Answer:
     terms: int
 
 
-def rank_series(c: Array, y: Array, k: Constants = Constants()) -> Answer:  # noqa: B008
-    """The estimate and its interval, norm 2."""
-    order = np.argsort(c, kind="stable")
-    c, y = c[order].astype(float), y[order].astype(float)
-    n = len(c)
-    r = y - c  # (1)
-    _, group, size = np.unique(c, return_inverse=True, return_counts=True)
-    u = (np.cumsum(size) - size / 2)[group] / n  # (3) equal scores share the middle of their ranks
-    most = int(np.clip(np.floor(k.terms_per_root * np.sqrt(n)), k.least_terms, k.most_terms))
-    most = min(most, len(size))
-    phi = _orthonormal(u, most)  # (4), shape (K, n)
-    beta = phi @ r / n  # (5)
-    m = np.cumsum(beta[:, None] * phi, axis=0)  # row k: the fit with k + 1 terms
-    h = np.cumsum(phi**2, axis=0) / n  # (6)
-    usable = 1 - h >= 1 - k.largest_leverage
-    inverse = np.where(usable, 1 / np.where(usable, 1 - h, 1.0), 0.0)
-    left_out = (m - h * r) * inverse  # (7)
-    theta = (r * left_out).mean(axis=1)  # (8)
-    length = (left_out**2).mean(axis=1)
-    risk = -theta + k.penalty * np.maximum(length - theta, 0.0)  # (9)
-    best = int((risk <= risk.min() + 1e-12).argmax())
-    x, gap = theta[best], m[best]
+@dataclass(frozen=True)
+class Fit:
+    """Least-squares series of all orders; row k has k + 1 terms."""
 
-    rate = np.clip(c + gap, 0, 1)
-    second = np.mean(gap**2)
-    b = (
-        4 * np.mean(gap**2 * rate * (1 - rate)) / second / n if second > 0 else 4 * np.mean(rate * (1 - rate)) / n
-    )  # (11)
-    e = (np.mean(gap**4) / second**2 - 1) / n if second > 0 else 0.0  # (12)
-    noise = np.sqrt(2 * _square_of_covariance(phi[: best + 1], c * (1 - c)))
-    value = np.sqrt(max(x, 0.0))
-    if x > k.gate * noise:  # (14)
-        value *= 1 + min((b / x + e) / 8, k.most_jensen)
-    value = min(float(value), 1.0)
+    c: Array
+    y: Array
+    ranks: Ints  # twice the mid-ranks, whole numbers
+    order: int  # K
+    covariance: Array  # of beta under calibration, (K, K)
+    curve: Array  # m, (K, n)
+    leverage: Array  # h, (K, n)
+    theta: Array  # (K,)
+    chosen: int  # row of the chosen order
 
-    shrunk = (rate + h[best] / 2) / (1 + h[best])  # (15)
-    kept = phi if k.interval_terms == "all" else phi[: best + 1]
-    floors = {
-        "scores": _square_of_covariance(kept, c * (1 - c)),
-        "fit": _square_of_covariance(kept, shrunk * (1 - shrunk)),
-    }
-    a = 2 * (max(floors.values()) if k.floor == "both" else floors[k.floor])  # (16)
-    centre = theta[len(kept) - 1]
-    most, least, least_a = _beyond(u, r, np.maximum(c * (1 - c), shrunk * (1 - shrunk)), (centre, a), k)
+
+def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -> Answer:  # noqa: B008
+    """Compute the estimate and its interval."""
+    fit = fit_series(np.asarray(c, float), np.asarray(y, float), k)
+    x, gap = float(fit.theta[fit.chosen]), fit.curve[fit.chosen]
     z = NormalDist().inv_cdf(0.5 + k.level / 2)
-    low, high = _invert(least, least_a, b, e, z)[0], _invert(most, least_a, b, e, z)[1]
-    rates = [np.clip(c + t * gap, 0, 1) for t in k.enlarged]
-    noise_of = np.maximum.accumulate([4 * np.mean(gap**2 * p * (1 - p)) / second / n if second else b for p in rates])
-    unknown = 4 * np.mean((c * (1 - c)) ** 2) / max(np.mean(c * (1 - c)), 1e-300) / n
-    for _ in range(50):  # (16a)
-        seen = min(second / high**2, 1.0) if high > 0 else 1.0
-        larger = float(np.interp(1 / np.sqrt(seen) if seen > 0 else 1.0, k.enlarged, noise_of))
-        more = max(seen * b + (1 - seen) * unknown - larger, 0.0)
-        high = _invert(most, least_a, larger + k.any_shape * more, e, z)[1]
-    missed, expected = int(np.sum(y != (c > 0.5))), float(np.minimum(c, 1 - c).sum())
-    if expected < k.few_misses:
-        high = max(high, _most_misses(missed, n, (1 - k.level) / 2) - expected / n)  # (16f)
-    return Answer(value, min(low, value), min(max(high, value), 1.0), best + 1)
+    b, e = noise(fit.c, gap)
+    chosen_variance = 2 * float((fit.covariance[: fit.chosen + 1, : fit.chosen + 1] ** 2).sum())
+    corrected = x + k.jensen * (b + e * x) / 4 if x > k.gate * sqrt(chosen_variance) else max(x, 0.0)  # (14)
+    value = min(sqrt(corrected), 1.0)
+    a = 2 * float((fit.covariance**2).sum())  # (16)
+    low = sqrt(solve(float(fit.theta[-1]), a, b, e, z)[0])
+    high = max(upper_limit(fit, gap, (a, b, e), z, k), unexpected_limit(fit, k.level))
+    if norm == 1:
+        mean, error = signed_mean(fit)
+        low = max(mean - z * error, 0.0) if low > 0 else 0.0  # (24)
+        high = max(shape_ratio(fit.curve[-1]) * high, unexpected_limit(fit, k.level))  # (25)
+        value *= shape_ratio(gap)  # (26)
+    return Answer(value, min(low, value), min(max(high, value), 1.0), fit.chosen + 1)
 
 
-def _orthonormal(u: Array, terms: int) -> Array:
-    """Legendre polynomials of the rank, made orthonormal over these ranks."""
-    powers = np.polynomial.legendre.legvander(2 * (u - u.mean()), terms - 1)
+def fit_series(c: Array, y: Array, k: Constants) -> Fit:
+    """Fit the series of all orders and choose one."""
+    order = np.argsort(c, kind="stable")
+    c, y = c[order], y[order]
+    n, r = len(c), y - c  # (1)
+    _, group, size = np.unique(c, return_inverse=True, return_counts=True)
+    ranks = (2 * np.cumsum(size) - size)[group]  # (3)
+    terms = min(max(int(k.terms_per_root * sqrt(n)), MIN_ORDER), MAX_ORDER)
+    phi = polynomials(ranks, terms)  # (4), shape (K, n)
+    beta = phi @ r / n  # (5)
+    curve = np.cumsum(beta[:, None] * phi, axis=0)
+    leverage = np.cumsum(phi**2, axis=0) / n  # (6)
+    others = leave_one_out(curve, leverage, r)
+    theta = (r * others).mean(axis=1)  # (8)
+    risk = -theta + k.penalty * np.maximum((others**2).mean(axis=1) - theta, 0.0)  # (9)
+    chosen = int((risk <= risk.min() + 1e-12).argmax())
+    covariance = (phi * c * (1 - c)) @ phi.T / n**2  # (10)
+    return Fit(c, y, ranks, terms, covariance, curve, leverage, theta, chosen)
+
+
+def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
+    """Evaluate the fit without each row (7); 0 where the leverage is too large."""
+    usable = leverage <= MAX_LEVERAGE
+    return np.where(usable, (curve - leverage * r) / np.where(usable, 1 - leverage, 1.0), 0.0)
+
+
+def polynomials(ranks: Ints, terms: int) -> Array:
+    """Make Legendre polynomials orthonormal over these ranks, at most one for each distinct rank."""
+    u = ranks / len(ranks)
+    powers = np.polynomial.legendre.legvander(u - u.mean(), min(terms, len(np.unique(ranks))) - 1)
     q, triangle = np.linalg.qr(powers)
     return (q * np.sign(np.diagonal(triangle))).T * np.sqrt(len(u))
 
 
-def _square_of_covariance(phi: Array, variance: Array) -> float:
-    """||V||_F^2 with V_jl = (1/n^2) sum_i s_i^2 phi_j phi_l  (10)."""
-    v = (phi * variance) @ phi.T / phi.shape[1] ** 2
-    return float((v**2).sum())
+def noise(c: Array, gap: Array, enlargement: float = 1.0) -> tuple[float, float]:
+    """Compute b (11) of a curve enlarged so many times, and e (12)."""
+    rate, square, n = np.clip(c + enlargement * gap, 0, 1), gap**2, len(c)
+    if not square.any():
+        return 4 * float(np.mean(rate * (1 - rate))) / n, 0.0
+    share = square / square.mean()
+    return 4 * float(np.mean(share * rate * (1 - rate))) / n, (float(np.mean(share**2)) - 1) / n
 
 
-def _beyond(u: Array, r: Array, spread: Array, series: tuple[float, float], k: Constants) -> tuple[float, float, float]:
-    """X for the upper end, X and a for the lower end: the series' own, or what runs of neighbours show, (16b) to (16e)."""
-    n = len(u)
-    terms = int(np.clip(np.floor(k.terms_per_root * np.sqrt(n)), k.least_terms, k.most_terms))
-    most, least, least_a = series[0], *series
-    for times, gate in k.runs:
-        runs = min(times * terms, 1024)
-        if runs * 8 > n or 2 * terms * 16 > n:
-            break
-        gate = gate if runs * 16 <= n else k.short_stands_out
-        found, variance = 0.0, 0.0
-        for shift in (0.0, 0.5):
-            run = np.floor(u * runs + shift)
-            for j in np.unique(run):
-                inside = run == j
-                rows = inside.sum()
-                if rows > 1:
-                    found += (r[inside].sum() ** 2 - (r[inside] ** 2).sum()) / (rows - 1) / n / 2  # (16b)
-                    variance += 0.75 * spread[inside].sum() ** 2 / (rows * (rows - 1)) / n**2  # (16c)
-        beyond, error = found - series[0], np.sqrt(variance)
-        if beyond > gate * error:
-            most = max(most, found)  # (16d)
-        if beyond > k.certain * error and least == series[0]:
-            least, least_a = found, max(series[1], variance)  # (16e)
-    return most, least, least_a
+def solve(x: float, a: float, b: float, e: float, z: float) -> tuple[float, float]:
+    """Find the ends of {t in [0, 1]: (x - t)^2 <= z^2 (a + b t + e t^2)}  (17)."""
+    x, lead = max(x, 0.0), max(1 - z * z * e, 0.0)
+    half, product = x + z * z * b / 2, x * x - z * z * a
+    top = half + sqrt(max(half**2 - lead * product, 0.0))
+    return (max(product, 0.0) / top if top > 0 else 0.0), (top / lead if top < lead else 1.0)
 
 
-def _invert(x: float, a: float, b: float, e: float, z: float) -> tuple[float, float]:
-    """Roots of the ends of {t >= 0: (x - t)^2 <= z^2 (a + b t + e t^2)}  (17)."""
-    lead = max(1 - z * z * e, 0.05)
-    x = max(x, 0.0)
-    half = x + z * z * b / 2
-    root = np.sqrt(max(half**2 - lead * (x * x - z * z * a), 0.0))
-    return float(np.sqrt(max(half - root, 0.0) / lead)), float(np.sqrt((half + root) / lead))
+def upper_limit(fit: Fit, gap: Array, variance: tuple[float, float, float], z: float, k: Constants) -> float:
+    """Compute the upper limit of norm 2: windows (16c), and b that grows with theta (16a)."""
+    x, (a, b, e) = float(fit.theta[-1]), variance
+    for multiple in k.windows_per_term:
+        if multiple * fit.order * k.window_rows <= len(fit.c):
+            x = max(x, window_estimate(fit, multiple * fit.order))
+    slopes = np.maximum.accumulate([noise(fit.c, gap, t)[0] for t in k.enlargements])
+    high, fitted = solve(x, a, b, e, z)[1], float(np.mean(gap**2))
+    for _ in range(50):
+        slope = float(np.interp(sqrt(high / fitted), k.enlargements, slopes)) if fitted > 0 else b
+        high = solve(x, a, slope, e, z)[1]
+    return sqrt(high)
 
 
-def _most_misses(seen: int, n: int, chance: float) -> float:
-    """The rate of misses at which no more than `seen` of n rows have that chance, by halving."""
-    low, high = 0.0, 1.0
-    while high - low > 1e-13:
-        rate = (low + high) / 2
-        likely = sum(comb(n, j) * rate**j * (1 - rate) ** (n - j) for j in range(seen + 1)) > chance
-        low, high = (rate, high) if likely and seen < n else (low, rate)
-    return high if seen < n else 1.0
+def window_estimate(fit: Fit, windows: int) -> float:
+    """Average products of residuals within windows, over two partitions half a window apart (16b)."""
+    n, r, total = len(fit.c), fit.y - fit.c, 0.0
+    for shift in (0, n):
+        window = (windows * fit.ranks + shift) // (2 * n)  # whole numbers: edges are exact
+        rows, sums, squares = (np.bincount(window, weights) for weights in (None, r, r * r))
+        pairs = rows > 1
+        total += float(((sums**2 - squares)[pairs] / (rows[pairs] - 1)).sum()) / (2 * n)
+    return total
+
+
+def unexpected_limit(fit: Fit, level: float) -> float:
+    """Compute the exact upper limit of the excess of outcomes on the other side of 1/2 than their scores (16d)."""
+    n = len(fit.c)
+    observed = float(np.where(fit.c == 0.5, 0.5, fit.y != (fit.c > 0.5)).sum())
+    limit = float(betaincinv(observed + 1, n - observed, 0.5 + level / 2)) if observed < n else 1.0
+    return limit - float(np.minimum(fit.c, 1 - fit.c).mean())
+
+
+def shape_ratio(gap: Array) -> float:
+    """Compute mean|m| / rms(m)."""
+    return float(np.mean(np.abs(gap)) / np.sqrt(np.mean(gap**2))) if gap.any() else 1.0
+
+
+def signed_mean(fit: Fit) -> tuple[float, float]:
+    """Compute V of all terms and its standard error (23)."""
+    gap, h, r = fit.curve[-1], fit.leverage[-1], fit.y - fit.c
+    shrunk = (np.clip(fit.c + gap, 0, 1) + h / 2) / (1 + h)  # (15)
+    deviation = np.maximum(np.sqrt(h * shrunk * (1 - shrunk)), np.finfo(float).tiny)
+    products = (2 * ndtr(leave_one_out(gap, h, r) / deviation) - 1) * r
+    return float(products.mean()), float(products.std()) / sqrt(len(r))
 
 
 VARIANTS = {
@@ -183,16 +182,13 @@ VARIANTS = {
     "penalty 3": {"penalty": 3.0},
     "K = sqrt(n) / 4": {"terms_per_root": 0.25},
     "K = sqrt(n)": {"terms_per_root": 1.0},
-    "no Jensen correction": {"most_jensen": 0.0},
+    "no Jensen correction": {"jensen": 0.0},
     "Jensen correction without a gate": {"gate": 0.0},
-    "no limit to the Jensen correction": {"most_jensen": 10.0},
-    "floor from the scores alone": {"floor": "scores"},
-    "floor from the fit alone": {"floor": "fit"},
-    "interval of the chosen terms": {"interval_terms": "chosen"},
-    "noise of the fitted curve at both ends": {"enlarged": (1.0,), "any_shape": 0.0},
-    "noise of the fitted curve enlarged, of no other": {"any_shape": 0.0},
-    "noise of any shape in full": {"any_shape": 1.0},
-    "the series alone, no runs of neighbours": {"runs": ()},
+    "slope of the fitted curve at both ends": {"enlargements": (1.0,)},
+    "no windows": {"windows_per_term": ()},
+    "windows 2K only": {"windows_per_term": (2,)},
+    "windows 2K, 4K and 8K": {"windows_per_term": (2, 4, 8)},
+    "windows of 8 rows": {"window_rows": 8},
 }
 
 

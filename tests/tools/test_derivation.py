@@ -22,10 +22,12 @@ def test_derivation_and_package_agree(n, shape):
     c = rng.random(n) ** (0.1 if shape == "piled up" else 1.0)
     c = np.round(c, 1) if shape == "ties" else c
     y = rng.random(n) < (c if shape == "calibrated" else c**1.7)
-    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
-    assert written.value == pytest.approx(package.value, abs=1e-11)
-    assert written.low == pytest.approx(package.interval.low, abs=1e-9)
-    assert written.high == pytest.approx(package.interval.high, abs=1e-9)
+    for norm in (1, 2):
+        written = derivation.rank_series(c, y, norm=norm)
+        package = tc.RankSeries(norm=norm)(tc.profile.Profile.from_arrays(c, y))
+        assert written.value == pytest.approx(package.value, abs=1e-11)
+        assert written.low == pytest.approx(package.interval.low, abs=1e-9)
+        assert written.high == pytest.approx(package.interval.high, abs=1e-9)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -35,17 +37,17 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
     c = np.round(c, 2) if ties else c
     y = rng.random(1020) < np.where(c < 0.4, 0.05, 0.95)
     written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
-    smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
+    smooth = derivation.rank_series(c, y, derivation.Constants(windows_per_term=()))
     assert written.high > smooth.high + 1e-3
     assert written.low == pytest.approx(package.interval.low, abs=1e-9)
     assert written.high == pytest.approx(package.interval.high, abs=1e-9)
 
 
 def _beside_a_spike(rng, ties):
-    """Three of four rows have the score 0 or 1, and the curve of the others has twenty teeth."""
+    """Three of four rows have the score 0 or 1, and the curve of the others has eight teeth."""
     c = np.clip(4 * rng.random(3000) - 1.5, 0, 1)
     c = np.round(c, 3) if ties else c
-    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(20 * c % 1 < 0.5, 0.1, 0.9), c)
+    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(8 * c % 1 < 0.5, 0.1, 0.9), c)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -56,7 +58,7 @@ def test_long_ties_hide_nothing_from_runs_of_neighbours(ties):
     batch = tc.RankSeries()(tc.profile.Profile.from_arrays(*(np.stack(part) for part in zip(*many, strict=True))))
     for i, (c, y) in enumerate(many):
         written, alone = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
-        smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
+        smooth = derivation.rank_series(c, y, derivation.Constants(windows_per_term=()))
         assert written.high > smooth.high + 0.01
         assert alone.interval.high == pytest.approx(written.high, abs=2e-3)
         assert batch.interval.high[i] == pytest.approx(alone.interval.high, abs=1e-9)
@@ -68,7 +70,7 @@ def test_the_bias_is_the_part_of_the_curve_outside_the_span():
     c = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.95])
     truth = np.array([0.3, 0.1, 0.5, 0.4, 0.9, 0.6, 0.7])
     n, terms = len(c), 2
-    phi = derivation._orthonormal((np.arange(n) + 0.5) / n, terms)
+    phi = derivation.polynomials(2 * np.arange(n) + 1, terms)
     h = (phi**2).sum(axis=0) / n
     mean = 0.0
     for outcome in np.ndindex(*[2] * n):
@@ -85,7 +87,7 @@ def test_leaving_a_row_out_by_the_identity_is_leaving_it_out():
     """Equation (7) against a fit to the other rows."""
     rng = np.random.default_rng(1)
     n, terms = 30, 4
-    phi, r = derivation._orthonormal((np.arange(n) + 0.5) / n, terms), rng.normal(size=n)
+    phi, r = derivation.polynomials(2 * np.arange(n) + 1, terms), rng.normal(size=n)
     h = (phi**2).sum(axis=0) / n
     identity = ((phi @ r / n) @ phi - h * r) / (1 - h)
     for i in range(n):

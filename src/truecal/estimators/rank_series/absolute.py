@@ -1,83 +1,48 @@
-"""The interval of the mean absolute calibration error of a rank series, from leave-one-out signs.
+"""The interval of the mean absolute calibration error of a rank series.
 
-Leave-one-out signs (`truecal.estimators.signs`) give a lower bound only if row i is also excluded from model selection. The
-series with twice the chosen number of terms is used there, whose further terms were not selected. Signs are wrong where
-the curve jumps or waves, so the upper limit is the largest of those from signs of the series, from signs of window
-means, and from the root-mean-square error times mean|m| / rms(m). See "The interval of norm 1" in
-docs/methods/rank-series.md.
+The lower limit comes from leave-one-out signs, the upper one from the root-mean-square error. Both use the series with
+all its terms: leave-one-out signs give a lower bound only if row i is also excluded from the choice of the terms. See
+"The interval of norm 1" in docs/methods/rank-series.md.
 """
 
 from statistics import NormalDist
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells
-from truecal.estimators.rank_series.fit import SIGNIFICANCE_GATE, SeriesFit
-from truecal.estimators.rank_series.interval import Pivot, UnexpectedOutcomes, series_pivot
-from truecal.estimators.signs import SignBounds, SignCells
-from truecal.special import positive
-from truecal.types import Float64s
-
-# All tuned on 88 worlds of the kinds of tests/estimators/random_worlds.py; effects in docs/methods/rank-series.md.
-_WINDOWS = (8, 16, 32, 64)  # numbers of windows whose means give signs
-_COMPETING_QUANTILE = 0.5  # share of z in a limit that is one of several
-_LOWER_EXTRA_SHARE = 0.2  # share of alpha in the lower tail beyond one half ...
-_FULL_SHARE_COST = 0.1  # ... where wrong signs cost so many standard errors or more; less in proportion
-_ORDER_FACTOR = 2  # terms of the lower bound's series for every chosen one ...
-_LOWER_FADE = 1.0  # ... and the standard deviations within which its signs fade
+from truecal.estimators.rank_series.fit import MAX_LEVERAGE, SeriesFit
+from truecal.estimators.rank_series.interval import series_pivot
+from truecal.types import Float64s, Indices
 
 
 def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
     """Compute the limits of E|m| for every dataset, without regard to the point estimate."""
     pivot = series_pivot(fit)
-    bounds = _sign_cells(fit.cells, fit.gap, fit.leverage).bounds()
-    lower, upper = _lower_limit(fit, pivot, bounds, level), _upper_limit(fit, pivot, bounds, level)
-    return lower, UnexpectedOutcomes.of_cells(fit.cells).raise_limit(upper, level)
+    assert pivot.unexpected is not None
+    lower, upper = pivot.interval(level)
+    order = np.full(len(fit.order), fit.basis.shape[1])
+    mean, variance = _signed_mean(fit, order)
+    signed = np.maximum(mean - NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance), 0.0)
+    ratio = fit.shape_ratio(1, order)
+    return np.where(lower > 0, signed, 0.0), pivot.unexpected.raise_limit(ratio * upper, level)  # (24), (25)
 
 
-def _lower_limit(fit: SeriesFit, pivot: Pivot, bounds: SignBounds, level: float) -> Float64s:
-    """Compute V - z se of the longer series, 0 unless the pivot excludes calibration."""
-    from scipy.special import ndtri
+def _signed_mean(fit: SeriesFit, order: Indices) -> tuple[Float64s, Float64s]:
+    """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance."""
+    from scipy.special import ndtr
 
-    standard_error = np.sqrt(np.maximum(bounds.plain_variance, np.finfo(float).tiny))
-    doubt = np.minimum(bounds.cost / (_FULL_SHARE_COST * standard_error), 1.0)
-    z = -ndtri((0.5 + _LOWER_EXTRA_SHARE * doubt) * (1 - level))
-    order = _ORDER_FACTOR * fit.order
-    cells = _sign_cells(fit.cells, fit.gap_of(order), fit.leverage_of(order), _LOWER_FADE)
-    mean, variance = cells.mean_product(fading=True)
-    rejected = pivot.center > z * np.sqrt(pivot.null_variance)
-    return np.where(rejected, np.maximum(mean - z * np.sqrt(variance), 0.0), 0.0)
-
-
-def _upper_limit(fit: SeriesFit, pivot: Pivot, bounds: SignBounds, level: float) -> Float64s:
-    """Compute the largest of the limits by signs of the series, by signs of windows and by the pivot."""
-    normal = NormalDist()
-    z = normal.inv_cdf(0.5 + level / 2)
-    upper = bounds.plain + z * np.sqrt(bounds.plain_variance) + bounds.cost
-    for windows in _WINDOWS:
-        mean, variance = _sign_cells(fit.cells, *_window_means(fit.cells, windows)).mean_product(fading=False)
-        upper = np.maximum(upper, mean + _COMPETING_QUANTILE * z * np.sqrt(variance))
-    lower_level = 2 * normal.cdf(_COMPETING_QUANTILE * z) - 1
-    significant = pivot.center > SIGNIFICANCE_GATE * np.sqrt(pivot.null_variance)
-    rms_limit = np.where(significant, pivot.interval(level)[1], pivot.interval(lower_level)[1])
-    return np.maximum(upper, fit.shape_ratio(1) * rms_limit)
-
-
-def _sign_cells(cells: RankCells, gap: Float64s, leverage: Float64s, fade: float = 2.0) -> SignCells:
-    counts = cells.dataset_counts
+    cells, counts = fit.cells, fit.cells.dataset_counts
+    gap, leverage = fit.gap_of(order), fit.leverage_of(order)
+    rate = np.clip(cells.scores + gap, 0.0, 1.0)
+    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
+    deviation = np.sqrt(leverage * shrunk * (1 - shrunk))
+    usable = leverage <= MAX_LEVERAGE
     ones = np.clip(cells.residual_sums + counts * cells.scores, 0.0, counts)
-    return SignCells(counts, ones, cells.scores, gap, np.broadcast_to(leverage, counts.shape), fade)
-
-
-def _window_means(cells: RankCells, windows: int) -> tuple[Float64s, Float64s]:
-    """Compute the mean residual of the window of every cell, and the leverage of a row in it, shape (m, G) each."""
-    counts = cells.dataset_counts
-    # Ties share their rank, so that no window depends on their order.
-    window = np.clip((cells.dataset_ranks * windows).astype(np.intp), 0, windows - 1)
-    code = window + windows * np.arange(len(counts))[:, None]
-    rows, residuals = (
-        np.bincount(code.ravel(), values.ravel(), windows * len(counts)).astype(float)
-        for values in (counts, cells.residual_sums)
-    )
-    divisors = positive(rows)
-    return (residuals / divisors)[code], (1.0 / divisors)[code]
+    total, square = np.zeros(len(cells.n)), np.zeros(len(cells.n))
+    for rows, residual in ((ones, 1 - cells.scores), (counts - ones, -cells.scores)):
+        others = np.where(usable, (gap - leverage * residual) / np.where(usable, 1 - leverage, 1.0), 0.0)  # (7)
+        sign = 2 * ndtr(others / np.where(deviation > 0, deviation, np.finfo(float).tiny)) - 1
+        product = sign * residual
+        total += np.vecdot(rows, product)
+        square += np.vecdot(rows, product**2)
+    mean = total / cells.n
+    return mean, np.maximum(square / cells.n - mean**2, 0.0) / cells.n

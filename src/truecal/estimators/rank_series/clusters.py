@@ -20,15 +20,13 @@ from truecal.estimators.rank_series.basis import (
     rank_basis,
     rank_cells,
 )
-from truecal.estimators.rank_series.fit import PENALTY, SIGNIFICANCE_GATE, jensen_factor, smooth_test_statistic
+from truecal.estimators.rank_series.fit import PENALTY, SIGNIFICANCE_GATE, jensen_corrected, smooth_test_statistic
 from truecal.estimators.rank_series.interval import (
-    UNGATED_WINDOW_ROWS,
-    UNGATED_WINDOWS_PER_TERM,
     WINDOWS_PER_TERM,
     Pivot,
     UnexpectedOutcomes,
-    predicts_one,
-    window_starts,
+    predicted_outcome,
+    window_index,
 )
 from truecal.estimators.resampling.units import Units, incidence, one_sided
 from truecal.lenses.sample import Sample
@@ -36,7 +34,6 @@ from truecal.profile.profile import Profile
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-_WINDOW_GATE = 2.0  # standard errors by which narrow windows must exceed the series; tuned on jumps with clusters
 _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
 _SIGNS_AT_ONCE = 1 << 22  # signs of clusters drawn at a time
 _STATISTIC_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
@@ -125,10 +122,9 @@ class ClusteredSeries:
     def value(self) -> float:
         """The root-mean-square error, corrected by Jensen's inequality (14)."""
         power, chosen = self.theta[self.order - 1], self._covariance[: self.order, : self.order]
-        root = np.sqrt(max(float(power), 0.0))
         if power > SIGNIFICANCE_GATE * np.sqrt(2 * (chosen**2).sum()):
-            root *= jensen_factor(power, self._slope, self._curvature)
-        return min(float(root), 1.0)
+            power = jensen_corrected(power, self._slope, self._curvature)
+        return min(float(np.sqrt(max(power, 0.0))), 1.0)
 
     @property
     def _clusters(self) -> int:
@@ -210,7 +206,7 @@ class ClusteredSeries:
             null_variance=np.array([null_variance]),
             slope=np.array([self._slope]),
             curvature=np.array([self._curvature]),
-            upper_center=np.array([self._window_center(center, 2 * robust_square)]),
+            upper_center=np.array([max(center, *map(self._window_estimate, WINDOWS_PER_TERM))]),  # (16c)
             unexpected=self._unexpected_outcomes(),
         )
 
@@ -250,38 +246,20 @@ class ClusteredSeries:
 
     # ------------------------------------------------------------------ parts of the pivot
 
-    def _window_center(self, center: float, null_variance: float) -> float:
-        """Estimate theta for the upper limit, by products of different clusters within windows, (16b) and (16d).
-
-        What windows add to the smooth terms has the variance of their products less that of the series.
-        """
-        upper = center
-        for multiple in WINDOWS_PER_TERM:
-            windows = multiple * self.terms
-            gated = multiple not in UNGATED_WINDOWS_PER_TERM
-            if gated and windows * UNGATED_WINDOW_ROWS > self.n:
-                break
-            rows, residuals = self._window_sums(windows)
-            window_rows, window_residuals = _line_sums(rows), _line_sums(residuals)
-            pairs = window_rows**2 - _line_sums(rows.power(2))
-            weights = np.where(pairs > 0, window_rows / window_rows.sum() / positive(pairs), 0.0)
-            estimate = float(weights @ (window_residuals**2 - _line_sums(residuals.power(2))))
-            if gated:
-                centered = residuals - rows.multiply((window_residuals / positive(window_rows))[:, None])
-                squared_covariances = (centered @ centered.T).power(2)
-                variance = 2 * float(weights @ (squared_covariances @ weights))
-                if estimate - center <= _WINDOW_GATE * np.sqrt(max(variance - null_variance, 0.0)):
-                    continue
-            upper = max(upper, estimate)
-        return upper
+    def _window_estimate(self, windows_per_term: int) -> float:
+        """Estimate theta by products of different clusters within windows (16b)."""
+        rows, residuals = self._window_sums(windows_per_term * self.terms)
+        window_rows, window_residuals = _line_sums(rows), _line_sums(residuals)
+        pairs = window_rows**2 - _line_sums(rows.power(2))
+        weights = np.where(pairs > 0, window_rows / window_rows.sum() / positive(pairs), 0.0)
+        return float(weights @ (window_residuals**2 - _line_sums(residuals.power(2))))
 
     def _window_sums(self, windows: int) -> tuple[Any, Any]:
         """Sum the rows and the residuals of every cluster in every window, sparse (windows, J) each."""
         from scipy.sparse import csr_array
 
-        starts = window_starts(self.cells.ranks, np.array([windows]))[0]
-        window = np.tile(np.repeat(np.arange(windows), np.diff(starts)), 2)
-        lines, shape = np.arange(len(window)), (windows, len(window))
+        window = np.tile(window_index(self.cells, np.array([windows]))[0], 2)
+        lines, shape = np.arange(len(window)), (windows + 1, len(window))
         values = np.ones(len(window)), self._residuals
         rows, residuals = (csr_array((value, (window, lines)), shape=shape) @ self.weights for value in values)
         return rows, residuals
@@ -292,8 +270,8 @@ class ClusteredSeries:
         Their design effect is the variance of a cluster's number over that of independent rows. One cluster of them is
         added to both, since a number of 0 does not show how they are correlated.
         """
-        ones = predicts_one(self.scores)
-        by_cluster = self._cluster_sums(np.concatenate([ones, ~ones]).astype(float))
+        prediction = predicted_outcome(self.scores)
+        by_cluster = self._cluster_sums(np.concatenate([prediction, 1 - prediction]))
         observed = by_cluster.sum()
         expected = (self.cells.counts[0] * np.minimum(self.scores, 1 - self.scores)).sum()
         squares = ((by_cluster - self._rows * (observed / self.n)) ** 2).sum()

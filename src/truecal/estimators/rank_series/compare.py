@@ -262,7 +262,7 @@ class JointDistribution:
 
     def linear_deviations(self, errors: tuple[Float64s, Float64s]) -> tuple[list[Float64s], Float64s]:
         """Compute the standard deviations of 2 e L of both models, consistent with D, and the correlation of L."""
-        slopes = [np.sqrt(p.enlarged_slope(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
+        slopes = [np.sqrt(p.slope_at(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
         deviations = [e * slope for e, slope in zip(errors, slopes, strict=True)]
         if self._common.linear_variance is None:
             return deviations, np.zeros_like(deviations[0])
@@ -301,7 +301,7 @@ class JointDistribution:
         estimates = []
         for k, pivot in enumerate(self._pivots):
             e, a = errors[k][:, None], self._null_variances[k]
-            without_error = np.sqrt(pivot.enlarged_slope(errors[k] ** 2)) / 2
+            without_error = np.sqrt(pivot.slope_at(errors[k] ** 2)) / 2
             deviation = np.where(
                 errors[k] > 0, deviations[k] / np.where(errors[k] > 0, 2 * errors[k], 1.0), without_error
             )

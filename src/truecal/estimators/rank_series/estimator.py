@@ -12,7 +12,7 @@ from truecal.estimators.rank_series.absolute import absolute_interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
-from truecal.estimators.rank_series.fit import MAX_JENSEN, SeriesFit, fit_cells, fit_series, fits, smooth_test_statistic
+from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits, smooth_test_statistic
 from truecal.estimators.rank_series.grouped import deviations_in_groups
 from truecal.estimators.rank_series.interval import Pivot, series_pivot
 from truecal.estimators.rank_series.null import Null
@@ -291,10 +291,11 @@ def _largest_correction(plain: Float64s, fit: SeriesFit, terms: int) -> Float64s
     squares = _gaps_by_order(fit, terms)[0] ** 2
     mean_square = np.maximum(squares @ fit.cells.shares[0], _MIN_SQUARE)
     theta = np.maximum(fit.theta[0, :terms], 0.0)
-    excess = (1 / np.maximum(theta, _MIN_SQUARE) + squares.max(axis=1) / mean_square) / (8 * float(fit.cells.n[0]))
+    # b is at most 1 / n, and e at most max(m^2) / E[m^2] / n
+    corrected = theta + (1 + squares.max(axis=1) / mean_square * theta) / (4 * float(fit.cells.n[0]))
     root = np.sqrt(theta)
     ratio = np.divide(plain, root, out=np.ones_like(plain), where=root > 0)
-    return np.minimum(root * (1 + np.minimum(excess, MAX_JENSEN)), 1.0) * ratio
+    return np.where(theta > 0, np.minimum(np.sqrt(corrected), 1.0) * ratio, 0.0)
 
 
 def _gaps_by_order(fit: SeriesFit, terms: int) -> Float64s:

@@ -17,7 +17,6 @@ from truecal.types import Float64s, Indices
 
 SIGNIFICANCE_GATE = 1.645  # derived: the one-sided 5 % quantile of a normal
 PENALTY = 2.0  # tuned on the paper worlds: 1 raises the bias of calibrated models by 0.5 points, 3 that of all others
-MAX_JENSEN = 0.25  # tuned on the paper worlds: no effect beyond the gate
 MAX_LEVERAGE = 0.95 + 1e-9  # derived: four distinct scores have 0.95 at both ends, where rounding must not decide
 _RISK_TOLERANCE = 1e-12  # derived: a few thousand roundings of numbers below 1
 _PART_CELLS = 1 << 15  # cells of a batch fitted at a time: what stays in cache
@@ -102,16 +101,17 @@ class SeriesFit:
     def value(self) -> Float64s:
         """The root-mean-square error, corrected by Jensen's inequality (14), shape (m,)."""
         significant = self.power > SIGNIFICANCE_GATE * np.sqrt(2 * self._null_square())
-        root = np.sqrt(np.maximum(self.power, 0.0))
-        correction = jensen_factor(np.where(significant, self.power, 1.0), self.slope, self.curvature)
-        return np.minimum(np.where(significant, root * correction, root), 1.0)
+        power = np.maximum(self.power, 0.0)
+        power = np.where(significant, jensen_corrected(power, self.slope, self.curvature), power)
+        return np.minimum(np.sqrt(power), 1.0)
 
-    def shape_ratio(self, norm: float) -> Float64s:
+    def shape_ratio(self, norm: float, order: Indices | None = None) -> Float64s:
         """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2, shape (m,)."""
         if norm == 2:
             return np.ones(len(self.order))
-        rms, mean_absolute = np.sqrt(self.mean_square), np.vecdot(self.cells.shares, np.abs(self.gap))
-        return np.where(rms > 0, mean_absolute / positive(rms), 1.0)
+        gap, shares = self.gap if order is None else self.gap_of(order), self.cells.shares
+        rms = np.sqrt(np.vecdot(shares, gap**2))
+        return np.where(rms > 0, np.vecdot(shares, np.abs(gap)) / positive(rms), 1.0)
 
     def _null_square(self) -> Float64s:
         """Compute |V|_F^2 of the chosen terms under calibration, shape (m,), exactly where it decides on significance.
@@ -134,9 +134,9 @@ def _first_terms(order: Indices, basis: Float64s) -> Float64s:
     return (np.arange(basis.shape[1]) < order[:, None]).astype(float)
 
 
-def jensen_factor(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
-    """Compute the factor of (14) that corrects the root of an estimate."""
-    return 1 + np.minimum((slope / power + curvature) / 8, MAX_JENSEN)
+def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
+    """Correct an estimate of theta whose root is taken (14)."""
+    return power + (slope + curvature * power) / 4
 
 
 # ---------------------------------------------------------------------- fitting
