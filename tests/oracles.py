@@ -184,15 +184,46 @@ def isotonic(c, y):
     return ((c - y) ** 2).mean() - ((fit - y[order]) ** 2).mean()
 
 
+def _two_sided_functions(c, terms):
+    """Orthonormal functions of the rank within each side of 1/2, in pairs; `c` is sorted."""
+    n, above, below = len(c), (c > 0.5).sum(), (c < 0.5).sum()
+    large = c >= 0.5 if above >= below else c <= 0.5
+
+    def powers(inside, count):
+        values = np.abs(c[inside] - 0.5) if inside.sum() < n else c if above >= below else -c
+        rank = np.array([(np.sum(values < v) + np.sum(values <= v)) / 2 for v in values]) / inside.sum()
+        count = min(count, len(set(rank.tolist())))
+        basis = np.zeros((n, count))
+        basis[inside] = np.linalg.qr(np.vander(rank - rank.mean(), count, increasing=True))[0] * math.sqrt(n)
+        columns = np.arange(count)
+        return basis * np.where(basis[inside][rank.argmax(), columns] < 0, -1, 1)  # positive far from 1/2
+
+    small = n - int(large.sum())
+    if small < 4:
+        return powers(np.ones(n, bool), terms)
+    first, second = powers(large, terms), powers(~large, min(math.isqrt(small) // 2, terms))
+    a, b = math.sqrt(1 - small / n), math.sqrt(small / n)
+    pairs = min(first.shape[1], second.shape[1])
+    functions = []
+    for j in range(pairs):
+        functions += [a * first[:, j] - b * second[:, j], b * first[:, j] + a * second[:, j]]
+    longer = first if first.shape[1] > pairs else second
+    functions += [longer[:, j] for j in range(pairs, longer.shape[1])]
+    return np.array(functions[:terms]).T
+
+
 def rank_series(c, y, level=0.95):
     """The recipe for fewer than 256 rows, one row at a time, with the basis from a QR factorisation."""
     c, y = np.asarray(c, float), np.asarray(y, float)
     n = len(c)
     order = np.argsort(c, kind="stable")
     c, y = c[order], y[order]
-    rank = np.array([np.flatnonzero(c == v).mean() + 0.5 for v in c]) / n
-    terms = min(64, max(3, math.floor(math.sqrt(n) / 2)), len(set(c.tolist())))
-    phi = np.linalg.qr(np.vander(rank - rank.mean(), terms, increasing=True))[0] * math.sqrt(n)
+    distinct = sorted(set(c.tolist()))
+    terms = min(64, max(3, math.floor(math.sqrt(n) / 2)))
+    few = len(distinct) <= terms
+    indicators = np.array([(c == v) / math.sqrt((c == v).mean()) for v in distinct]).T
+    phi = indicators if few else _two_sided_functions(c, terms)
+    terms = phi.shape[1]
     r = y - c
     best = None
     thetas = []
@@ -207,19 +238,29 @@ def rank_series(c, y, level=0.95):
         risk = -theta + 2 * max(length - theta, 0)
         if best is None or risk < best[0] - 1e-12:
             best = (risk, k, theta, m, h)
-    _, k, x, m, h = best
-    rate = np.clip(c + m, 0, 1)
-    s2 = rate * (1 - rate)
-    flat = (m**2).mean() <= 1e-30
-    b = 4 * (s2.mean() if flat else (m**2 * s2).mean() / (m**2).mean()) / n
-    e = 0.0 if flat else ((m**4).mean() / (m**2).mean() ** 2 - 1) / n
+    _, k, x, m, _ = best
+
+    def noise(gap):
+        rate = np.clip(c + gap, 0, 1)
+        s2 = rate * (1 - rate)
+        if (gap**2).mean() <= 1e-30:
+            return 4 * s2.mean() / n, 0.0
+        square = (gap**2).mean()
+        return 4 * (gap**2 * s2).mean() / square / n, ((gap**4).mean() / square**2 - 1) / n
 
     def frobenius(variance, count):
         v = (phi[:, :count] * variance[:, None]).T @ phi[:, :count] / n**2
         return (v**2).sum()
 
+    b, e = noise(m)
+    theta = max(x, 0)
+    variance = 2 * frobenius(c * (1 - c), terms) + b * theta + e * theta**2
+    if few or thetas[-1] - theta > 1.645 * math.sqrt(variance):  # the choice is refuted
+        k, x, m = terms, thetas[-1], phi @ (phi.T @ r / n)
+        b, e = noise(m)
+    flat = (m**2).mean() <= 1e-30
     value = math.sqrt(max(x, 0))
-    if x > 1.645 * math.sqrt(2 * frobenius(c * (1 - c), k)):
+    if not few and x > 1.645 * math.sqrt(2 * frobenius(c * (1 - c), k)):
         value = math.sqrt(x + (b + e * x) / 4)
     from scipy.stats import beta as beta_distribution
     from scipy.stats import norm as normal
@@ -245,4 +286,9 @@ def rank_series(c, y, level=0.95):
     unexpected = sum(0.5 if score == 0.5 else outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
     limit = 1.0 if unexpected == n else beta_distribution.ppf(0.5 + level / 2, unexpected + 1, n - unexpected)
     high = max(high, limit - np.minimum(c, 1 - c).mean())
+    if len(distinct) == 1:
+        ones = int(y.sum())
+        least = beta_distribution.ppf(0.5 - level / 2, ones, n - ones + 1) if ones else 0.0
+        largest = beta_distribution.ppf(0.5 + level / 2, ones + 1, n - ones) if ones < n else 1.0
+        low, high = max(least - c[0], c[0] - largest, 0), max(largest - c[0], c[0] - least)
     return min(value, 1), min(low, value), min(max(high, value), 1)

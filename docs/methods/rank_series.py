@@ -6,7 +6,7 @@ tests/tools/test_derivation.py compares the two. `python docs/methods/rank_serie
 
 import argparse
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import isqrt, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy.special import betaincinv, ndtr
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
+Side = tuple[npt.NDArray[np.bool_], Ints]  # rows of one side of 1/2, and twice their mid-ranks from 1/2 outwards
 MIN_ORDER, MAX_ORDER = 3, 64
 MAX_LEVERAGE = 0.95 + 1e-9
 
@@ -31,6 +32,8 @@ class Constants:
     enlargements: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 5.0)  # of the fitted curve, for the upper limit (16a)
     windows_per_term: tuple[int, ...] = (2, 4)  # (16c)
     window_rows: int = 16  # mean rows of a window, at least (16c)
+    two_sided: bool = True  # functions for each side of 1/2 (4a)
+    refute: bool = True  # take all terms where the choice is refuted (9a)
 
 
 @dataclass(frozen=True)
@@ -49,25 +52,27 @@ class Fit:
 
     c: Array
     y: Array
-    ranks: Ints  # twice the mid-ranks, whole numbers
+    sides: list[Side]
     order: int  # K
+    few: bool  # no more distinct scores than terms
     covariance: Array  # of beta under calibration, (K, K)
     curve: Array  # m, (K, n)
     leverage: Array  # h, (K, n)
     theta: Array  # (K,)
-    chosen: int  # row of the chosen order
+    chosen: int  # row of the order that minimises the risk
 
 
 def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -> Answer:  # noqa: B008
     """Compute the estimate and its interval."""
     fit = fit_series(np.asarray(c, float), np.asarray(y, float), k)
-    x, gap = float(fit.theta[fit.chosen]), fit.curve[fit.chosen]
+    chosen = len(fit.theta) - 1 if fit.few or (k.refute and refuted(fit)) else fit.chosen  # (4b), (9a)
+    x, gap = float(fit.theta[chosen]), fit.curve[chosen]
     z = NormalDist().inv_cdf(0.5 + k.level / 2)
     b, e = noise(fit.c, gap)
-    chosen_variance = 2 * float((fit.covariance[: fit.chosen + 1, : fit.chosen + 1] ** 2).sum())
-    corrected = x + k.jensen * (b + e * x) / 4 if x > k.gate * sqrt(chosen_variance) else max(x, 0.0)  # (14)
+    significant = x > k.gate * sqrt(null_variance(fit, chosen)) and not fit.few
+    corrected = x + k.jensen * (b + e * x) / 4 if significant else max(x, 0.0)  # (14)
     value = min(sqrt(corrected), 1.0)
-    a = 2 * float((fit.covariance**2).sum())  # (16)
+    a = null_variance(fit, len(fit.theta) - 1)  # (16)
     low = sqrt(solve(float(fit.theta[-1]), a, b, e, z)[0])
     high = max(upper_limit(fit, gap, (a, b, e), z, k), unexpected_limit(fit, k.level))
     if norm == 1:
@@ -75,7 +80,22 @@ def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -
         low = max(mean - z * error, 0.0) if low > 0 else 0.0  # (24)
         high = max(shape_ratio(fit.curve[-1]) * high, unexpected_limit(fit, k.level))  # (25)
         value *= shape_ratio(gap)  # (26)
-    return Answer(value, min(low, value), min(max(high, value), 1.0), fit.chosen + 1)
+    if fit.c[0] == fit.c[-1]:
+        low, high = one_score_limits(float(fit.y.sum()), len(fit.c), float(fit.c[0]), k.level)
+    return Answer(value, min(low, value), min(max(high, value), 1.0), chosen + 1)
+
+
+def refuted(fit: Fit) -> bool:
+    """Decide whether theta of all terms is significantly above that of the chosen ones (9a)."""
+    theta = max(float(fit.theta[fit.chosen]), 0.0)
+    b, e = noise(fit.c, fit.curve[fit.chosen])
+    variance = null_variance(fit, len(fit.theta) - 1) + b * theta + e * theta**2
+    return float(fit.theta[-1]) - theta > 1.645 * sqrt(variance)
+
+
+def null_variance(fit: Fit, last: int) -> float:
+    """Compute a = 2 |V|_F^2 of the terms up to the last."""
+    return 2 * float((fit.covariance[: last + 1, : last + 1] ** 2).sum())
 
 
 def fit_series(c: Array, y: Array, k: Constants) -> Fit:
@@ -83,10 +103,10 @@ def fit_series(c: Array, y: Array, k: Constants) -> Fit:
     order = np.argsort(c, kind="stable")
     c, y = c[order], y[order]
     n, r = len(c), y - c  # (1)
-    _, group, size = np.unique(c, return_inverse=True, return_counts=True)
-    ranks = (2 * np.cumsum(size) - size)[group]  # (3)
     terms = min(max(int(k.terms_per_root * sqrt(n)), MIN_ORDER), MAX_ORDER)
-    phi = polynomials(ranks, terms)  # (4), shape (K, n)
+    group = np.unique(c, return_inverse=True)[1]
+    few, sides = bool(group[-1] < terms), split(c, k)
+    phi = indicators(group) if few else two_sided(sides, n, terms)  # (4), shape (K, n)
     beta = phi @ r / n  # (5)
     curve = np.cumsum(beta[:, None] * phi, axis=0)
     leverage = np.cumsum(phi**2, axis=0) / n  # (6)
@@ -95,7 +115,7 @@ def fit_series(c: Array, y: Array, k: Constants) -> Fit:
     risk = -theta + k.penalty * np.maximum((others**2).mean(axis=1) - theta, 0.0)  # (9)
     chosen = int((risk <= risk.min() + 1e-12).argmax())
     covariance = (phi * c * (1 - c)) @ phi.T / n**2  # (10)
-    return Fit(c, y, ranks, terms, covariance, curve, leverage, theta, chosen)
+    return Fit(c, y, sides, terms, few, covariance, curve, leverage, theta, chosen)
 
 
 def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
@@ -104,12 +124,57 @@ def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
     return np.where(usable, (curve - leverage * r) / np.where(usable, 1 - leverage, 1.0), 0.0)
 
 
+def split(c: Array, k: Constants) -> list[Side]:
+    """Separate the larger side of 1/2 from the smaller one (3a); both are one if the smaller has fewer than 4 rows."""
+    above, below = int((c > 0.5).sum()), int((c < 0.5).sum())
+    large = c >= 0.5 if above >= below else c <= 0.5
+    outwards = c if above >= below else -c
+    if not k.two_sided or len(c) - int(large.sum()) < 4:
+        return [(np.ones(len(c), bool), twice_mid_ranks(outwards))]
+    return [(large, twice_mid_ranks(outwards[large])), (~large, twice_mid_ranks(-outwards[~large]))]
+
+
+def twice_mid_ranks(values: Array) -> Ints:
+    """Count the rows below each row and those not above it (3)."""
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((2 * np.cumsum(size) - size)[group])
+
+
+def indicators(group: Ints) -> Array:
+    """Take a function for each distinct score (4b)."""
+    inside = (group == np.arange(group[-1] + 1)[:, None]).astype(float)
+    return inside / np.sqrt(inside.mean(axis=1, keepdims=True))
+
+
+def two_sided(sides: list[Side], n: int, terms: int) -> Array:
+    """Combine the polynomials of both sides in pairs (4a)."""
+    if len(sides) == 1:
+        return polynomials(sides[0][1], terms)
+    (large, large_ranks), (small, small_ranks) = sides
+    share = len(small_ranks) / n
+    first = polynomials(large_ranks, terms) / sqrt(1 - share)
+    second = polynomials(small_ranks, min(isqrt(len(small_ranks)) // 2, terms)) / sqrt(share)
+    basis = []
+    for j in range(max(len(first), len(second))):
+        p, q = np.zeros(n), np.zeros(n)
+        p[large], q[small] = first[j] if j < len(first) else 0.0, second[j] if j < len(second) else 0.0
+        if j < min(len(first), len(second)):
+            basis += [sqrt(1 - share) * p - sqrt(share) * q, sqrt(share) * p + sqrt(1 - share) * q]
+        else:
+            basis.append(p + q)
+    return np.array(basis[:terms])
+
+
 def polynomials(ranks: Ints, terms: int) -> Array:
-    """Make Legendre polynomials orthonormal over these ranks, at most one for each distinct rank."""
-    u = ranks / len(ranks)
-    powers = np.polynomial.legendre.legvander(u - u.mean(), min(terms, len(np.unique(ranks))) - 1)
-    q, triangle = np.linalg.qr(powers)
-    return (q * np.sign(np.diagonal(triangle))).T * np.sqrt(len(u))
+    """Orthonormalise powers of the rank by Gram and Schmidt, at most one for each distinct rank."""
+    x = ranks / len(ranks) - np.mean(ranks / len(ranks))
+    basis = np.ones((1, len(x)))
+    while len(basis) < min(terms, len(np.unique(ranks))):
+        new = x * basis[-1]
+        for _ in range(2):  # twice, because long ties make powers nearly dependent
+            new = new - basis.T @ (basis @ new) / len(x)
+        basis = np.vstack([basis, new / np.sqrt(np.mean(new**2))])
+    return basis
 
 
 def noise(c: Array, gap: Array, enlargement: float = 1.0) -> tuple[float, float]:
@@ -132,7 +197,7 @@ def solve(x: float, a: float, b: float, e: float, z: float) -> tuple[float, floa
 def upper_limit(fit: Fit, gap: Array, variance: tuple[float, float, float], z: float, k: Constants) -> float:
     """Compute the upper limit of norm 2: windows (16c), and b that grows with theta (16a)."""
     x, (a, b, e) = float(fit.theta[-1]), variance
-    for multiple in k.windows_per_term:
+    for multiple in () if fit.few else k.windows_per_term:
         if multiple * fit.order * k.window_rows <= len(fit.c):
             x = max(x, window_estimate(fit, multiple * fit.order))
     slopes = np.maximum.accumulate([noise(fit.c, gap, t)[0] for t in k.enlargements])
@@ -145,12 +210,15 @@ def upper_limit(fit: Fit, gap: Array, variance: tuple[float, float, float], z: f
 
 def window_estimate(fit: Fit, windows: int) -> float:
     """Average products of residuals within windows, over two partitions half a window apart (16b)."""
-    n, r, total = len(fit.c), fit.y - fit.c, 0.0
-    for shift in (0, n):
-        window = (windows * fit.ranks + shift) // (2 * n)  # whole numbers: edges are exact
-        rows, sums, squares = (np.bincount(window, weights) for weights in (None, r, r * r))
-        pairs = rows > 1
-        total += float(((sums**2 - squares)[pairs] / (rows[pairs] - 1)).sum()) / (2 * n)
+    n, total = len(fit.c), 0.0
+    for inside, ranks in fit.sides:
+        size, r = len(ranks), (fit.y - fit.c)[inside]
+        number = max((2 * windows * size + n) // (2 * n), 1)  # in proportion to the rows of the side
+        for shift in (0, size):
+            window = (number * ranks + shift) // (2 * size)  # whole numbers: edges are exact
+            rows, sums, squares = (np.bincount(window, weights) for weights in (None, r, r * r))
+            pairs = rows > 1
+            total += float(((sums**2 - squares)[pairs] / (rows[pairs] - 1)).sum()) / (2 * n)
     return total
 
 
@@ -160,6 +228,13 @@ def unexpected_limit(fit: Fit, level: float) -> float:
     observed = float(np.where(fit.c == 0.5, 0.5, fit.y != (fit.c > 0.5)).sum())
     limit = float(betaincinv(observed + 1, n - observed, 0.5 + level / 2)) if observed < n else 1.0
     return limit - float(np.minimum(fit.c, 1 - fit.c).mean())
+
+
+def one_score_limits(ones: float, n: int, score: float, level: float) -> tuple[float, float]:
+    """Compute the exact limits of |rate - score| (16e)."""
+    least = float(betaincinv(ones, n - ones + 1, 0.5 - level / 2)) if ones > 0 else 0.0
+    largest = float(betaincinv(ones + 1, n - ones, 0.5 + level / 2)) if ones < n else 1.0
+    return max(least - score, score - largest, 0.0), max(largest - score, score - least)
 
 
 def shape_ratio(gap: Array) -> float:
@@ -178,6 +253,8 @@ def signed_mean(fit: Fit) -> tuple[float, float]:
 
 VARIANTS = {
     "as it is": {},
+    "one side": {"two_sided": False},
+    "choice never refuted": {"refute": False},
     "penalty 1 (leave-one-out cross-validation)": {"penalty": 1.0},
     "penalty 3": {"penalty": 3.0},
     "K = sqrt(n) / 4": {"terms_per_root": 0.25},

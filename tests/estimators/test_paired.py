@@ -235,7 +235,7 @@ def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
     low, high, _ = sides[0].limits(sides[1], 0.9, paired=True)
     assert low < true < high < -0.01
     short = np.sqrt(found[0].theta[-1]) - np.sqrt(found[1].theta[-1])
-    assert short - true > 0.002  # what three terms would say
+    assert short - true > 0.001  # the bias of three terms
 
 
 @pytest.mark.parametrize(("clusters", "terms"), [(5, 3), (20, 3), (30, 5), (40, 6), (400, 10)])
@@ -258,4 +258,4 @@ def test_two_recalibrations_of_one_score_differ_by_what_is_known():
     noise = [tc.RankSeries().side(sample, units).noise for sample in samples]
     common = CommonNoise.of_pair(*noise)
     assert common.linear_variance == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
-    assert common.null_correlation > 0.99
+    assert common.null_correlation > 0.7  # not 1: the scores that are split at 1/2 differ

@@ -59,8 +59,9 @@ def test_the_clustered_test_keeps_its_type_one_error():
 def test_theta_leaves_out_products_within_a_cluster():
     rng = np.random.default_rng(0)
     c, y, g = clustered(12, 4, lambda c: c**2, rng)
+    c = 0.5 + c / 2
     found = series(c, y, g)
-    # first term: phi = 1, so s_g is the sum of residuals of a cluster
+    # first term: phi = 1 where all scores are on one side, so s_g is the sum of residuals of a cluster
     s = np.array([(y - c)[g == k].sum() for k in range(12)]) / len(c)
     expected = sum(s[i] * s[j] for i in range(12) for j in range(12) if i != j) / (1 - 1 / 12)
     assert found.theta[0] == pytest.approx(expected)

@@ -16,11 +16,17 @@ _spec.loader.exec_module(derivation)
 
 
 @pytest.mark.parametrize("n", [4, 9, 60, 400, 1000])
-@pytest.mark.parametrize("shape", ["uniform", "piled up", "ties", "calibrated"])
+@pytest.mark.parametrize(
+    "shape", ["uniform", "piled up", "ties", "calibrated", "both ends", "halves", "rounded", "few", "one"]
+)
 def test_derivation_and_package_agree(n, shape):
     rng = np.random.default_rng([n, len(shape)])
     c = rng.random(n) ** (0.1 if shape == "piled up" else 1.0)
-    c = np.round(c, 1) if shape == "ties" else c
+    c = np.round(c, {"ties": 1, "rounded": 2}[shape]) if shape in ("ties", "rounded") else c
+    c = 1 / (1 + np.exp(-8 * rng.normal(size=n))) if shape == "both ends" else c
+    c = np.where(rng.random(n) < 0.3, 0.5, c) if shape == "halves" else c
+    c = np.array([0.2, 0.5, 0.9])[(3 * c).astype(int)] if shape == "few" else c
+    c = np.full(n, 0.7) if shape == "one" else c
     y = rng.random(n) < (c if shape == "calibrated" else c**1.7)
     for norm in (1, 2):
         written = derivation.rank_series(c, y, norm=norm)
@@ -44,10 +50,10 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
 
 
 def _beside_a_spike(rng, ties):
-    """Three of four rows have the score 0 or 1, and the curve of the others has eight teeth."""
+    """Three of four rows have the score 0 or 1, and the curve of the others has fourteen teeth."""
     c = np.clip(4 * rng.random(3000) - 1.5, 0, 1)
     c = np.round(c, 3) if ties else c
-    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(8 * c % 1 < 0.5, 0.1, 0.9), c)
+    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(14 * c % 1 < 0.5, 0.1, 0.9), c)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -98,10 +104,10 @@ def test_leaving_a_row_out_by_the_identity_is_leaving_it_out():
 
 def test_the_page_numbers_its_equations_without_gaps_and_the_program_uses_them():
     page = (FOLDER / "rank-series.md").read_text(encoding="utf-8")
-    numbers = [int(n) for n in re.findall(r" \((\d+)\)$", page, flags=re.M)]
-    assert sorted(set(numbers)) == list(range(1, 23))
+    numbers = [int(n) for n in re.findall(r"\\qquad \((\d+)\) \$\$$", page, flags=re.M)]
+    assert sorted(set(numbers)) == list(range(1, 27))
     used = {int(n) for n in re.findall(r"\((\d+)\)", (FOLDER / "rank_series.py").read_text(encoding="utf-8"))}
-    assert {1, *range(3, 13), 14, 15, 16, 17} <= used
+    assert {1, *range(3, 13), *range(14, 18), *range(23, 27)} <= used
 
 
 def test_the_table_of_the_page_can_be_made_again():

@@ -269,7 +269,8 @@ def verify(
         cells = _cells(samples, shares)
         errors = [BinnedError.of(sample.profile) for sample in samples]
         each = np.ones(1) if shares is None else shares
-        return _promised(cells, errors, each, float(threshold), level, lens.describe(preds), outputs)
+        value = _value([sample.profile for sample in samples], each)
+        return _promised(cells, errors, each, value, float(threshold), level, lens.describe(preds), outputs)
     if outputs is not None:
         raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
@@ -297,15 +298,23 @@ def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLik
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
         cells, errors = OutputCells.of(profile), [BinnedError.of(profile)]
-        return _promised(cells, errors, np.ones(1), threshold, level, "scores", outputs)
+        value = _value([profile], np.ones(1))
+        return _promised(cells, errors, np.ones(1), value, threshold, level, "scores", outputs)
     estimate = RankSeries(level=2 * level - 1)(profile)
     return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
+
+
+def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
+    """Estimate the error as `measure` does."""
+    power = shares @ [float(RankSeries().found(profile).power[0]) for profile in profiles]
+    return sqrt(max(float(power), 0.0))
 
 
 def _promised(
     cells: OutputCells,
     errors: Sequence[BinnedError],
     shares: Float64s,
+    value: float,
     threshold: float,
     level: float,
     lens: str,
@@ -324,8 +333,7 @@ def _promised(
     below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
     union = 1 - (1 - level) / len(errors)
     classes = list(zip(shares, errors, strict=True))
-    low = sqrt(sum(w * error.lower(union) for w, error in classes))
-    squared = sum(w * error.squared for w, error in classes)
+    low = min(sqrt(sum(w * error.lower(union) for w, error in classes)), value)
     verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
     explicit = sum(
         w
@@ -339,7 +347,7 @@ def _promised(
         )
         for w, error in classes
     )
-    value, balance = sqrt(max(squared, 0.0)), max(error.balance for error in errors)
+    balance = max(error.balance for error in errors)
     notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
     return Verification(
         verdict,

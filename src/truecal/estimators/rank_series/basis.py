@@ -1,4 +1,4 @@
-"""Rank cells and polynomials orthonormal over them.
+"""Rank cells, and functions of the rank on each side of 1/2 that are orthonormal over them.
 
 Arrays have the datasets of a batch first: m datasets, K terms, G cells. Equation numbers are those of
 docs/methods/rank-series.md.
@@ -6,8 +6,10 @@ docs/methods/rank-series.md.
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
@@ -17,6 +19,8 @@ from truecal.types import Float64s, Indices
 MIN_ORDER = 3  # derived: constant, slope and bend, what a bias and a temperature do to a curve
 MAX_ORDER = 64  # derived: the cost is K x cells; reached from n = 16,384 on
 MAX_CELLS = 1024  # derived: 16 cells resolve the oscillation of each of 64 terms
+RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose values are 1 / (2 n) apart
+_EQUAL_RANKS = 1e-12  # derived: rounding of a rank
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 
@@ -24,6 +28,15 @@ _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margi
 def max_order(n: Float64s) -> Float64s:
     """Largest number of terms for n rows: sqrt(n) / 2, between 3 and 64."""
     return np.clip(np.floor(np.sqrt(n) / 2), MIN_ORDER, MAX_ORDER)
+
+
+class Sides(NamedTuple):
+    """The sides of 1/2 that cells lie on (3a); a smaller side of fewer than 4 rows is joined to the larger one."""
+
+    small: NDArray[np.bool_]  # (m or 1, G) cells of the smaller side
+    small_share: Float64s  # (m or 1,) share of the rows there
+    small_order: Float64s  # (m or 1,) largest number of terms there, 0 where both sides are one
+    ranks: Float64s  # (m or 1, G) mid-rank within the side from 1/2 outwards, over its number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +54,8 @@ class RankCells:
     null_variances: Float64s  # mean c (1 - c): the variance of an outcome under calibration
     ranks: Float64s  # (m or 1, G) mean mid-rank / n, ascending
     distinct: Float64s  # (m or 1,) number of distinct ranks
+    upper: NDArray[np.bool_]  # (m or 1, G) cells above 1/2; at 1/2 those of the side with more rows
+    clusters: int | None = None  # independent units; None: rows
 
     @cached_property
     def shares(self) -> Float64s:
@@ -53,30 +68,86 @@ class RankCells:
         return np.broadcast_to(self.counts, self.scores.shape)
 
     @property
-    def dataset_ranks(self) -> Float64s:
-        """The ranks of every dataset, shape (m, G)."""
-        return np.broadcast_to(self.ranks, self.scores.shape)
+    def units(self) -> Float64s:
+        """Number of independent units, rows or clusters, shape (m or 1,)."""
+        n = self.n[: len(self.counts)]
+        return n if self.clusters is None else np.full_like(n, self.clusters)
+
+    @cached_property
+    def few_scores(self) -> NDArray[np.bool_]:
+        """Decide whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
+        return self.distinct[: len(self.counts)] <= max_order(self.units)
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The sides of 1/2 and the ranks within them."""
+        upper_share = np.vecdot(self.shares, self.upper)
+        lower_share = 1 - upper_share
+        small_share = np.minimum(upper_share, lower_share)
+        small_order = np.floor(np.sqrt(self.units * small_share + RANK_ROUNDING) / 2)
+        upper_is_large, joined = upper_share >= lower_share, small_order < 1
+        start = np.where(joined, ~upper_is_large, lower_share)[:, None]  # the rank that is nearest to 1/2
+        width = np.where(self.upper, upper_share[:, None], lower_share[:, None])
+        width = np.where(joined[:, None], 1.0, positive(width))
+        return Sides(
+            (self.upper != upper_is_large[:, None]) & ~joined[:, None],
+            np.where(joined, 0.0, small_share),
+            small_order,
+            np.abs(self.ranks - start) / width,
+        )
 
 
 # ---------------------------------------------------------------------- cells
 
 
 def rank_cells(profile: Profile) -> RankCells:
-    """Join rows in cells: single rows or distinct scores up to 1024 of them, else 1024 cells of equal mass."""
+    """Join rows in cells: single rows or distinct scores up to 1024 of them, else 1024 cells of equal mass.
+
+    No cell of several scores crosses 1/2.
+    """
     profile = profile.spread(MAX_CELLS)
+    lower_rows = _lower_rows(profile)
     if profile.rows <= MAX_CELLS and profile.weights is None:
-        return _single_rows(profile)
+        return _single_rows(profile, lower_rows)
     distinct = np.minimum(profile.distinct, MAX_CELLS)
     if profile.rows <= MAX_CELLS:
-        cut = profile.at_rows()
-    elif profile.distinct.max() <= MAX_CELLS:
+        cut, first_rows = profile.at_rows(), np.arange(profile.rows)
+        return _cells_between(profile, cut, distinct.astype(float), first_rows >= lower_rows)
+    if profile.distinct.max() <= MAX_CELLS:
         cut = _distinct_score_cut(profile)
     else:
-        cut = profile.mass_cut(MAX_CELLS)
-    return _cells_between(profile, cut, distinct.astype(float))
+        cut = _move_nearest(profile.mass_cut(MAX_CELLS), lower_rows, profile.rows)
+    return _cells_between(profile, cut, distinct.astype(float), cut.below[:, :-1] >= lower_rows)
 
 
-def _single_rows(profile: Profile) -> RankCells:
+def _lower_rows(profile: Profile) -> Indices:
+    """Count the rows below 1/2, with those at 1/2 where more rows are below than above, shape (m or 1, 1)."""
+    half = np.array([[0.5]], profile.scores.dtype)
+    below, not_above = profile.places(half, "left"), profile.places(half, "right")
+    if (below == not_above).all():
+        return below
+    below_mass, not_above_mass = (profile.sums("w", Cut(rows, rows)) for rows in (below, not_above))
+    return np.where(profile.total[:, None] - not_above_mass >= below_mass, below, not_above)
+
+
+def _move_nearest(cut: Cut, rows: Indices, total: int) -> Cut:
+    """Move the cut nearest to so many rows there, unless no or all rows lie below."""
+    inside = ((rows > 0) & (rows < total))[:, 0]
+    if not inside.any():
+        return cut
+    shape = max(len(rows), len(cut.below)), cut.below.shape[1]
+    below, above = (np.array(np.broadcast_to(ends, shape)) for ends in (cut.below, cut.above))
+    fraction = None if cut.fraction is None else np.array(np.broadcast_to(cut.fraction, shape))
+    nearest = np.abs(below[:, 1:-1] - rows).argmin(axis=1) + 1
+    datasets = np.flatnonzero(np.broadcast_to(inside, shape[:1]))
+    columns = nearest[datasets]
+    below[datasets, columns] = above[datasets, columns] = np.broadcast_to(rows, (shape[0], 1))[datasets, 0]
+    if fraction is not None:
+        fraction[datasets, columns] = 0.0
+    return Cut(below, above, fraction)
+
+
+def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
     """Make a cell of every row."""
     scores = profile.scores.astype(np.float64, copy=False)
     residuals = profile.outcomes - scores
@@ -85,6 +156,10 @@ def _single_rows(profile: Profile) -> RankCells:
         ranks = (first + last) / (2.0 * profile.rows)  # (3)
     else:
         ranks = (np.arange(profile.rows)[None] + 0.5) / profile.rows
+    if (lower_rows == lower_rows[0]).all():
+        lower_rows = lower_rows[: len(ranks)]
+    else:
+        ranks = np.broadcast_to(ranks, scores.shape)
     return RankCells(
         n=profile.size,
         counts=np.ones_like(ranks),
@@ -94,13 +169,16 @@ def _single_rows(profile: Profile) -> RankCells:
         null_variances=np.broadcast_to(scores * (1 - scores), residuals.shape),
         ranks=ranks,
         distinct=profile.distinct.astype(float),
+        upper=np.broadcast_to(np.arange(profile.rows) >= lower_rows, ranks.shape),
     )
 
 
-def _cells_between(profile: Profile, cut: Cut, distinct: Float64s) -> RankCells:
+def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArray[np.bool_]) -> RankCells:
     """Make a cell of the rows between two neighbouring cuts, by differences of prefix sums."""
     scale = (profile.size / profile.total)[:, None]
-    same_counts = profile.alike or (profile.weights is None and not profile.has_ties)
+    same_counts = profile.alike or (
+        profile.weights is None and not profile.has_ties and len(cut.below) == len(upper) == 1
+    )
     datasets = slice(0, 1 if same_counts else None)
     mass = profile.sums("w", cut)[datasets]
     # Rounding of prefix sums can make a row of no weight slightly negative.
@@ -121,6 +199,7 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s) -> RankCells:
         null_variances=np.maximum(c - cc, 0.0) / divisors,
         ranks=np.maximum.accumulate(ranks, axis=1),  # an empty cell takes the rank of the one before it
         distinct=distinct,
+        upper=np.broadcast_to(upper, counts.shape),
     )
 
 
@@ -137,17 +216,30 @@ def _distinct_score_cut(profile: Profile) -> Cut:
 # ---------------------------------------------------------------------- basis
 
 
-def rank_basis(cells: RankCells) -> Float64s:
-    """Compute functions of the rank that are orthonormal over the cells (4), shape (m or 1, K, G).
+def rank_basis(cells: RankCells, order: int | None = None) -> Float64s:
+    """Compute functions of the score that are orthonormal over the cells (4), shape (m or 1, K, G).
 
-    Each function is multiplied by the root of the share of its cell, so that it is a vector of length 1. It is zero in
-    empty cells and beyond a dataset's own number of terms. Datasets of as many rows without ties share their basis.
+    K is `order`, by default as many as the number of units allows. Each function is multiplied by the root of the share
+    of its cell, so that it is a vector of length 1. It is zero in empty cells and beyond a dataset's own number of
+    terms. Datasets of as many rows on each side without ties share their basis.
     """
-    datasets = slice(0, len(cells.counts))
-    orders = np.minimum(max_order(cells.n[datasets]), cells.distinct[datasets])
-    if len(orders) == 1:
-        return _cached_basis(cells.shares.tobytes(), cells.ranks.tobytes(), float(orders[0]))
-    return _polynomials(cells.shares, cells.ranks, orders)
+    limits = max_order(cells.units) if order is None else np.full(len(cells.counts), float(order))
+    orders = np.minimum(limits, cells.distinct[: len(cells.counts)])
+    small, small_share, small_order, ranks = cells.sides
+    if len(orders) == 1 and not cells.few_scores[0]:
+        numbers = float(small_share[0]), float(small_order[0]), float(orders[0])
+        return _cached_basis(cells.shares.tobytes(), ranks.tobytes(), small.tobytes(), *numbers)
+    basis = np.zeros((int(orders.max()), *cells.shares.shape)).transpose(1, 0, 2)
+    few = np.flatnonzero(cells.few_scores)
+    if len(few):
+        vectors = _distinct_score_functions(cells.shares[few], cells.ranks[few], int(orders[few].max()))
+        basis[few, : vectors.shape[1]] = vectors
+    many = np.flatnonzero(~cells.few_scores)
+    if len(many):
+        parts = (array[many] for array in (cells.shares, ranks, small, small_share, small_order, orders))
+        vectors = _two_sided_functions(*parts)
+        basis[many, : vectors.shape[1]] = vectors
+    return basis
 
 
 def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
@@ -161,9 +253,65 @@ def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
 
 
 @lru_cache(maxsize=8)
-def _cached_basis(shares: bytes, ranks: bytes, order: float) -> Float64s:
-    basis = _polynomials(np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.array([order]))
+def _cached_basis(
+    shares: bytes, ranks: bytes, small: bytes, small_share: float, small_order: float, order: float
+) -> Float64s:
+    numbers = np.array([small_share]), np.array([small_order]), np.array([order])
+    basis = _two_sided_functions(
+        np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.frombuffer(small, bool)[None], *numbers
+    )
     basis.flags.writeable = False
+    return basis
+
+
+def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
+    """Compute the indicators of distinct scores (4b), vectors of length 1."""
+    steps = np.diff(ranks, axis=1, prepend=ranks[:, :1]) > _EQUAL_RANKS
+    group, roots = np.cumsum(steps, axis=1), np.sqrt(shares)
+    basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
+    return basis / np.sqrt(positive(np.vecdot(basis, basis)))[:, :, None]
+
+
+def _two_sided_functions(
+    shares: Float64s,
+    ranks: Float64s,
+    small: NDArray[np.bool_],
+    small_share: Float64s,
+    small_order: Float64s,
+    orders: Float64s,
+) -> Float64s:
+    """Combine polynomials in the rank within each side (4a)."""
+    if not small.any():
+        return _polynomials(shares, ranks, orders)
+    large_vectors = _side_polynomials(shares, ranks, ~small, orders)
+    small_vectors = _side_polynomials(shares, ranks, small, np.minimum(small_order, orders))
+    large_count, small_count = (vectors.any(axis=2).sum(axis=1)[:, None] for vectors in (large_vectors, small_vectors))
+    pairs = np.minimum(large_count, small_count)
+    term = np.arange(large_vectors.shape[1])
+    paired, confidence = term < 2 * pairs, term % 2 == 0
+    index = np.where(paired, term // 2, term - pairs)
+    a, b = np.sqrt(1 - small_share)[:, None], np.sqrt(small_share)[:, None]
+    of_large = np.where(paired, np.where(confidence, a, b), 1.0)
+    of_small = np.where(paired, np.where(confidence, -b, a), 1.0) * (index < small_count)
+    basis = np.empty_like(large_vectors)
+    datasets = np.arange(len(shares))
+    for t in term:
+        j = index[:, t]
+        np.multiply(large_vectors[datasets, j], of_large[:, t, None], out=basis[:, t])
+        if of_small[:, t].any():
+            j = np.minimum(j, small_vectors.shape[1] - 1)
+            basis[:, t] += small_vectors[datasets, j] * of_small[:, t, None]
+    return basis * (term < orders[:, None])[:, :, None] if (orders < len(term)).any() else basis
+
+
+def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool_], orders: Float64s) -> Float64s:
+    """Compute the polynomials of the cells of one side; zero in all other cells."""
+    side_shares = positive(np.vecdot(shares, inside))[:, None]
+    if len(shares) > 1:
+        return _polynomials(shares * inside / side_shares, ranks, orders)
+    cells = np.flatnonzero(inside[0])
+    basis = np.zeros((1, int(orders.max()), shares.shape[1]))
+    basis[:, :, cells] = _polynomials(shares[:, cells] / side_shares, ranks[:, cells], orders)
     return basis
 
 

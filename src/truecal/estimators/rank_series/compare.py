@@ -20,8 +20,6 @@ from truecal.profile.profile import Profile
 from truecal.special import positive
 from truecal.types import Float64s
 
-CLUSTER_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
-CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
 _DRAWS = 1000  # of X, each with its mirror image
 _SEED = 26  # fixed: limits of the same data are the same
 _COUNTED_TAIL = 0.02  # smaller tails are exponential with the mean excess, which no log-concave tail exceeds
@@ -103,7 +101,7 @@ def _row_side(sample: Sample, units: Units) -> Side:
 def _cluster_side(sample: Sample, units: Units) -> Side:
     """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
     series = ClusteredSeries.of(_grouped(sample, units), units)
-    longer = series.with_terms(max(series.terms, min(CLUSTER_TERMS, units.count // CLUSTERS_PER_TERM)))
+    longer = series.with_terms(len(series.functions))
     gap = longer.gap[None]
     pivot = replace(
         longer.pivot,

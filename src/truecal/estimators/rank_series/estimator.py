@@ -14,7 +14,7 @@ from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits, smooth_test_statistic
 from truecal.estimators.rank_series.grouped import deviations_in_groups
-from truecal.estimators.rank_series.interval import Pivot, series_pivot
+from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
 from truecal.estimators.rank_series.null import Null
 from truecal.estimators.resampling.bootstrap import Bootstrap
 from truecal.estimators.resampling.grouped import GroupDraws
@@ -123,6 +123,9 @@ class RankSeries(Estimator):
             lower, upper = absolute_interval(fit, self.level)
         else:
             lower, upper = series_pivot(fit).interval(self.level)
+        if (one_score := fit.cells.distinct == 1).any():
+            limits = one_score_limits(fit.cells, self.level)
+            lower, upper = (np.where(one_score, *pair) for pair in zip(limits, (lower, upper), strict=True))
         return np.minimum(lower, value), np.minimum(np.maximum(upper, value), 1.0)
 
     @property

@@ -5,10 +5,11 @@ docs/methods/rank-series.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_basis, rank_cells, select_basis
 from truecal.profile.profile import Profile
@@ -27,7 +28,10 @@ _MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a sq
 
 @dataclass(frozen=True, eq=False)
 class SeriesFit:
-    """The series of every dataset of a batch, with as many terms as minimise the estimated risk."""
+    """The series of every dataset of a batch, with as many terms as minimise the estimated risk.
+
+    It has all terms where that choice is refuted (9a) and where scores are few (4b).
+    """
 
     cells: RankCells
     basis: Float64s  # (m or 1, K, G) see `rank_basis`
@@ -100,7 +104,7 @@ class SeriesFit:
     @cached_property
     def value(self) -> Float64s:
         """The root-mean-square error, corrected by Jensen's inequality (14), shape (m,)."""
-        significant = self.power > SIGNIFICANCE_GATE * np.sqrt(2 * self._null_square())
+        significant = (self.power > SIGNIFICANCE_GATE * np.sqrt(2 * self._null_square())) & ~self.cells.few_scores
         power = np.maximum(self.power, 0.0)
         power = np.where(significant, jensen_corrected(power, self.slope, self.curvature), power)
         return np.minimum(np.sqrt(power), 1.0)
@@ -168,7 +172,28 @@ def fit_cells(cells: RankCells) -> SeriesFit:
     theta, risk = _leave_one_out(cells, basis, residuals, projections)
     # Of equal risks the smallest order, so that rounding decides nothing.
     order = (risk <= risk.min(axis=1, keepdims=True) + _RISK_TOLERANCE).argmax(axis=1) + 1
-    return SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
+    order = np.where(cells.few_scores, basis.shape[1], order)
+    fit = SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
+    refuted = _refuted_orders(fit)
+    return replace(fit, order=np.where(refuted, basis.shape[1], order)) if refuted.any() else fit
+
+
+def _refuted_orders(fit: SeriesFit) -> NDArray[np.bool_]:
+    """Decide whether the estimate with all terms is significantly above that with the chosen ones (9a), shape (m,)."""
+    theta = np.maximum(fit.power, 0.0)
+    excess = fit.theta[:, -1] - theta
+    refuted = (excess > 0) & (fit.order < fit.basis.shape[1])
+    if refuted.any():
+        squares = (excess / SIGNIFICANCE_GATE) ** 2 - (fit.slope + fit.curvature * theta) * theta
+        datasets = np.flatnonzero(refuted & (squares > 0))
+        # By Cauchy and Schwarz |V|_F^2 is at least (tr V)^2 / K: few datasets need the covariance itself.
+        leverage = (select_basis(fit.basis, datasets) ** 2).sum(axis=1)
+        trace = np.vecdot(fit.cells.null_variances[datasets], leverage) / fit.cells.n[datasets]
+        datasets = datasets[squares[datasets] > 2 * trace**2 / fit.basis.shape[1]]
+        basis, variances = select_basis(fit.basis, datasets), fit.cells.null_variances[datasets]
+        null_square = squared_norm(coefficient_covariance(basis, variances, fit.cells.n[datasets]))
+        refuted = np.isin(np.arange(len(theta)), datasets[squares[datasets] > 2 * null_square])
+    return refuted
 
 
 def _leave_one_out(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells, max_order
+from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order
 from truecal.estimators.rank_series.fit import SeriesFit, squared_norm
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
@@ -25,7 +25,6 @@ _MIN_SQUARE = 1e-300  # derived: the square of a gap of 1e-150, below which prod
 _MAX_ITERATIONS = 50
 _CONVERGED = 1e-12
 _HALF_ROUNDING = 1e-9  # derived: rounding of the mean score of a cell
-_RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose other values are 1 / (2 n) apart
 
 # Tuned on none of the worlds of benchmarks/candidates; effects there.
 WINDOWS_PER_TERM = (2, 4)  # none: 0 to 7 % shorter, staircases and waves covered less
@@ -69,6 +68,14 @@ class UnexpectedOutcomes(NamedTuple):
 def predicted_outcome(scores: Float64s) -> Float64s:
     """Round scores to 0 or 1, and those within the rounding of a mean from 1/2 to 1/2."""
     return np.where(np.abs(scores - 0.5) <= _HALF_ROUNDING, 0.5, np.where(scores > 0.5, 1.0, 0.0))
+
+
+def one_score_limits(cells: RankCells, level: float) -> tuple[Float64s, Float64s]:
+    """Compute the exact limits of |rate - score| as if all scores were equal (16e), shape (m,) each."""
+    score = np.vecdot(cells.shares, cells.scores)
+    ones = np.clip(cells.residual_sums.sum(axis=1) + cells.n * score, 0.0, cells.n)
+    low, high = clopper_pearson(ones, cells.n, 0.5 - level / 2)
+    return np.maximum(np.maximum(low - score, score - high), 0.0), np.maximum(high - score, score - low)
 
 
 # ---------------------------------------------------------------------- pivot
@@ -179,12 +186,12 @@ def slope_steps(cells: RankCells, gap: Float64s, slope: Float64s) -> Float64s:
 
 def upper_center(cells: RankCells, center: Float64s) -> Float64s:
     """Take the largest of the series' estimate and those of windows (16c), shape (m,)."""
-    order = max_order(cells.n).astype(np.intp)
+    order = np.broadcast_to(max_order(cells.units), cells.n.shape).astype(np.intp)
     for multiple in WINDOWS_PER_TERM:
         windows = multiple * order
-        long_enough = windows * MIN_WINDOW_ROWS <= cells.n
-        if long_enough.any():
-            center = np.where(long_enough, np.maximum(center, _window_estimate(cells, windows)), center)
+        usable = (windows * MIN_WINDOW_ROWS <= cells.n) & ~cells.few_scores
+        if usable.any():
+            center = np.where(usable, np.maximum(center, _window_estimate(cells, windows)), center)
     return center
 
 
@@ -192,11 +199,12 @@ def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
     """Estimate theta by products within windows, the mean of two partitions half a window apart (16b), shape (m,)."""
     total = np.zeros(len(cells.n))
     parts = cells.dataset_counts, cells.residual_sums, cells.square_sums
-    stride = int(windows.max()) + 1
     for shift in (0.0, 0.5):
-        code = (window_index(cells, windows, shift) + stride * np.arange(len(cells.n))[:, None]).ravel()
+        index = window_index(cells, windows, shift)
+        number = int(index.max()) + 1
+        code = (index + number * np.arange(len(cells.n))[:, None]).ravel()
         rows, residuals, squares = (
-            np.bincount(code, values.ravel(), stride * len(cells.n)).reshape(-1, stride) for values in parts
+            np.bincount(code, values.ravel(), number * len(cells.n)).reshape(-1, number) for values in parts
         )
         pairs = rows > 1.5  # a window of one row has none
         total += np.sum(np.divide(residuals**2 - squares, rows - 1, out=np.zeros_like(rows), where=pairs), axis=1)
@@ -204,10 +212,13 @@ def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
 
 
 def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indices:
-    """Number the windows of equal width in rank, moved down by a share of the width, for every cell, shape (m, G).
+    """Number the windows of equal width in rank, moved towards 1/2 by a share of the width, for every cell, shape (m, G).
 
-    `windows` (m,) is their number in each dataset. Equal ranks stay together, and a rank on an edge belongs to the
-    window above it.
+    `windows` (m,) is their number in each dataset, divided between the sides of 1/2 in proportion to their rows. Equal
+    ranks stay together, and a rank on an edge belongs to the window farther from 1/2.
     """
-    position = cells.ranks * windows[:, None] + (shift + _RANK_ROUNDING)
-    return np.minimum(position.astype(np.intp), windows[:, None])
+    small, small_share, _, ranks = cells.sides
+    side_share = np.where(small, small_share[:, None], 1 - small_share[:, None])
+    number = np.maximum(np.floor(windows[:, None] * side_share + (0.5 + RANK_ROUNDING)), 1.0)
+    index = (number * ranks + (shift + RANK_ROUNDING)).astype(np.intp)
+    return index + small * (windows[:, None] + 2)
