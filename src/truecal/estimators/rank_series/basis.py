@@ -199,7 +199,7 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArra
         null_variances=np.maximum(c - cc, 0.0) / divisors,
         ranks=np.maximum.accumulate(ranks, axis=1),  # an empty cell takes the rank of the one before it
         distinct=distinct,
-        upper=np.broadcast_to(upper, counts.shape),
+        upper=np.broadcast_to(upper[datasets], counts.shape),
     )
 
 
