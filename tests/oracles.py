@@ -199,9 +199,9 @@ def _two_sided_functions(c, terms):
         return basis * np.where(basis[inside][rank.argmax(), columns] < 0, -1, 1)  # positive far from 1/2
 
     small = n - int(large.sum())
-    if small < 4:
+    if small < 16:
         return powers(np.ones(n, bool), terms)
-    first, second = powers(large, terms), powers(~large, min(math.isqrt(small) // 2, terms))
+    first, second = powers(large, terms), powers(~large, min(math.isqrt(small) // 4, terms))
     a, b = math.sqrt(1 - small / n), math.sqrt(small / n)
     pairs = min(first.shape[1], second.shape[1])
     functions = []

@@ -125,11 +125,11 @@ def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
 
 
 def split(c: Array, k: Constants) -> list[Side]:
-    """Separate the larger side of 1/2 from the smaller one (3a); both are one if the smaller has fewer than 4 rows."""
+    """Separate the larger side of 1/2 from the smaller one (3a); both are one if the smaller has fewer than 16 rows."""
     above, below = int((c > 0.5).sum()), int((c < 0.5).sum())
     large = c >= 0.5 if above >= below else c <= 0.5
     outwards = c if above >= below else -c
-    if not k.two_sided or len(c) - int(large.sum()) < 4:
+    if not k.two_sided or len(c) - int(large.sum()) < 16:
         return [(np.ones(len(c), bool), twice_mid_ranks(outwards))]
     return [(large, twice_mid_ranks(outwards[large])), (~large, twice_mid_ranks(-outwards[~large]))]
 
@@ -153,7 +153,7 @@ def two_sided(sides: list[Side], n: int, terms: int) -> Array:
     (large, large_ranks), (small, small_ranks) = sides
     share = len(small_ranks) / n
     first = polynomials(large_ranks, terms) / sqrt(1 - share)
-    second = polynomials(small_ranks, min(isqrt(len(small_ranks)) // 2, terms)) / sqrt(share)
+    second = polynomials(small_ranks, min(isqrt(len(small_ranks)) // 4, terms)) / sqrt(share)
     basis = []
     for j in range(max(len(first), len(second))):
         p, q = np.zeros(n), np.zeros(n)

@@ -50,10 +50,10 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
 
 
 def _beside_a_spike(rng, ties):
-    """Three of four rows have the score 0 or 1, and the curve of the others has fourteen teeth."""
+    """Three of four rows have the score 0 or 1, and the curve of the others has twelve teeth."""
     c = np.clip(4 * rng.random(3000) - 1.5, 0, 1)
     c = np.round(c, 3) if ties else c
-    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(14 * c % 1 < 0.5, 0.1, 0.9), c)
+    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(12 * c % 1 < 0.5, 0.1, 0.9), c)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -65,7 +65,7 @@ def test_long_ties_hide_nothing_from_runs_of_neighbours(ties):
     for i, (c, y) in enumerate(many):
         written, alone = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
         smooth = derivation.rank_series(c, y, derivation.Constants(windows_per_term=()))
-        assert written.high > smooth.high + 0.01
+        assert written.high > smooth.high + 0.003
         assert alone.interval.high == pytest.approx(written.high, abs=2e-3)
         assert batch.interval.high[i] == pytest.approx(alone.interval.high, abs=1e-9)
         assert batch.interval.low[i] == pytest.approx(alone.interval.low, abs=1e-9)
