@@ -9,14 +9,13 @@ import truecal as tc
 from truecal import options
 from truecal.lenses.lens import Lens, check_lens
 from truecal.pages.comparison import ComparisonSetting, Pairing, gather_comparison
-from truecal.pages.content import Setting, gather
-from truecal.pages.page import render, render_comparison, render_study, render_watch, write_page
+from truecal.pages.model import Setting, gather
+from truecal.pages.render import write_page
 from truecal.pages.study import gather_study
 from truecal.pages.watch import gather_watch
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Selection, check_selection
-from truecal.writing import write_whole
 
 Reported: TypeAlias = (
     tc.Predictions
@@ -32,7 +31,9 @@ Reported: TypeAlias = (
 
 @takes_arrays
 def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Path:
-    """Write a self-contained HTML page and return its path. The file is written whole or not at all.
+    """Write a self-contained HTML page and return its path.
+
+    The file is written whole or not at all, and a path that cannot be written is refused before anything is computed.
 
     Parameters
     ----------
@@ -42,14 +43,28 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
     path : str or PathLike
         Where to write; a name that ends in .pdf is printed by an installed Chromium.
     **settings
-        For one model those of `truecal.pages.report_model` (lens, select, by, tolerance, level, title, fast, ...), for several
-        those of `report_comparison` (reference, key, paired, ...), for a study `report_study` (title, megabytes, command), for a
-        watch `report_watch` (title, command).
+        For one model those of `truecal.pages.report_model` (lens, select, by, tolerance, level, title, fast, clinical, ...),
+        for several those of `report_comparison` (reference, key, paired, ...), for a study `report_study` (title, megabytes,
+        command), for a watch `report_watch` (title, command).
 
     Returns
     -------
     pathlib.Path
         The file.
+
+    Raises
+    ------
+    FileError
+        If the path cannot be written.
+    MissingExtraError
+        If jinja2 or vl-convert-python is not installed: ``pip install 'truecal[report]'``.
+    InputError
+        If there is no page for `x`, or a setting does not fit it.
+
+    See Also
+    --------
+    truecal.measure : The number in the headline.
+    truecal.plot : Single pictures by matplotlib.
 
     Examples
     --------
@@ -81,39 +96,63 @@ def report_model(
     source: str | None = None,
     command: str | None = None,
     fast: bool = False,
+    clinical: bool = False,
     rng: int = 0,
     scale: Mapping[str, tuple[float, float]] | None = None,
     files: Mapping[str, str] | None = None,
+    rows: tc.inference.RowCounts | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Path:
     """Write the page of one model and return its path.
 
     Parameters
     ----------
-    preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
-        that says how far its numbers can be from those of all rows.
-    path : where to write; a name that ends in .pdf is printed by an installed Chromium.
-    lens : what is judged; default the positive class of binary predictions, the top label of more. A lens on several
+    preds : Predictions, Profile, Sketch or Scan
+        What to judge. A Profile gives a page without tables of classes and groups; a Sketch or a Scan (with its groups) one
+        that states how far its numbers can be from those of all rows.
+    path : str or PathLike
+        Where to write; a name that ends in .pdf is printed by an installed Chromium.
+    lens : Lens, optional
+        What is judged; default the positive class of binary predictions, the top label of more. A lens on several
         probabilities (TopK, Grouping, Canonical) adds a section with its errors.
-    select : which rows the page is about. Rows selected by their label are judged in a section of their own, beside what a
+    select : Selection, optional
+        Which rows the page is about. Rows selected by their label are judged in a section of their own, beside what a
         calibrated model would show there.
-    by : a column of the predictions, or several; adds a table with one row per value or combination of values.
-    tolerance : the error that would still be acceptable; the verdict is phrased against it.
-    level : of every interval.
-    title : heading of the page.
-    source, command : where the data came from and what produced the page, for the reproducibility box.
-    fast : leave out what takes seconds: recalibration on held-out folds and the simulated bias of estimators.
-    rng : seed of tests, folds and simulations.
-    scale : words for intervals of confidence, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
-    files : names of the files the data came from and their SHA-256, for the reproducibility box.
-    progress : told in a few words what is being computed.
+    by : str or sequence of str, optional
+        Columns of the predictions; adds a table with one row per value or combination of values.
+    tolerance : float, default 0.02
+        The largest acceptable error; the verdict is phrased against it.
+    level : float, default 0.95
+        Of every interval.
+    title : str, default "Calibration report"
+        Heading of the page.
+    source, command : str, optional
+        Name of the data and what produced the page, for the reproducibility box.
+    fast : bool, default False
+        Leave out what takes seconds: segments, recalibration on held-out folds, the simulated bias of estimators.
+    clinical : bool, default False
+        Add the numbers of a clinical validation (O/E, slope, ICI, ...), with forest plots of groups.
+    rng : int, default 0
+        Seed of tests, folds and simulations.
+    scale : mapping of str to (float, float), optional
+        Words for intervals of scores, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+    files : mapping of str to str, optional
+        SHA-256 of the files the data came from, by name, for the reproducibility box.
+    rows : RowCounts, optional
+        How many rows were read, dropped and judged, for the headline.
+    progress : callable, optional
+        Called with a few words about what is being computed.
+
+    Returns
+    -------
+    pathlib.Path
     """
     options.path(path)
     options.level(level)
     check_predictions(preds, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
     check_selection(select)
-    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {}, select)
-    return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
+    setting = Setting(tolerance, level, title, source, command, fast, clinical, rng, scale, files or {}, select, rows)
+    return write_page(path, lambda: gather(preds, setting, lens=lens, by=by, progress=progress or str).html())
 
 
 def report_comparison(
@@ -130,17 +169,40 @@ def report_comparison(
     command: str | None = None,
     rng: int = 0,
 ) -> Path:
-    """Write a self-contained HTML page that compares models, and return its path.
+    """Write the page that compares models, and return its path.
 
     Parameters
     ----------
-    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct). A column `task`
+    models : mapping of str to Predictions or Sketch
+        Two to eight models by name; labels may be each model's own (whether *its* answer was correct). A column `task`
         adds a table by task. Sketches are compared unpaired.
-    key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
-    reference : compare every model with this one only, instead of every pair.
-    lens, level, title, command, rng : as in :func:`report`.
-    resamples : of a paired bootstrap, at least; more are drawn where the number of pairs needs them. The rank series needs none.
+    path : str or PathLike
+        Where to write.
+    reference : str, optional
+        Compare every model with this one only, instead of every pair.
+    key : str, optional
+        Pair rows by this column instead of their position.
+    paired : bool, default True
+        Whether rows are paired at all.
+    lens : Lens, optional
+        What is judged, as in `report_model`.
+    level : float, default 0.95
+        Of every interval.
+    resamples : int, default 1000
+        Of a paired bootstrap, at least; more are drawn where the number of pairs needs them. The rank series needs none.
+    title : str
+        Heading of the page.
+    command : str, optional
+        What produced the page, for the reproducibility box.
+    rng : int, default 0
+        Seed of resamples.
 
+    Returns
+    -------
+    pathlib.Path
+
+    Examples
+    --------
     >>> import tempfile, truecal as tc
     >>> from truecal.pages import report_comparison
     >>> a = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
@@ -158,7 +220,7 @@ def report_comparison(
         check_predictions(preds, tc.Sketch, name=name)
     check_lens(lens)
     setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
-    return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
+    return write_page(path, lambda: gather_comparison(models, setting, lens=lens).html())
 
 
 def report_study(
@@ -169,22 +231,30 @@ def report_study(
     megabytes: float = 3.0,
     command: str | None = None,
 ) -> Path:
-    """Write a self-contained HTML page that explores the store of a study, and return its path.
+    """Write the page that explores the store of a study, and return its path.
 
     Parameters
     ----------
-    store : a :class:`truecal.study.Store` or its folder; a study that is still running shows what is finished.
-    path : where to write.
-    title : heading of the page; default the name of the study.
-    megabytes : how large the page may be; metrics and diagrams that do not fit are left out, the least asked for first, and
-        named on the page.
-    command : what produced the page, for the reproducibility box.
+    store : Store, str or PathLike
+        The store or its folder; a study that is still running shows what is finished.
+    path : str or PathLike
+        Where to write.
+    title : str, optional
+        Heading of the page; default the name of the study.
+    megabytes : float, default 3.0
+        How large the page may be; metrics and diagrams that do not fit are left out, the least asked for first, and named
+        on the page.
+    command : str, optional
+        What produced the page, for the reproducibility box.
+
+    Returns
+    -------
+    pathlib.Path
     """
     options.path(path)
-    if isinstance(store, str | os.PathLike):
-        store = tc.study.Store(store)
-    options.instance(store, tc.study.Store, "store", "a study's store or its folder")
-    return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
+    study = tc.study.Store(store) if isinstance(store, str | os.PathLike) else store
+    options.instance(study, tc.study.Store, "store", "a study's store or its folder")
+    return write_page(path, lambda: gather_study(study, title=title, megabytes=megabytes, command=command).html())
 
 
 def report_watch(
@@ -194,13 +264,23 @@ def report_watch(
     title: str = "Calibration over time",
     command: str | None = None,
 ) -> Path:
-    """Write a self-contained HTML page about a :class:`truecal.Watch`, and return its path.
+    """Write the page of a :class:`truecal.Watch`, and return its path.
 
     Parameters
     ----------
-    watch : with at least one batch. path : where to write. title : heading of the page.
-    command : what produced the page, for the reproducibility box.
+    watch : Watch
+        With at least one batch.
+    path : str or PathLike
+        Where to write.
+    title : str
+        Heading of the page.
+    command : str, optional
+        What produced the page, for the reproducibility box.
+
+    Returns
+    -------
+    pathlib.Path
     """
     options.path(path)
     options.instance(watch, tc.Watch, "watch", "a Watch, such as tc.Watch.load('state.json')")
-    return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))
+    return write_page(path, lambda: gather_watch(watch, title=title, command=command).html())

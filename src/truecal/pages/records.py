@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from truecal.estimators.bins import Bins
 # ----------------------------------------------------------------------------------------------------
 # Where a page came from: versions, options, the command, and a fingerprint of the data
 
-_PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "vl-convert-python")
+_PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "jinja2", "vl-convert-python")
 
 
 def versions() -> dict[str, str]:
@@ -89,14 +89,6 @@ def document(kind: str, record: object = None, **content: object) -> Document:
     """A record with its name and version in front: {"schema": "truecal.<kind>", "version": 1, ...}."""
     inside = {} if record is None else plain(record)
     return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **inside, **plain(content)}
-
-
-Record = TypeVar("Record")
-
-
-def picked(kind: type[Record], row: Mapping[str, Any]) -> Record:
-    """A record from a row of a frame that has its fields, perhaps among others."""
-    return kind(**{f.name: row[f.name] for f in fields(kind)})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -199,10 +191,3 @@ class EstimateRecord:
             selection=estimate.selection or None,
             chance=estimate.chance,
         )
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A part of a page that could not be computed, and why."""
-
-    absent: str

@@ -1,746 +1,717 @@
-"""The analyses of a study as tables: one function each, which gives its notes, the names of its columns, and its rows.
+"""The pages of a study and of a comparison of interventions: analyses as tables, and the numbers that the explorer draws."""
 
-A cell is what is shown and what it sorts by. A column is its name and the cell that it makes of a row.
-"""
-
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import isfinite
+from dataclasses import asdict, dataclass
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.pages.html import (
-    Cell,
-    asset,
-    charting_bundle,
-    document_of,
-    element,
-    escaped,
-    page_body,
-    paragraph,
-    section,
-    sections,
-    table,
-    terms,
+from truecal.pages.records import document, now, versions
+from truecal.pages.render import charting_bundle, render, write_page
+from truecal.study import store
+
+_MOST_ROWS = 120  # of the table of an analysis
+_MOST_RANKED = 6  # metrics whose rankings are compared
+_MOST_WARNINGS = 5
+_MOST_COVARIATE_VALUES = 12  # that colours tell apart
+_REST_OF_PAGE = 90_000  # bytes of styles, scripts and words
+_CELL = 30  # bytes of the markup of a table cell
+_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = 1_000_000, 10_000, 10_000  # numbers of the page are whole multiples of 1 / these
+_PLACE = ["dataset", "severity", "recalibrator", "selection"]
+_SCORES = ("nll", "brier")
+_LENSES = ("top-label", "", "class-wise", "all-label")
+_SCHEMES = ("mass", "width")
+_METRICS = (
+    "error",
+    "rank-series-l2",
+    "ece-mass-100-l1",
+    "nll",
+    "brier",
+    "ece-width-15-l1",
+    "debiased-15-l2",
+    "ece-mass-15-l1",
+    "sweep-mass-l1",
+    "rank-series-l1",
+    "nearest-l2",
+    "ece-width-15-max",
 )
-from truecal.pages.records import now, versions
-from truecal.pages.study_record import (
-    Analysis,
-    Explorer,
-    Numbers,
-    Provenance,
-    Start,
-    StudyContent,
-    explorer_diagrams,
-    explorer_numbers,
-    headline,
-    measure_label,
-    refuse_undrawable,
-    wanted_first,
-)
-from truecal.writing import write_whole
+_METRIC_NAMES = {
+    "error": "Error rate",
+    "confidence": "Mean confidence",
+    "nll": "Log loss (NLL)",
+    "brier": "Brier score",
+    "brier-top": "Brier score of the confidence",
+    "exact": "Debiased error (exact bias)",
+    "ece": "Binned error",
+    "label": "Label-binned error",
+    "debiased": "Debiased error",
+    "sweep": "Monotone sweep",
+    "rank": "Rank series",
+    "nearest": "Nearest neighbours",
+    "aurc": "Area under the risk-coverage curve",
+    "abstain": "Cost of abstaining",
+    "best-temperature": "Best temperature on the judged rows",
+}
+
+
+def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
+    """Name a metric in words.
+
+    >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
+    ('Binned error, 15 bins, equal width, mean absolute', 'Log loss (NLL)')
+    """
+    words = [_METRIC_NAMES.get(metric, _METRIC_NAMES.get(metric.partition("-")[0], metric))]
+    words += [] if bins is None else [f"{bins} bins"]
+    words += [f"equal {scheme}"] if scheme in ("width", "mass") else []
+    norms = {1.0: "mean absolute", 2.0: "root mean square", inf: "maximum"}
+    return ", ".join(words if norm is None else [*words, norms.get(norm, f"norm {norm:g}")])
+
+
+def _metric_rank(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
+    """Order error rates first, then by how often lens and metric are asked for; lenses of single classes last."""
+    lens, metric = measure
+    lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
+    listed = metric in _METRICS
+    metric_rank = _METRICS.index(metric) if listed else len(_METRICS)
+    return (metric != "error", lens_rank if listed else lens_rank + len(_LENSES), metric_rank, lens, metric)
+
+
+def _ranked_metrics(frame: Any) -> list[tuple[str, str]]:
+    """Return lens and metric of everything but error rates and confidences, the most asked for first."""
+    pairs = frame.select("lens", "metric").unique().rows()
+    return sorted((pair for pair in pairs if pair[1] not in ("error", "confidence")), key=_metric_rank)
+
 
 # ----------------------------------------------------------------------------------------------------
-# The analyses of a study as tables: one function each, which gives its notes, the names of its columns, and its rows
+# The analyses of a study as tables
 
-Shown = tuple[str, float | str]
-Row = list[Shown]
-Table = tuple[Sequence[str], list[str], list[Row]]
-Column = tuple[str, Callable[[Mapping[str, Any]], Shown]]
+# A column: its title, and the text of a row with what it sorts by.
+Column = tuple[str, Callable[[Mapping[str, Any]], tuple[str, float | str]]]
 
 
-def trends(result: Any) -> Table:
-    rows = [row for row in result.trends().rows(named=True) if row["family"] is None]
-    slope, tau = _with_ends("Slope", "slope"), _with_ends("Kendall's tau", "kendall", "Interval of tau")
-    return _table(result.notes, rows, *_PLACE, _whole("Models", "models"), *slope, *tau)
+def _text(title: str, name: str) -> Column:
+    def cell(row: Mapping[str, Any]) -> tuple[str, str]:
+        words = "" if row[name] is None else str(row[name])
+        return words, words
+
+    return title, cell
 
 
-def fronts(result: Any) -> Table:
-    always = result.always
-    first = f"on every front: {', '.join(always)}" if always else "no model is on every front"
-    share: Column = ("Share", lambda row: (f"{row['share']:.0%}", row["share"]))
-    counts = (_whole("On the front", "fronts"), _whole("Of", "of"), share)
-    return _table([first, *result.notes], result.counts().rows(named=True), *_MODEL, *counts)
+def _number(title: str, name: str, spec: str = ".3f", missing: str = "") -> Column:
+    def cell(row: Mapping[str, Any]) -> tuple[str, float]:
+        value = row[name]
+        return (missing, -1e9) if value is None or not isfinite(value) else (format(value, spec), float(value))
+
+    return title, cell
 
 
-def slopes(result: Any) -> Table:
-    return _table(
-        result.notes,
-        result.slopes().sort("dataset", "slope").rows(named=True),
-        *(*_MODEL, _PLACE[0]),
-        *_with_ends("Metric per step", "slope"),
-        *_with_ends("Error per step", "error_slope", "Interval of error", ("error_low", "error_high")),
-    )
+def _limits(title: str, low: str, high: str) -> Column:
+    def cell(row: Mapping[str, Any]) -> tuple[str, float]:
+        complete = all(row[end] is not None and isfinite(row[end]) for end in (low, high))
+        return (f"{row[low]:.3f} to {row[high]:.3f}", float(row[low])) if complete else ("", -1e9)
+
+    return title, cell
 
 
-def correlations(result: Any) -> Table:
-    rows = [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
-    tau = _with_ends("Kendall's tau", "value", ends=_ENDS)
-    return _table(result.notes, rows, *_PLACE, _text("Pair", "pair"), _whole("Models", "models"), *tau)
+def _ratio(title: str, count: str, total: str) -> Column:
+    return title, lambda row: (f"{row[count]} of {row[total]}", row[count] / max(row[total], 1))
 
 
-def standing_out(result: Any) -> Table:
+def _with_limits(title: str, name: str, ends: tuple[str, str] | None = None, interval: str = "Interval") -> list[Column]:
+    low, high = ends or (f"{name}_low", f"{name}_high")
+    return [_number(title, name), _limits(interval, low, high)]
+
+
+_ENDS = ("low", "high")
+_MODEL = [_text("Model", "model"), _text("Family", "family")]
+_CONDITION = [_text("Dataset", "dataset"), _number("Severity", "severity", "g")]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The results that analyses read: those of the main lens, the main metric, and the metrics that are compared."""
+
+    frame: Any
+    lens: str
+    metric: str
+    metrics: tuple[str, ...]
+    store: Any
+
+    @classmethod
+    def of(cls, study: Any, frame: Any) -> "Results":
+        import polars as pl
+
+        ranked = _ranked_metrics(frame)
+        lens, metric = ranked[0]
+        metrics = tuple(name for other, name in ranked if other == lens)[:_MOST_RANKED]
+        return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, metrics, study)
+
+    @property
+    def name(self) -> str:
+        """The main metric in words, as it stands inside a sentence."""
+        about = self.frame.filter(self.frame["metric"] == self.metric).row(0, named=True)
+        label = measure_label(self.metric, about["bins"], about["norm"], about["scheme"])
+        return label[0].lower() + label[1:]
+
+    @property
+    def recalibrators(self) -> list[str]:
+        """Before, and after the recalibrators there are."""
+        return ["none", *sorted(set(self.frame["recalibrator"]) - {"none"})]
+
+    @property
+    def scores(self) -> list[str]:
+        """The proper scores that the results hold."""
+        return [name for name in _SCORES if name in set(self.frame["metric"])]
+
+    def of_metrics(self, *metrics: str) -> Any:
+        """Return the rows of some metrics and of the error."""
+        return self.frame.filter(self.frame["metric"].is_in([*metrics, "error"]))
+
+    def run(self, analysis: Callable[..., Any], recalibrator: str, **more: Any) -> Any:
+        """Run an analysis of the main metric."""
+        frame = self.of_metrics(self.metric)
+        return analysis(frame, metric=self.metric, lens=self.lens, recalibrator=recalibrator, **more)
+
+    def compare(self, analysis: Callable[..., Any], recalibrator: str) -> Any:
+        """Run an analysis of all metrics that are compared."""
+        frame = self.of_metrics(*self.metrics, *_SCORES)
+        return analysis(frame, metrics=self.metrics, lens=self.lens, recalibrator=recalibrator)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A section: its words, in which {name} is the main metric and {metrics} those compared; its answer (notes and rows)."""
+
+    id: str
+    heading: str
+    intro: str
+    answer: Callable[[Results, str], tuple[Sequence[str], Iterable[Mapping[str, Any]]]]
+    columns: Sequence[Column]
+    once: bool = False  # the same before and after recalibration
+
+
+def _trends(results: Results, after: str) -> Any:
+    result = results.run(tc.study.error_against_calibration, after)
+    return result.notes, [row for row in result.trends().rows(named=True) if row["family"] is None]
+
+
+def _temperatures(results: Results, _: str) -> Any:
     import polars as pl
 
-    table = result.frame().filter(pl.col("standardized").abs() > 2).sort(pl.col("standardized").abs(), descending=True)
-    numbers = (_number("Value", "value"), _number("By the line", "expected"))
-    who = (_text("Model", "model"), _text("Score", "metric"), *_PLACE)
-    return _table(result.notes, table.rows(named=True), *who, *numbers, _number("Standard errors", "standardized", 1))
-
-
-def bins(result: Any) -> Table:
-    return _table(
-        result.notes,
-        result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True),
-        *_PLACE,
-        _text("Metric", "metric"),
-        ("Bins", lambda row: ("" if row["bins"] is None else str(row["bins"]), float(row["bins"] or 0))),
-        ("Biased", lambda row: _plain("no" if row["debiased"] else "yes")),
-        *_with_ends("Slope", "slope", ends=_ENDS),
-    )
-
-
-def ranks(result: Any) -> Table:
-    return _table(
-        result.notes,
-        result.frame().sort("severity", "tau").rows(named=True),
-        *_PLACE,
-        ("Metrics", lambda row: _plain(f"{row['metric_a']} and {row['metric_b']}")),
-        *_with_ends("Kendall's tau", "tau", ends=_ENDS),
-        *(_whole("Pairs of models", "pairs"), _whole("Flips", "flips")),
-        _whole("Supported flips", "supported_flips", _UNKNOWN),
-    )
-
-
-def effect(result: Any) -> Table:
-    return _table(
-        result.notes,
-        result.summary().rows(named=True),
-        *(*_PLACE, _number("Before", "before"), _number("After", "after")),
-        ("Improved", lambda row: (f"{row['improved']} of {row['models']}", float(row["improved"]))),
-        _whole("Beyond intervals", "improved_supported", _UNKNOWN),
-        *_with_ends("Kendall's tau", "tau"),
-    )
-
-
-def temperatures(fits: Any, frame: Any) -> Table:
-    """Per family and recalibrator: models, and the least, middle and largest temperature."""
-    import polars as pl
-
-    about = frame.select("model", "family").unique("model", keep="first")
-    known = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
-    if not known.height:
+    about = results.frame.select("model", "family").unique("model", keep="first")
+    fits = results.store.fits()
+    fits = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
+    if not fits.height:
         raise InputError("it holds no fitted temperatures")
-    groups = known.group_by("dataset", "family").agg(
+    groups = fits.group_by("dataset", "family").agg(
         pl.col("model").n_unique().alias("models"),
         *(getattr(pl.col("temperature"), name)().alias(name) for name in ("min", "median", "max")),
         (pl.col("temperature") > 1).sum().alias("over"),
         pl.len().alias("fits"),
         pl.col("rows").max(),
     )
-    return _table(
-        [],
-        groups.sort("dataset", "median").rows(named=True),
-        *(_text("Family", "family"), _text("Fitted on", "dataset"), _whole("Models", "models")),
-        *(_number("Lowest", "min", 3), _number("Median", "median", 3), _number("Highest", "max", 3)),
-        ("Overconfident", lambda row: (f"{row['over']} of {row['fits']}", float(row["over"]))),
-        _whole("Rows fitted on", "rows"),
-    )
+    return [], groups.sort("dataset", "median").rows(named=True)
 
 
-def dominated(result: Any) -> Table:
-    pairs = result.always
-    first = [f"always dominated: {'; '.join(f'{a} by {b}' for a, b in pairs)}"] if pairs else []
+def _fronts(results: Results, after: str) -> Any:
+    result = results.compare(tc.study.pareto, after)
+    always = f"on every front: {', '.join(result.always)}" if result.always else "no model is on every front"
+    return [always, *result.notes], result.counts().rows(named=True)
+
+
+def _dominance(results: Results, after: str) -> Any:
+    result = results.run(tc.study.dominance, after)
+    always = "; ".join(f"{a} by {b}" for a, b in result.always)
     table = result.frame().sort("dominated", "share", descending=True)
-    return _table(
-        [*first, *result.notes],
-        [row for row in table.rows(named=True) if row["beaten"]],
-        *(_text("Family", "family"), _text("Beaten by", "by"), *_PLACE),
-        ("Models beaten", lambda row: (f"{row['beaten']} of {row['models']}", row["share"])),
-        ("Dominated", lambda row: _plain("yes" if row["dominated"] else "")),
-    )
+    notes = [f"always dominated: {always}", *result.notes] if always else result.notes
+    return notes, [row for row in table.rows(named=True) if row["beaten"]]
 
 
-def log_lines(result: Any) -> Table:
-    counts = (_text("Family", "family"), _whole("Models", "models"), _whole("Points", "points"))
-    fitted = (_number("Intercept", "intercept", 3), _number("R squared", "explained", 3))
-    return _table(result.notes, result.lines().rows(named=True), *counts, *_with_ends("Slope", "slope"), *fitted)
+def _shifts(results: Results, after: str) -> Any:
+    result = results.run(tc.study.shift, after, reference=results.store.references() or None)
+    return result.notes, result.slopes().sort("dataset", "slope").rows(named=True)
 
 
-def _table(notes: Sequence[str], rows: Iterable[Mapping[str, Any]], *columns: Column) -> Table:
-    return notes, [name for name, _ in columns], [[cell(row) for _, cell in columns] for row in rows]
+def _clean_to_shifted(results: Results, after: str) -> Any:
+    result = results.run(tc.study.in_and_out, after, reference=results.store.references() or None)
+    return result.notes, [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
 
 
-def _plain(value: object) -> Shown:
-    return str(value), str(value)
+def _log_lines(results: Results, after: str) -> Any:
+    result = results.run(tc.study.log_fits, after)
+    return result.notes, result.lines().rows(named=True)
 
 
-def _text(title: str, name: str) -> Column:
-    return title, lambda row: _plain("" if row[name] is None else row[name])
+def _residuals(results: Results, after: str) -> Any:
+    import polars as pl
+
+    frame = results.of_metrics(*results.metrics, *_SCORES)
+    result = tc.study.residuals(frame, metrics=results.scores, recalibrator=after)
+    size = pl.col("standardized").abs()
+    return result.notes, result.frame().filter(size > 2).sort(size, descending=True).rows(named=True)
 
 
-def _whole(title: str, name: str, missing: Shown = ("", -1.0)) -> Column:
-    """A count, and what stands for one that is not there."""
-    return title, lambda row: missing if row[name] is None else (f"{row[name]:,}", float(row[name]))
+def _bin_slopes(results: Results, after: str) -> Any:
+    result = tc.study.bin_trend(results.frame, lens=results.lens, recalibrator=after)
+    return result.notes, result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True)
 
 
-def _number(title: str, name: str, digits: int = 4) -> Column:
-    def cell(row: Mapping[str, Any]) -> Shown:
-        value = row[name]
-        return (f"{value:.{digits}f}", float(value)) if value is not None and isfinite(value) else ("", -1e9)
-
-    return title, cell
+def _agreements(results: Results, after: str) -> Any:
+    result = results.compare(tc.study.rank_agreement, after)
+    return result.notes, result.frame().sort("severity", "tau").rows(named=True)
 
 
-def _with_ends(
-    title: str, name: str, interval: str = "Interval", ends: tuple[str, str] | None = None
-) -> tuple[Column, Column]:
-    """A number, and its interval in a column of its own."""
-    low, high = ends or (f"{name}_low", f"{name}_high")
-
-    def cell(row: Mapping[str, Any]) -> Shown:
-        known = all(row[end] is not None and isfinite(row[end]) for end in (low, high))
-        return (f"{row[low]:.3f} to {row[high]:.3f}", float(row[low])) if known else ("", -1e9)
-
-    return _number(title, name, 3), (interval, cell)
-
-
-_UNKNOWN = ("unknown", -1.0)  # a count that is unknown without intervals
-_ENDS = ("low", "high")
-_MODEL = (_text("Model", "model"), _text("Family", "family"))
-_PLACE: tuple[Column, Column] = (
-    _text("Dataset", "dataset"),
-    ("Severity", lambda row: (f"{row['severity']:g}", float(row["severity"]))),
-)
-
-
-# ----------------------------------------------------------------------------------------------------
-# The analyses of a study as sections of its page: a few words, notes and a table each
-
-MOST_ROWS = 120
-_RANKED = 6  # metrics whose rankings are compared
-_SCORES = ("nll", "brier")
-
-
-@dataclass(frozen=True, eq=False)
-class _Results:
-    """The results that the analyses of a page read, cut down to what each of them asks for."""
-
-    frame: Any
-    lens: str
-    metric: str
-    metrics: tuple[str, ...]  # whose rankings are compared
-    store: Any
-
-    @classmethod
-    def of(cls, store: Any, frame: Any) -> "_Results":
-        import polars as pl
-
-        lens, metric = headline(frame)
-        several = tuple(name for at, name in wanted_first(frame) if at == lens)[:_RANKED]
-        return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, several, store)
-
-    @cached_property
-    def name(self) -> str:
-        """The main metric in words, as it stands inside a sentence."""
-        about = self.frame.filter(self.frame["metric"] == self.metric).row(0, named=True)
-        name = measure_label(self.metric, about["bins"], about["norm"], about["scheme"])
-        return name[0].lower() + name[1:]
-
-    @cached_property
-    def recalibrators(self) -> list[str]:
-        """Before, and after the recalibrators there are."""
-        return ["none", *sorted(set(self.frame["recalibrator"]) - {"none"})]
-
-    @property
-    def reference(self) -> dict[str, str] | None:
-        """The clean datasets of shifted ones, where the study says so."""
-        return self.store.references() or None
-
-    @cached_property
-    def main(self) -> Any:
-        """The main metric and the error."""
-        return self.frame.filter(self.frame["metric"].is_in([self.metric, "error"]))
-
-    @cached_property
-    def compared(self) -> Any:
-        """The metrics that are compared, the scores and the error."""
-        return self.frame.filter(self.frame["metric"].is_in([*self.metrics, *_SCORES, "error"]))
-
-    def of_lens(self, recalibrator: str) -> Mapping[str, Any]:
-        """The lens of the page and one recalibrator, as the analyses take them."""
-        return {"lens": self.lens, "recalibrator": recalibrator}
-
-    @property
-    def scores(self) -> list[str]:
-        there = set(self.frame["metric"])
-        return [name for name in _SCORES if name in there]
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A section: its words, in which {name} is the main metric and {metrics} those compared, and what answers it."""
-
-    id: str
-    heading: str
-    intro: str
-    answer: Callable[[_Results, str], Table]
-
-
-_AGAINST_ERROR = _Question(
+_AGAINST_ERROR = Question(
     "error-calibration",
     "Calibration against error",
     "How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
     "A tau above 0 means that accurate models tend to be well calibrated.",
-    lambda results, after: trends(
-        tc.study.error_against_calibration(results.main, metric=results.metric, **results.of_lens(after))
-    ),
+    _trends,
+    [
+        *(*_CONDITION, _number("Models", "models", ",")),
+        *_with_limits("Slope", "slope"),
+        *_with_limits("Kendall's tau", "kendall", None, "Interval of tau"),
+    ],
 )
-_OTHERS = (
-    _Question(
-        "pareto",
-        "Who stays on the Pareto front",
-        "On how many of the fronts of error and a metric each model is: under {metrics}, on every dataset, at every severity.",
-        lambda results, after: fronts(
-            tc.study.pareto(results.compared, metrics=results.metrics, **results.of_lens(after))
-        ),
-    ),
-    _Question(
-        "dominance",
-        "Which family is beaten by which",
-        "How many models of a family are beaten in both error and {name} by some model of another. A family is dominated where "
-        "all of its models are beaten and none of them beats one of the other.",
-        lambda results, after: dominated(
-            tc.study.dominance(results.main, metric=results.metric, **results.of_lens(after))
-        ),
-    ),
-    _Question(
-        "shifting",
-        "Under shift",
-        "How much {name} and the error rate rise with every step of severity (least squares).",
-        lambda results, after: slopes(
-            tc.study.shift(results.main, metric=results.metric, reference=results.reference, **results.of_lens(after))
-        ),
-    ),
-    _Question(
-        "in-out",
-        "From clean to shifted data",
-        "Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
-        "together there?",
-        lambda results, after: correlations(
-            tc.study.in_and_out(
-                results.main, metric=results.metric, reference=results.reference, **results.of_lens(after)
-            )
-        ),
-    ),
-    _Question(
-        "log-fits",
-        "One law over all datasets?",
-        "A line through the logarithms of error and {name}, for each family, over all datasets and severities: a slope of 1 means "
-        "that the two grow in proportion.",
-        lambda results, after: log_lines(
-            tc.study.log_fits(results.main, metric=results.metric, **results.of_lens(after))
-        ),
-    ),
-    _Question(
-        "residuals",
-        "Scores beyond error",
-        "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
-        "errors from the line stand out; below it is better.",
-        lambda results, after: standing_out(
-            tc.study.residuals(results.compared, metrics=results.scores, recalibrator=after)
-        ),
-    ),
-    _Question(
-        "bins",
-        "The number of bins decides",
-        "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
-        "A trend that only many bins show is made by the estimator.",
-        lambda results, after: bins(tc.study.bin_trend(results.frame, **results.of_lens(after))),
-    ),
-    _Question(
-        "ranks",
-        "Do estimators agree?",
-        "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
-        "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
-        lambda results, after: ranks(
-            tc.study.rank_agreement(results.compared, metrics=results.metrics, **results.of_lens(after))
-        ),
-    ),
-)
-_TEMPERATURES = _Question(
+_TEMPERATURES = Question(
     "temperatures",
     "Fitted temperatures",
     "What was fitted on the clean split of every model. A temperature above 1 means that the model was overconfident there, "
     "below 1 underconfident.",
-    lambda results, _: temperatures(results.store.fits(), results.frame),
+    _temperatures,
+    [
+        *(_text("Family", "family"), _text("Fitted on", "dataset"), _number("Models", "models", ",")),
+        *(_number("Lowest", "min"), _number("Median", "median"), _number("Highest", "max")),
+        *(_ratio("Overconfident", "over", "fits"), _number("Rows fitted on", "rows", ",")),
+    ],
+    once=True,
+)
+_OTHERS = (
+    Question(
+        "pareto",
+        "Who stays on the Pareto front",
+        "On how many of the fronts of error and a metric each model is: under {metrics}, on every dataset, at every severity.",
+        _fronts,
+        [*_MODEL, _number("On the front", "fronts", ","), _number("Of", "of", ","), _number("Share", "share", ".0%")],
+    ),
+    Question(
+        "dominance",
+        "Which family is beaten by which",
+        "How many models of a family are beaten in both error and {name} by some model of another. A family is dominated where "
+        "all of its models are beaten and none of them beats one of the other.",
+        _dominance,
+        [
+            *(_text("Family", "family"), _text("Beaten by", "by"), *_CONDITION),
+            _ratio("Models beaten", "beaten", "models"),
+            ("Dominated", lambda row: ("yes" if row["dominated"] else "", "yes" if row["dominated"] else "")),
+        ],
+    ),
+    Question(
+        "shifting",
+        "Under shift",
+        "How much {name} and the error rate rise with every step of severity (least squares).",
+        _shifts,
+        [
+            *(*_MODEL, _CONDITION[0]),
+            *_with_limits("Metric per step", "slope"),
+            *_with_limits("Error per step", "error_slope", ("error_low", "error_high"), "Interval of error"),
+        ],
+    ),
+    Question(
+        "in-out",
+        "From clean to shifted data",
+        "Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
+        "together there?",
+        _clean_to_shifted,
+        [
+            *(*_CONDITION, _text("Pair", "pair"), _number("Models", "models", ",")),
+            *_with_limits("Kendall's tau", "value", _ENDS),
+        ],
+    ),
+    Question(
+        "log-fits",
+        "One law over all datasets?",
+        "A line through the logarithms of error and {name}, for each family, over all datasets and severities: a slope of 1 means "
+        "that the two grow in proportion.",
+        _log_lines,
+        [
+            *(_text("Family", "family"), _number("Models", "models", ","), _number("Points", "points", ",")),
+            *(*_with_limits("Slope", "slope"), _number("Intercept", "intercept"), _number("R squared", "explained")),
+        ],
+    ),
+    Question(
+        "residuals",
+        "Scores beyond error",
+        "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
+        "errors from the line stand out; below it is better.",
+        _residuals,
+        [
+            *(_text("Model", "model"), _text("Score", "metric"), *_CONDITION, _number("Value", "value", ".4f")),
+            *(_number("By the line", "expected", ".4f"), _number("Standard errors", "standardized", ".1f")),
+        ],
+    ),
+    Question(
+        "bins",
+        "The number of bins decides",
+        "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
+        "A trend that only many bins show is made by the estimator.",
+        _bin_slopes,
+        [
+            *(*_CONDITION, _text("Metric", "metric"), _number("Bins", "bins", ",")),
+            ("Biased", lambda row: ("no" if row["debiased"] else "yes",) * 2),
+            *_with_limits("Slope", "slope", _ENDS),
+        ],
+    ),
+    Question(
+        "ranks",
+        "Do estimators agree?",
+        "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
+        "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
+        _agreements,
+        [
+            *(*_CONDITION, ("Metrics", lambda row: (f"{row['metric_a']} and {row['metric_b']}",) * 2)),
+            *_with_limits("Kendall's tau", "tau", _ENDS),
+            *(_number("Pairs of models", "pairs", ","), _number("Flips", "flips", ",")),
+            _number("Supported flips", "supported_flips", ",", "unknown"),
+        ],
+    ),
 )
 
 
-def analyses(store: Any, frame: Any) -> list[Analysis]:
-    """Every analysis that the results allow, with the study's main metric, before and after recalibration; one they do not allow
-    says why."""
-    results = _Results.of(store, frame)
-    return [
-        _section(_AGAINST_ERROR, results, results.recalibrators),
-        *(_section(_effect(k, after, results.name), results) for k, after in enumerate(results.recalibrators[1:], 1)),
-        _section(_TEMPERATURES, results),
-        *(_section(question, results, results.recalibrators) for question in _OTHERS),
-    ]
+def _effect(index: int, recalibrator: str, name: str) -> Question:
+    def answer(results: Results, _: str) -> Any:
+        result = tc.study.effect_of_recalibration(
+            results.store, after=recalibrator, metric=results.metric, lens=results.lens
+        )
+        return result.notes, result.summary().rows(named=True)
 
-
-def _effect(place: int, recalibrator: str, name: str) -> _Question:
-    return _Question(
-        f"after-{place}",
+    return Question(
+        f"after-{index}",
         f"What {recalibrator} does",
         f"{name[0].upper()}{name[1:]} before and after {recalibrator}, mean over models. Tau compares the two rankings: "
         "1 means that recalibration left it as it was.",
-        lambda results, _: effect(
-            tc.study.effect_of_recalibration(
-                results.store, after=recalibrator, metric=results.metric, lens=results.lens
-            )
-        ),
+        answer,
+        [
+            *(*_CONDITION, _number("Before", "before", ".4f"), _number("After", "after", ".4f")),
+            *(_ratio("Improved", "improved", "models"),),
+            *(_number("Beyond intervals", "improved_supported", ",", "unknown"), *_with_limits("Kendall's tau", "tau")),
+        ],
+        once=True,
     )
 
 
-def _section(question: _Question, results: _Results, recalibrators: Sequence[str] = ()) -> Analysis:
-    """The answer as a section; with `recalibrators`, given for each, and every row says for which."""
+def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
+    """Run every analysis with the study's main metric, before and after recalibration; one that is not possible says why."""
+    results = Results.of(study, frame)
+    effects = [_effect(k, name, results.name) for k, name in enumerate(results.recalibrators[1:], 1)]
+    return [_section(question, results) for question in (_AGAINST_ERROR, *effects, _TEMPERATURES, *_OTHERS)]
+
+
+def _section(question: Question, results: Results) -> dict[str, Any]:
+    recalibrators = ["none"] if question.once else results.recalibrators
+    several = len(recalibrators) > 1
     notes: list[str] = []
     header: list[str] = []
-    rows: list[Row] = []
-    for after in recalibrators or ("none",):
+    cells: list[list[tuple[str, float | str]]] = []
+    for after in recalibrators:
         words = "before" if after == "none" else f"after {after}"
         try:
-            remarks, names, cells = question.answer(results, after)
+            remarks, rows = question.answer(results, after)
         except InputError as error:
-            notes.append(f"Not for this study{f', {words}' if len(recalibrators) > 1 else ''}: {error}.")
+            notes.append(f"Not for this study{f', {words}' if several else ''}: {error}.")
             continue
-        several = len(recalibrators) > 1
-        header = [*names, "Recalibration"] if several else list(names)
         notes += [f"{note} [{words}]" if several else note for note in remarks]
-        rows += [[*row, (words, words)] if several else row for row in cells]
-    kept = rows[:MOST_ROWS]
-    return Analysis(
-        question.id,
-        question.heading,
-        question.intro.replace("{name}", results.name).replace("{metrics}", ", ".join(results.metrics)),
-        notes=[_sentence(note) for note in notes],
-        header=header,
-        rows=[[shown for shown, _ in row] for row in kept],
-        sorts=[[sort for _, sort in row] for row in kept],
-        more=f"The first {MOST_ROWS} of {len(rows):,} rows." if len(rows) > MOST_ROWS else "",
-    )
-
-
-def _sentence(note: str) -> str:
-    return note[:1].upper() + note[1:] + ("" if note.endswith((".", "?")) else ".")
+        header = [title for title, _ in question.columns] + (["Recalibration"] if several else [])
+        last = [(words, words)] if several else []
+        cells += [[*(cell(row) for _, cell in question.columns), *last] for row in rows]
+    listed = cells[:_MOST_ROWS]
+    return {
+        "id": question.id,
+        "heading": question.heading,
+        "intro": question.intro.replace("{name}", results.name).replace("{metrics}", ", ".join(results.metrics)),
+        "notes": [note[:1].upper() + note[1:] + ("" if note.endswith((".", "?")) else ".") for note in notes],
+        "header": header,
+        "rows": [[words for words, _ in row] for row in listed],
+        "sorts": [[sort for _, sort in row] for row in listed],
+        "more": f"The first {_MOST_ROWS} of {len(cells):,} rows." if len(cells) > _MOST_ROWS else "",
+    }
 
 
 # ----------------------------------------------------------------------------------------------------
-# The sections of the study page as HTML. Selectors, charts and the table of models are filled by the scripts
-
-_MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
-_NOTES_SHOWN, _MOST_NOTES = 3, 40
-_NAMED = 8  # metrics that were left out
+# The numbers that the explorer draws: one mean over seeds per model, place and measure, packed as whole numbers
 
 
-def study_body(content: StudyContent) -> str:
-    """Everything inside the body element except the scripts."""
-    parts = [
-        ("explorer", "Error and calibration", _explorer()),
-        ("glance", "At a glance", _glance()),
-        *((analysis.id, analysis.heading, analysis_html(analysis)) for analysis in content.analyses),
-        ("reading", "How to read this page", _reading(content)),
-        ("reproduce", "Reproducibility", _reproduce(content)),
+def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str]]:
+    """Pack the results of a store into about `room` bytes of JSON; name what did not fit."""
+    import polars as pl
+
+    models = explorer_models(frame)
+    index = {model["name"]: i for i, model in enumerate(models)}
+    means = _means(frame)
+    counted = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE)
+    place_of = {tuple(row): i for i, row in enumerate(counted.select(_PLACE).iter_rows())}
+    measures: list[dict[str, Any]] = []
+    packed: list[Any] = []
+    left_out: list[str] = []
+    used = 0
+    groups = means.partition_by(["lens", "metric"], as_dict=True)
+    for lens, metric in sorted(groups, key=_metric_rank):
+        if metric == "confidence":
+            continue
+        rows = groups[lens, metric]
+        columns = _pack_columns(rows, index, place_of)
+        about = rows.row(0, named=True)
+        label = measure_label(metric, about["bins"], about["norm"], about["scheme"])
+        size = len(json.dumps(columns, separators=(",", ":")))
+        drawable = any(measure["metric"] != "error" for measure in measures)
+        if used + size > room and metric != "error" and drawable:  # there is always something to draw
+            left_out.append(f"{label}, {lens or 'whole prediction'}")
+            continue
+        used += size
+        binned = metric.startswith("ece-")
+        measures.append({"lens": lens, "metric": metric, "label": label, "bins": about["bins"], "plain": binned})
+        packed.append(columns)
+    numbers = {
+        "models": models,
+        "places": counted.select(*_PLACE, "n", "seeds").rows(named=True),
+        "measures": measures,
+        "columns": packed,
+        "error": next(i for i, measure in enumerate(measures) if measure["metric"] == "error"),
+        "units": {"value": _VALUE_UNIT, "end": _LIMIT_UNIT},
+    }
+    return numbers, left_out
+
+
+def _means(frame: Any) -> Any:
+    """Average over seeds, as the analyses do, and add what the metrics are made of."""
+    import polars as pl
+
+    parts = []
+    for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
+        if not part["value"].is_finite().any():  # a selection of no rows
+            continue
+        metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
+        means, _ = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
+        parts.append(means.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
+    made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
+    return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, "lens", "metric", "model"])
+
+
+def explorer_models(frame: Any) -> list[dict[str, Any]]:
+    """Return every model with its family, size, and covariates with few values, by which it can be coloured."""
+    import polars as pl
+
+    covariates = [name for name in frame.columns if name not in store.RESULTS]
+    firsts = [pl.col(name).first() for name in ("family", "size", *covariates)]
+    changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in covariates]
+    models = frame.group_by("model").agg(*firsts, *changing).sort("model")
+    # covariates of models, not of datasets, with values that colours can tell apart
+    grouped = [
+        name
+        for name in covariates
+        if models[f"{name} count"].max() == 1 and 2 <= models[name].n_unique() <= _MOST_COVARIATE_VALUES
     ]
-    return page_body(content.title, content.facts, _verdict(), sections(parts), skip="finding")
+    return [
+        {
+            "name": row["model"],
+            "family": "(no family)" if row["family"] is None else row["family"],
+            "size": row["size"],
+            "groups": {
+                name: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
+                for name in grouped
+                if row[name] is not None
+            },
+        }
+        for row in models.iter_rows(named=True)
+    ]
 
 
-def _verdict() -> str:
-    """The finding about what is selected in the explorer, in words that the scripts keep up to date."""
-    return element(
-        "section",
-        element("p", "Is the ranking supported?", class_="badge"),
-        element("p", "", id="finding", class_="finding"),
-        element("p", "", id="support", class_="reading"),
-        element("ul", "", id="cautions", class_="warnings", aria_label="Warnings"),
-        element("noscript", element("p", "The explorer needs JavaScript; the analyses below do not.")),
-        id="verdict",
-        class_="verdict open",
-        aria_label="Finding",
-        aria_live="polite",
-    )
+def _pack_columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+    """Return {place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
+    columns: dict[str, list[Any]] = {}
+    for row in rows.select(*_PLACE, "model", "value", "low", "high").rows():
+        lists = columns.setdefault(str(place_of[row[:4]]), [[None] * len(index) for _ in range(3)])
+        for values, number, unit in zip(lists, row[5:], (_VALUE_UNIT, _LIMIT_UNIT, _LIMIT_UNIT), strict=True):
+            values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
+    return {place: [None if set(values) == {None} else values for values in lists] for place, lists in columns.items()}
 
 
-def _explorer() -> str:
-    charts = (_scatter(), _reliability(), _worded_chart("shift", "Over the severity of shift"), _bins())
-    models = table("Models shown", _MODEL_COLUMNS, [], id_="model-table")
-    return (
-        _controls()
-        + element("div", *charts, class_="charts")
-        + element("h3", "The models shown", id="models-heading")
-        + element("div", models, id="models")
-    )
+def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, room: int) -> dict[str, Any]:
+    """Pack as many kinds of reliability diagrams as fit into `room` bytes, those of clean data first."""
+    import polars as pl
+
+    jobs = frame.group_by("job").agg(*(pl.col(name).first() for name in ("model", "dataset", "severity", "seed")))
+    first = jobs.filter(pl.col("seed") == pl.col("seed").min().over("model", "dataset", "severity"))
+    filled = diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
+    joined = filled.join(first, on="job").sort("lens", "scheme", "severity", "bin")
+    model_of = {model["name"]: i for i, model in enumerate(numbers["models"])}
+    place_of = {tuple(place[name] for name in _PLACE): i for i, place in enumerate(numbers["places"])}
+    groups = joined.partition_by("lens", "scheme", "severity", as_dict=True)
+    kinds: list[dict[str, str]] = []
+    drawn: list[dict[str, Any]] = []
+    used, complete = 0, True
+
+    def rank(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
+        lens, scheme, severity = group
+        lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
+        return lens_rank, _SCHEMES.index(scheme) if scheme in _SCHEMES else len(_SCHEMES), severity, lens
+
+    for lens, scheme, severity in sorted(groups, key=rank):
+        packed = _pack_diagrams(groups[lens, scheme, severity], model_of, place_of)
+        used += len(json.dumps(packed, separators=(",", ":")))
+        if used > room:
+            complete = False
+            break
+        kind = {"lens": lens, "scheme": scheme}
+        if kind not in kinds:
+            kinds.append(kind)
+            drawn.append({})
+        drawn[kinds.index(kind)].update(packed)
+    return {"kinds": kinds, "drawn": drawn, "unit": _DIAGRAM_UNIT, "complete": complete}
 
 
-def _glance() -> str:
-    """Small multiples of the metric chosen above, filled by the scripts."""
-    charts = (
-        ("glance-before", "Before and after recalibration"),
-        ("glance-datasets", "Dataset by dataset"),
-        ("glance-families", "Every family under shift"),
-    )
-    words = paragraph("The metric chosen above. Better is down and to the left.")
-    return words + "".join(_worded_chart(*one) for one in charts)
+def _pack_diagrams(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+    """Return {"place/model": [scores, outcomes, counts]} as whole numbers."""
+    drawn: dict[str, list[list[float]]] = {}
+    for *place, model, score, outcome, count in rows.select(*_PLACE, "model", "confidence", "outcome", "count").rows():
+        if tuple(place) not in place_of:  # nothing was judged there
+            continue
+        lists = drawn.setdefault(f"{place_of[tuple(place)]}/{model_of[model]}", [[], [], []])
+        whole = (round(score * _DIAGRAM_UNIT), round(outcome * _DIAGRAM_UNIT), round(count, 2))
+        for values, number in zip(lists, whole, strict=True):
+            values.append(int(number) if float(number).is_integer() else number)
+    for lists in drawn.values():  # bins of equal mass mostly have equal counts: one number says it
+        if len(set(lists[2])) == 1:
+            del lists[2][1:]
+    return drawn
 
 
-def _worded_chart(name: str, heading: str) -> str:
-    """A chart whose caption the scripts write."""
-    words = element("figcaption", "", id=f"{name}-words")
-    return element("figure", element("h3", heading), element("div", "", id=name, class_="chart"), words)
+# ----------------------------------------------------------------------------------------------------
+# The page of a study
 
 
-def _controls() -> str:
-    """What to show."""
-    choices = "".join(
-        element("div", element("label", words, for_=name), element("select", "", id=name), class_="control")
-        for name, words in (
-            ("dataset", "Dataset"),
-            ("recalibrator", "Recalibrator"),
-            ("lens", "Lens"),
-            ("metric", "Metric"),
-            ("selection", "Rows"),
-            ("grouping", "Colour and panels by"),
+@dataclass(frozen=True)
+class StudyPage:
+    """Everything on the page, as plain values that JSON can hold."""
+
+    title: str
+    facts: Sequence[str]
+    explorer: Mapping[str, Any]
+    left_out: Sequence[str]
+    warnings: Sequence[str]
+    analyses: Sequence[Mapping[str, Any]]
+    reproduce: Mapping[str, Any]
+
+    def record(self) -> dict[str, object]:
+        """Return the same as JSON can hold it."""
+        return document("study-page", **asdict(self))
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "StudyPage":
+        """Return the page whose `record()` this is, perhaps read back from a file."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+
+    def html(self) -> str:
+        """Render the page."""
+        return render("study.html", self.explorer, page=self)
+
+
+def gather_study(study: Any, *, title: str | None, megabytes: float, command: str | None) -> StudyPage:
+    """Pack the numbers of the explorer, run the analyses, and note where all of it came from."""
+    frame, meta = study.frame(), study.meta()
+    if frame.height == 0:
+        raise InputError("the store holds no finished result yet; run the study first")
+    metrics = set(frame["metric"])
+    if "error" not in metrics or metrics <= {"error", "confidence"}:
+        raise InputError(
+            "the page draws calibration against error: the study must hold the metric error and another one"
         )
-    )
-    severity = element(
-        "div",
-        element(
-            "label", "Severity of shift ", element("output", "", id="severity-shown", for_="severity"), for_="severity"
-        ),
-        '<input type="range" id="severity" min="0" max="0" value="0" step="1">',
-        class_="control",
-    )
-    families = element("fieldset", element("legend", "Families", id="families-title"), id="families")
-    return element("form", choices, severity, families, id="controls", aria_label="What to show")
-
-
-def _scatter() -> str:
-    """All models by error and metric."""
-    return element(
-        "figure",
-        element("h3", "All models"),
-        element("div", "", id="scatter", class_="chart"),
-        element(
-            "figcaption",
-            "Better is down and to the left. The dashed line joins the Pareto front: no other model shown is as good in both. "
-            "Lines are intervals; larger marks are larger models. Drag over marks to keep those models in the table; click one "
-            "to open its diagram.",
-        ),
-        element("p", element("button", "Release the brush", type="button", id="release"), hidden="hidden"),
-    )
-
-
-def _reliability() -> str:
-    """The reliability diagram of one model."""
-    return element(
-        "figure",
-        element("h3", "One model"),
-        element(
-            "div",
-            element("label", "Model", for_="model"),
-            element("select", "", id="model"),
-            element("label", "Bins", for_="kind"),
-            element("select", "", id="kind"),
-            class_="inline",
-        ),
-        element("div", "", id="reliability", class_="chart"),
-        element("figcaption", "", id="reliability-words"),
-    )
-
-
-def _bins() -> str:
-    """The bins of the diagram as a table."""
-    header = ["Bin", "Rows", "Confidence", "Outcome", "Low", "High"]
-    bins = table("Bins of the diagram", header, [], id_="bin-table")
-    return element("figure", element("h3", "Bins of the diagram"), bins)
-
-
-def analysis_html(analysis: Analysis) -> str:
-    """An analysis: what it asks, its notes, its table."""
-    rows = [
-        [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
-        for row, sorts in zip(analysis.rows, analysis.sorts, strict=True)
+    options.between(megabytes, "megabytes", 0, 10_000)
+    sections = analyses(study, frame)
+    cells = sum(len(row) for part in sections for row in part["rows"])
+    tables = len(json.dumps(sections)) + _CELL * cells
+    room = round(megabytes * 1e6) - len(charting_bundle()) - _REST_OF_PAGE - tables
+    if room < 50_000:
+        raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
+    numbers, left_out = explorer_numbers(frame, room=round(0.5 * room))
+    used = len(json.dumps(numbers, separators=(",", ":")))
+    diagrams = explorer_diagrams(frame, study.diagrams(), numbers, room=room - used)
+    level = frame["level"].drop_nulls().max()
+    name = str(meta.get("name") or "Study")
+    counts = [
+        (len(numbers["models"]), "model", "models"),
+        *((frame[column].n_unique(), column, f"{column}s") for column in ("dataset", "seed")),
+        (frame["severity"].n_unique(), "severity", "severities"),
     ]
-    listed = table(analysis.heading, analysis.header, rows, page=12, id_=f"{analysis.id}-table") if rows else ""
-    more = paragraph(analysis.more, class_="more") if analysis.more else ""
-    return paragraph(analysis.intro) + _notes(analysis.notes) + listed + more
-
-
-def _notes(notes: Sequence[str]) -> str:
-    """The first notes, and the others on request."""
-
-    def listed(texts: Sequence[str]) -> str:
-        return element("ul", *(element("li", escaped(note)) for note in texts), class_="notes", aria_label="Notes")
-
-    shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
-    left = len(notes) - _MOST_NOTES
-    tail = paragraph(f"And {left} more.", class_="more") if left > 0 else ""
-    words = f"{len(notes) - _NOTES_SHOWN} more notes"
-    return (listed(shown) if shown else "") + (
-        element("details", element("summary", words), listed(more), tail) if more else ""
+    return StudyPage(
+        title=title or name,
+        facts=[*(f"{n} {one if n == 1 else many}" for n, one, many in counts), f"{frame.height:,} numbers"],
+        explorer={
+            "numbers": numbers,
+            "diagrams": diagrams,
+            "level": 0.95 if level is None else float(level),
+            "start": _start(numbers),
+        },
+        left_out=left_out,
+        warnings=_warnings(frame),
+        analyses=sections,
+        reproduce={
+            "made": now(),
+            "versions": versions(),
+            "command": command,
+            "study": name,
+            "evaluated": str(meta.get("truecal", meta.get("version", ""))),
+        },
     )
 
 
-def _reading(content: StudyContent) -> str:
-    level = f"{content.explorer.level:.0%}"
-    rows = [
-        (
-            "Values",
-            "means over the seeds of a model, to six decimals. The ends of intervals are means over seeds too: the interval of a "
-            "typical run, not of the mean, and therefore wide rather than narrow.",
-        ),
-        (
-            "Supported",
-            f"in the explorer, an order of two models is called supported when their {level} intervals do not overlap. Models "
-            "judged on the same rows are told apart more sharply by paired comparisons, as truecal study show makes them.",
-        ),
-        (
-            "Pareto front",
-            "the models to which no other shown model is at least as good in error and metric and better in one of them.",
-        ),
-        ("Reliability diagrams", "are those of the first seed; intervals of rates are exact (Clopper-Pearson)."),
-        (
-            "Binned errors",
-            "without correction lean upwards, the more the fewer rows a bin has, and more for less accurate models: with many bins "
-            "the relation of calibration to error is partly made by the estimator.",
-        ),
-    ]
-    if content.warnings:
-        rows.append(("Warnings in the store", " · ".join(content.warnings)))
-    if left_out := content.left_out:
-        rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-        names = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
-        rows.append(("Left out to keep the page small", names))
-    return terms(rows, "terms")
+def _warnings(frame: Any) -> list[str]:
+    """Return the warnings that numbers of the store carry, the most frequent first."""
+    import polars as pl
+
+    kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
+    kinds = kinds.sort(["len", "warnings"], descending=[True, False])
+    listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
+    more = len(listed) - _MOST_WARNINGS
+    return [*listed[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
 
 
-def _reproduce(content: StudyContent) -> str:
-    made = content.reproduce
-    rows = [
-        ("Made", made.made),
-        ("Study", made.study),
-        ("Command", made.command or "tc.report(store, ...) from Python"),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
-    ]
-    return terms(rows, "box")
+def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
+    """Choose what is shown first: the first measure that is no error rate, on the clean data with most rows, as it is."""
+
+    def order(index: int) -> tuple[bool, bool, float, float]:
+        place = numbers["places"][index]
+        recalibrated = place["recalibrator"] != "none"
+        return place["selection"] != "all", recalibrated, place["severity"], -(place["n"] or 0)
+
+    measure = next(i for i, m in enumerate(numbers["measures"]) if m["metric"] != "error")
+    return {"measure": measure, "place": min(range(len(numbers["places"])), key=order)}
 
 
 # ----------------------------------------------------------------------------------------------------
-# The page of a comparison of interventions: its answer, its figures and its tables, in one file that runs nothing
+# The page of a comparison of interventions
 
 
 class Tabled(Protocol):
     """A comparison of interventions: what its page says."""
 
     def verdict(self) -> list[str]:
-        """Its answer, in sentences."""
+        """Return its answer, in sentences."""
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
-        """Title -> header and rows."""
+        """Return header and rows by title."""
 
     def facts(self) -> list[str]:
-        """What was judged, in a few words."""
+        """Return what was judged, in a few words."""
 
 
 def write_interventions(result: Tabled, title: str, figures: list[Path], path: Path) -> Path:
-    """Write the page; `figures` are .png files, which it holds."""
-    answer = "".join(element("li", escaped(line)) for line in result.verdict())
-    parts = [section("answer", "Does what lowers the usual error lower the others?", element("ul", answer))]
-    for figure in figures:
-        name = figure.stem.replace("_", " ")
-        image = f'<img alt="{escaped(name)}" src="data:image/png;base64,{b64encode(figure.read_bytes()).decode()}">'
-        parts.append(section(figure.stem, name[:1].upper() + name[1:], element("figure", image)))
-    for i, (name, (header, rows)) in enumerate(result.tables().items()):
-        cells = [[Cell(text) for text in row] for row in rows]
-        parts.append(section(f"table-{i}", name, table(name, header, cells, id_=f"numbers-{i}")))
-    style = f"{asset('page.css')} figure img {{ max-width: 100%; background: white; }}"
-    facts = paragraph(" · ".join(result.facts()), class_="facts")
-    body = element("header", element("div", element("h1", escaped(title)), facts)) + "\n" + element("main", *parts)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return write_whole(path, document_of(title, style, body, policy))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Everything the page of a study says, as one record: computed here, drawn elsewhere
-
-_ELSEWHERE = 64_000  # bytes of styles, scripts and words
-_LEVEL = 0.95
-_MOST_WARNINGS = 5
-
-
-def gather_study(store: Any, *, title: str | None, megabytes: float, command: str | None) -> StudyContent:
-    """Numbers of the explorer, tables of the analyses, and where all of it came from."""
-    frame, meta = store.frame(), store.meta()
-    refuse_undrawable(frame)
-    sections = analyses(store, frame)
-    tables = sum(len(analysis_html(section)) for section in sections)
-    options.between(megabytes, "megabytes", 0, 10_000)
-    room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
-    if room < 50_000:
-        raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
-    packed = explorer_numbers(frame, room=round(0.5 * room))
-    diagrams = explorer_diagrams(frame, store.diagrams(), packed.numbers, room=room - packed.size)
-    level = frame["level"].drop_nulls().max()
-    name = str(meta.get("name") or "Study")
-    return StudyContent(
-        title=title or name,
-        facts=[
-            f"{len(packed.numbers.models)} models",
-            *_counted(frame, "dataset", "dataset"),
-            *_counted(frame, "severity", "severity", "severities"),
-            *_counted(frame, "seed", "seed"),
-            f"{frame.height:,} numbers",
-        ],
-        explorer=Explorer(packed.numbers, diagrams, _LEVEL if level is None else float(level), _start(packed.numbers)),
-        left_out=packed.left_out,
-        warnings=_warnings(frame),
-        analyses=sections,
-        reproduce=Provenance(now(), versions(), command, name, str(meta.get("truecal", meta.get("version", "")))),
-    )
-
-
-def _warnings(frame: Any) -> list[str]:
-    """The warnings that numbers of the store carry, those of most numbers first."""
-    import polars as pl
-
-    kinds = (
-        frame.filter(pl.col("warnings") != "")
-        .group_by("warnings")
-        .agg(pl.len())
-        .sort(["len", "warnings"], descending=[True, False])
-    )
-    listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
-    more = len(listed) - _MOST_WARNINGS
-    return [*listed[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
-
-
-def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list[str]:
-    count = frame[column].n_unique()
-    return [f"{count} {one if count == 1 else many or one + 's'}"]
-
-
-def _start(numbers: Numbers) -> Start:
-    """What is shown first: the first measure that is no error rate, on the clean data with most rows, not recalibrated."""
-    measure = next(i for i, m in enumerate(numbers.measures) if m.metric != "error")
-
-    def order(at: int) -> tuple[bool, bool, float, float]:
-        place = numbers.places[at]
-        return place.selection != "all", place.recalibrator != "none", place.severity, -(place.n or 0)
-
-    return Start(measure, min(range(len(numbers.places)), key=order))
+    """Write the page of a comparison; `figures` are .png files, which it holds."""
+    images = {figure.stem: b64encode(figure.read_bytes()).decode() for figure in figures}
+    page = {"title": title, "facts": result.facts(), "answers": result.verdict(), "tables": result.tables()}
+    return write_page(path, lambda: render("interventions.html", page={**page, "images": images}))

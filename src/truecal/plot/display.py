@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal.errors import InputError, extra
 from truecal.predictions import validation
 from truecal.table import Frame
@@ -183,6 +184,28 @@ def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, A
     if ax is not None:
         raise InputError(f"ax must be axes of matplotlib, not {validation.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[float, float]:
+    """Return limits of an axis of probabilities that fit the scores: 0 and 1 unless nearly all of them lie in a part of it.
+
+    >>> import numpy as np, truecal as tc
+    >>> fitted_limits(tc.profile.Profile.from_arrays(np.linspace(0.01, 0.3, 500), np.zeros(500)))
+    (0.0, 0.32)
+    """
+    scores = np.asarray(profile.scores[0], np.float64)
+    weights = np.ones(len(scores)) if profile.weights is None else profile.weights[0]
+    mass = np.cumsum(weights) / np.sum(weights)
+    tail = (1 - coverage) / 2
+    ends = np.searchsorted(mass, [tail, 1 - tail])
+    low, high = (float(scores[min(end, len(scores) - 1)]) for end in ends)
+    span = high - low
+    if span <= 0 or span > 0.6:
+        return 0.0, 1.0
+    step = 10.0 ** np.floor(np.log10(span)) / 5
+    low = 0.0 if low < 0.5 * span else np.floor((low - 0.05 * span) / step) * step
+    high = 1.0 if 1 - high < 0.5 * span else np.ceil((high + 0.05 * span) / step) * step
+    return round(max(low, 0.0), 10), round(min(high, 1.0), 10)
 
 
 def zoomed(values: ArrayLike, floor: float) -> Float64s:

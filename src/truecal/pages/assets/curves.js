@@ -1,35 +1,34 @@
 // Calibration curves of several predictions of the same rows on top of each other.
 
 const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 1], [12, 3, 2, 3, 2, 3]];
+const SERIES = ['bins', 'smooth', 'isotonic', 'third', 'ink', 'off', 'bars', 'open'];
+const MOST_BANDS = 3; // more would hide each other
 
-function seriesColour(names) {
-  const range = ['bins', 'smooth', 'isotonic', 'third', 'ink', 'off', 'bars', 'open'].map(colour).slice(0, names.length);
-  return { field: 'name', type: 'nominal', scale: { domain: names, range }, legend: { labelLimit: 260, columns: 2 } };
+function seriesValues(names) {
+  return { names, range: SERIES.slice(0, names.length).map(colour), dashes: DASHES.slice(0, names.length) };
 }
 
-function curvesSpec(curves, description) {
+// A range around values and the limits of the scores, within 0 and 1.
+function hull(limits, values) {
+  const [low, high] = [Math.min(limits[0], ...values), Math.max(limits[1], ...values)];
+  const room = 0.02 * (high - low);
+  return [low <= limits[0] && limits[0] === 0 ? 0 : Math.max(0, low - room), Math.min(1, high + room)];
+}
+
+function curvesSpec(curves, bins, description) {
   const names = Object.keys(curves);
-  const rows = names.flatMap((name) => curves[name].score.map((x, order) => ({ name, order, x, y: curves[name].outcome[order] })));
-  const scale = { domain: [0, 1], nice: false };
-  const x = { field: 'x', type: 'quantitative', scale, axis: { title: 'Confidence', format: '.1f', tickCount: 6 } };
+  const rowsOf = (name) => curves[name].score.map((x, order) => ({ name, order, x, y: curves[name].outcome[order], low: curves[name].low?.[order], high: curves[name].high?.[order] }));
+  const points = bins.map((bin) => ({ ...bin, x: bin.mean_score, y: bin.mean_outcome }));
+  const inView = names.flatMap((name) => rowsOf(name).filter(({ x }) => x >= content.limits[0] && x <= content.limits[1]).map(({ y }) => y));
   const outcome = content.top_label ? 'Accuracy' : 'Outcome rate';
-  const y = { field: 'y', type: 'quantitative', scale, axis: { title: outcome, format: '.1f', tickCount: 6, ...AXIS_WIDTH } };
-  const strokeDash = { field: 'name', scale: { domain: names, range: DASHES.slice(0, names.length) }, legend: { labelLimit: 260, columns: 2 } };
-  return {
-    height: 360,
+  const spec = chartSpec('curves', {
+    ...seriesValues(names),
     description,
-    layer: [
-      {
-        data: { values: [{ x: 0, y: 0 }, { x: 1, y: 1 }] },
-        mark: { type: 'line', strokeDash: [5, 5], color: colour('muted'), strokeWidth: 1.5 },
-        encoding: { x, y },
-      },
-      {
-        data: { values: rows },
-        mark: { type: 'line', strokeWidth: 2.5, clip: true },
-        encoding: { x, y, order: { field: 'order' }, color: seriesColour(names), strokeDash },
-      },
-    ],
-    config: chartTheme(),
-  };
+    scaleX: { domain: content.limits, nice: false },
+    scaleY: { domain: hull(content.limits, inView), nice: false },
+    axisX: probabilityAxis(content.top_label ? 'Confidence' : 'Score'),
+    axisY: probabilityAxis(outcome, AXIS_WIDTH),
+  });
+  const banded = names.length <= MOST_BANDS ? names.filter((name) => curves[name].low) : [];
+  return { ...spec, datasets: { diagonal: DIAGONAL, curves: names.flatMap(rowsOf), bands: banded.flatMap(rowsOf), bins: points } };
 }

@@ -1,12 +1,12 @@
 // Errors from the embedded prefix sums. Where bins begin was decided in Python; here sums are only subtracted and averaged.
 
-const cells = content.cells;
+const { cells } = content;
 
 function borders(scheme, bins) {
-  return scheme === 'sweep' ? cells.sweep : cells[scheme][bins - 1];
+  return scheme === 'sweep' || scheme === 'values' ? cells[scheme] : cells[scheme][bins - 1];
 }
 
-// The filled bins between borders: share of the data, sample size, mean confidence, outcome rate.
+// The filled bins between borders: share of the data, sample size, mean score, outcome rate.
 function binsOf(places) {
   const total = cells.weight[cells.weight.length - 1];
   const rows = [];
@@ -36,9 +36,9 @@ function errorOf(rows, norm) {
 // The error for every number of bins, both schemes.
 function movement(norm) {
   const rows = [];
-  for (const scheme of ['width', 'mass']) {
+  for (const [scheme, words] of [['width', 'Equal width'], ['mass', 'Equal mass']]) {
     for (let bins = 1; bins <= content.most_bins; bins++) {
-      rows.push({ scheme, bins, error: errorOf(binsOf(borders(scheme, bins)), norm) });
+      rows.push({ scheme: words, bins, error: errorOf(binsOf(borders(scheme, bins)), norm) });
     }
   }
   return rows;

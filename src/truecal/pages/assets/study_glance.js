@@ -38,38 +38,13 @@ function overDatasets(rows) {
   return [...sums.values()].map((sum) => ({ ...sum, error: sum.error / sum.count, value: sum.value / sum.count }));
 }
 
-function glanceSpec(rows, panels, chart, colouring) {
-  const room = get(chart).clientWidth;
-  const across = Math.max(1, Math.min(panels.length, Math.floor(room / 260)));
-  const width = Math.min(320, Math.max(150, Math.floor(room / across) - 85));
-  const { shape } = familyScales();
-  const tooltip = [
-    { field: 'name', title: 'Model' },
-    { field: 'severity', title: 'Severity' },
-    { field: 'error', title: 'Error rate', format: '.4f' },
-    { field: 'value', title: 'Metric', format: '.4f' },
-  ];
-  return {
-    data: { values: rows },
-    columns: across,
-    facet: {
-      field: 'panel', type: 'nominal', sort: panels, title: null,
-      header: { labelColor: colour('ink'), labelFontSize: 13, labelLimit: width + 40 },
-    },
-    spec: {
-      width,
-      height: Math.round(0.8 * width),
-      mark: { type: 'point', filled: true, size: 42, opacity: 0.85 },
-      encoding: {
-        x: { field: 'error', type: 'quantitative', scale: { zero: false, nice: true }, axis: { title: 'Error rate', format: '~g', tickCount: 4 } },
-        y: { field: 'value', type: 'quantitative', scale: { zero: true }, axis: { title: null, format: '~g', tickCount: 5 } },
-        color: colouring,
-        shape,
-        tooltip,
-      },
-    },
-    config: chartTheme(),
-  };
+function glanceSpec(rows, panels, chart, colouring, label) {
+  const free = get(chart).clientWidth;
+  const across = Math.max(1, Math.min(panels.length, Math.floor(free / 260)));
+  const width = Math.min(320, Math.max(150, Math.floor(free / across) - 95));
+  const height = Math.round(0.8 * width);
+  const spec = chartSpec('panels', { ...familyValues(), across, panels, width, height, colouring, label, labelLimit: width + 40 });
+  return { ...spec, datasets: { panels: rows } };
 }
 
 async function drawGlance(chart, rows, panels, colouring, words) {
@@ -79,7 +54,7 @@ async function drawGlance(chart, rows, panels, colouring, words) {
   glances[chart]?.finalize();
   const renderer = rows.length > MANY_MARKS ? 'canvas' : 'svg';
   const options = { mode: 'vega-lite', renderer, ast: true, logLevel: ERRORS_ONLY, actions: false };
-  glances[chart] = (await vegaEmbed(`#${chart}`, glanceSpec(rows, panels, chart, colouring), options)).view;
+  glances[chart] = (await vegaEmbed(`#${chart}`, glanceSpec(rows, panels, chart, colouring, measures[state.measure].label), options)).view;
   get(`${chart}-words`).textContent = words;
 }
 
@@ -88,7 +63,8 @@ async function drawGlances() {
   const key = JSON.stringify([state.measure, dataset, recalibrator, selection, [...state.families], colour('ink'), get('glance-datasets').clientWidth]);
   if (key === glanced) return;
   glanced = key;
-  const { color } = familyScales();
+  const { families: domain, familyColours: range } = familyValues();
+  const color = { field: 'family', type: 'nominal', scale: { domain, range }, legend: null };
   const name = measures[state.measure].label;
   const clean = Math.min(...places.filter((place) => place.dataset === dataset).map((place) => place.severity));
   const here = (place) => place.dataset === dataset && place.severity === clean && place.selection === selection;

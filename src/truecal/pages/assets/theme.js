@@ -1,4 +1,4 @@
-// Colours of the page for the charts, the switch between dark and light, and drawing one thing after another.
+// Colours of the page for the charts, charts from their specifications, the switch between dark and light.
 
 const content = JSON.parse(document.getElementById('content').textContent);
 
@@ -27,6 +27,29 @@ function chartTheme() {
     legend: { labelColor: colour('ink'), labelFontSize: 12, orient: 'top', title: null, symbolSize: 120, offset: 4 },
   };
 }
+
+// A specification is JSON: "var(--name)" is a colour of the style sheet, {"$": name} a value that is given here.
+function filled(part, values) {
+  if (Array.isArray(part)) return part.map((item) => filled(item, values));
+  if (part !== null && typeof part === 'object') {
+    if ('$' in part) return values[part.$];
+    return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, filled(item, values)]));
+  }
+  const name = typeof part === 'string' ? /^var\(--([a-z]+)\)$/.exec(part) : null;
+  return name ? colour(name[1]) : part;
+}
+
+function chartSpec(name, values = {}) {
+  return { ...filled(content.specs[name], values), config: chartTheme() };
+}
+
+// Names with their colours, for the legend: only what is drawn.
+function colourScale(pairs) {
+  return { domain: pairs.map(([name]) => name), range: pairs.map(([, name]) => colour(name)) };
+}
+
+const DIAGONAL = [{ x: 0, y: 0 }, { x: 1, y: 1 }];
+const probabilityAxis = (title, more) => ({ title, format: '~g', tickCount: 6, ...more });
 
 // All charts are drawn as wide as the first column leaves room for beside the axis and the menu, so that they line up.
 let room = null;
@@ -61,7 +84,19 @@ function next(step) {
   return queue;
 }
 
+// Links to the sections that this page has.
+function listSections() {
+  const nav = document.querySelector('nav');
+  nav?.replaceChildren(...[...document.querySelectorAll('main > section[aria-labelledby]')].map((section) => {
+    const link = document.createElement('a');
+    link.href = `#${section.id}`;
+    link.textContent = section.querySelector('h2').textContent;
+    return link;
+  }));
+}
+
 function startDrawing(draw) {
+  listSections();
   const recolour = () => { colours.clear(); next(draw); };
   document.getElementById('theme').addEventListener('click', () => {
     const root = document.documentElement;

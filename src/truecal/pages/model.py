@@ -1,0 +1,601 @@
+"""The page of one model: everything it says, as one record. Templates and scripts draw it."""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+import truecal as tc
+from truecal import names, options
+from truecal.errors import InputError, MissingExtraError, TruecalWarning
+from truecal.estimators.base import Estimator
+from truecal.estimators.estimate import Curve
+from truecal.groups.answer_scales import SCALE
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.pages.records import OPTIONAL, EstimateRecord, Provenance
+from truecal.pages.render import render
+from truecal.pages.sources import MOST_BINS, Cells, Source, cells_of, source_of
+from truecal.plot.display import fitted_limits
+from truecal.predictions.selection import Selection, column
+from truecal.special import kish
+from truecal.types import Float64s
+
+Row = Mapping[str, Any]
+
+_CURVE_POINTS = 400
+_MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
+_MOST_CLUSTERED_CLASSES = 50
+_MOST_GROUPS = 200
+_MOST_CLINICAL_ROWS = 1_000_000
+_MOST_FOREST_GROUPS = 40
+_FOLDS = 5
+_FEWEST_ROWS = 100  # to fit a recalibration map, or a simulated world
+_MOST_RECALIBRATED_ROWS, _MOST_RECALIBRATED_VALUES = 200_000, 1_000_000
+_SIMULATED_DATASETS, _MOST_SIMULATED_ROWS = 100, 10_000
+# Beyond as many rows a world is fitted to cells of neighbouring scores, whose sums are those of the rows.
+_MOST_WORLD_CELLS = 50_000
+# How well a world fits is judged on datasets of the data's own size, which takes minutes beyond.
+_MOST_WORLD_ROWS = 1_000_000
+_ISOTONIC, _SMOOTH = tc.estimators.IsotonicError(), tc.SmoothECE()
+# Every resample of smECE searches its bandwidth anew: a third of a second each for 20,000 rows.
+_MOST_RESAMPLED: dict[Estimator, int] = {_SMOOTH: 5_000}
+_OTHERS: tuple[Estimator, ...] = (
+    tc.DebiasedECE(),
+    tc.SweepECE(),
+    tc.NearestECE(),
+    tc.estimators.KernelDensityECE(),
+    tc.BinnedECE(scheme="width"),
+    tc.BinnedECE(scheme="mass"),
+    tc.BinnedECE(scheme="width", norm=np.inf),
+    tc.estimators.LabelBinnedECE(),
+    _SMOOTH,
+    _ISOTONIC,
+)
+_SIMULATED: dict[str, Estimator] = {
+    "Rank series": tc.RankSeries(),
+    "Debiased": tc.DebiasedECE(),
+    "Monotone sweep": tc.SweepECE(),
+    "Nearest neighbours": tc.NearestECE(),
+    "Binned, 15 of equal width": tc.BinnedECE(norm=2),
+    "Isotonic (CORP)": _ISOTONIC,
+}
+# Estimator -> (what it does, number of its reference on the page)
+_DESCRIPTIONS = {
+    "RankSeries": ("smooth fit in the rank of the score, bias-corrected (default)", None),
+    "DebiasedECE": ("bins of equal mass, minus the bias of sampling", 3),
+    "SweepECE": ("as many bins as keep the outcomes rising", 4),
+    "NearestECE": ("a sliding window of neighbouring scores", 5),
+    "KernelDensityECE": ("kernel estimate of the calibration curve", 6),
+    "BinnedECE": ("the classical ECE; biased upwards, more so with more bins", 1),
+    "LabelBinnedECE": ("each score against the outcome rate of its bin", 4),
+    "SmoothECE": ("residuals smoothed at the scale of the error itself", 7),
+    "IsotonicError": ("root of the Brier score an isotonic fit would save; biased upwards", 8),
+}
+_NORMS = {1.0: "mean absolute", 2.0: "root mean square", float("inf"): "maximum"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a page is asked for besides its data; see `truecal.pages.report_model`."""
+
+    tolerance: float = 0.02
+    level: float = 0.95
+    title: str = "Calibration report"
+    source: str | None = None
+    command: str | None = None
+    fast: bool = False
+    clinical: bool = False
+    rng: int = 0
+    scale: Mapping[str, tuple[float, float]] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    select: Selection | None = None
+    rows: tc.inference.RowCounts | None = None
+
+
+@dataclass(frozen=True)
+class CurveRecord:
+    """Points of a calibration curve, and where there is one, the limits of the simultaneous band at them."""
+
+    score: list[float]
+    outcome: list[float]
+    low: list[float] | None = field(default=None, metadata=OPTIONAL)
+    high: list[float] | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows of a table with the largest errors, and how many are not listed."""
+
+    rows: Sequence[Row]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class ClinicalPart:
+    """The numbers of a clinical validation, and those of every group for forest plots."""
+
+    rows: Sequence[Row]
+    counts: str
+    warnings: tuple[str, ...]
+    forests: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    without_forest: str = ""
+
+
+@dataclass(frozen=True)
+class RecalibrationPart:
+    """The cross-fitted comparison of maps. `sampled` is the number of rows used where not all were."""
+
+    rows: Sequence[Row]
+    curves: Mapping[str, CurveRecord]
+    score: str
+    winner: str
+    tied: tuple[str, ...]
+    sampled: int | None
+    refused: tuple[tuple[str, str], ...]
+    recommended: str
+    reason: str
+    folds: int = _FOLDS
+
+
+@dataclass(frozen=True)
+class BiasPart:
+    """Every estimator against the known truth of a simulated world; `unlike` where its data differ from the given ones."""
+
+    rows: Sequence[Row]
+    truth: float
+    n: int
+    unlike: bool
+    datasets: int = _SIMULATED_DATASETS
+
+
+@dataclass(frozen=True)
+class ModelPage:
+    """All numbers and words of the page. Parts that were not asked for are None; `absent` says why others are."""
+
+    title: str
+    source: str | None
+    judged: str
+    top_label: bool
+    n: int
+    class_count: int | None
+    clusters: int | None
+    by: str
+    level: float
+    tolerance: float
+    conclusion: tc.inference.Conclusion
+    head: EstimateRecord
+    absolute: EstimateRecord
+    sketch: Row | None
+    mean_score: float
+    mean_outcome: float
+    estimates: Sequence[Row]
+    values: Sequence[tc.inference.Region]
+    classes: Listing | None
+    groups: Listing | None
+    likert: Sequence[Row] | None
+    segments: Any
+    clinical: ClinicalPart | None
+    recalibration: RecalibrationPart | None
+    bias: BiasPart | None
+    context: Sequence[Row]
+    selected: str
+    cells: Cells
+    limits: tuple[float, float]
+    curves: Mapping[str, CurveRecord | None]
+    provenance: Provenance
+    absent: Mapping[str, str]
+
+    def html(self) -> str:
+        """Render the page."""
+        drawn = ("cells", "curves", "level", "n", "top_label", "head", "absolute", "limits")
+        data = {name: getattr(self, name) for name in drawn}
+        data["most_bins"] = MOST_BINS
+        data["remedies"] = None if self.recalibration is None else self.recalibration.curves
+        data["forests"] = {} if self.clinical is None else self.clinical.forests
+        return render("model.html", data, page=self)
+
+
+class Absent(Exception):
+    """A part of the page that the data do not allow; its text says why."""
+
+
+def gather(
+    data: object,
+    setting: Setting,
+    *,
+    lens: Lens | None = None,
+    by: str | Sequence[str] | None = None,
+    progress: Callable[[str], object] = str,
+) -> ModelPage:
+    """Compute the page; `progress` is called with what is being computed."""
+    progress("measuring")
+    level, rng = setting.level, setting.rng
+    options.between(setting.tolerance, "tolerance", 0, 1)
+    check_lens(lens)
+    columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
+    page_lens = None if lens is None or lens.several else lens
+    rows_chosen = isinstance(data, tc.Predictions) and setting.select is not None and not setting.select.uses_labels
+    judged = setting.select(data) if rows_chosen and setting.select is not None else data  # type: ignore[arg-type]
+    source = source_of(judged, lens=page_lens, by=columns, level=level, rng=rng)
+    profile = source.profile
+    head, absolute = source.estimates()
+    progress("asking every estimator")
+    others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in _OTHERS}
+    progress("judging groups")
+    subgroups = _subgroups(source)
+    progress("going through classes")
+    classes = per_class(source.preds, level=level) if source.preds is not None and source.preds.class_count > 2 else None
+    progress("judging low, medium and high confidence")
+    likert = _likert(source, setting.scale)
+    parts, absent = {} if setting.fast else _slow_parts(source, setting, progress), {}
+    for name, part in list(parts.items()):
+        if isinstance(part, Absent):
+            absent[name], parts[name] = str(part), None
+    smooth, cells = thin_curve(head.curve), cells_of(profile)
+    score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
+    group_names = ", ".join(source.by)
+    used = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": group_names or None, "rng": rng}
+    progress("measuring in context")
+    return ModelPage(
+        title=setting.title,
+        source=setting.source,
+        judged=source.judged,
+        top_label=source.top_label,
+        n=head.n,
+        class_count=source.class_count,
+        clusters=source.clusters,
+        by=group_names,
+        level=level,
+        tolerance=setting.tolerance,
+        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), setting),
+        head=EstimateRecord.of(head, level=level),
+        absolute=EstimateRecord.of(absolute, level=level),
+        sketch=None
+        if head.sketch_error is None
+        else {"cells": profile.rows, "error": head.sketch_error, "bound": head.sketch_bound, "engine": source.engine},
+        mean_score=score,
+        mean_outcome=rate,
+        estimates=[_estimator_row(estimate) for estimate in (head, absolute, *others.values())],
+        values=tc.inference.stated_values(profile, level),
+        classes=classes,
+        groups=None if subgroups is None else _listing(list(subgroups.frame()), _MOST_GROUPS),
+        likert=likert,
+        segments=parts.get("segments"),
+        clinical=parts.get("clinical"),
+        recalibration=parts.get("recalibration"),
+        bias=parts.get("bias"),
+        context=_context(data, lens, setting),
+        selected=str(setting.select) if rows_chosen else "",
+        cells=replace(cells, scale=cells.scale / source.design_effect()),
+        limits=fitted_limits(profile),
+        curves={
+            "smooth": None if smooth is None else with_band(smooth, profile, level),
+            "isotonic": thin_curve(others[_ISOTONIC].curve, steps=True),
+        },
+        provenance=Provenance({"": source.fingerprint()}, setting.command, used, setting.files),
+        absent=absent,
+    )
+
+
+def _slow_parts(source: Source, setting: Setting, progress: Callable[[str], object]) -> dict[str, Any]:
+    """Compute the parts that take seconds; each is a record, None where nobody asked for it, or why it is absent."""
+    parts: dict[str, Any] = {}
+    steps: list[tuple[str, str, Callable[[], Any]]] = [
+        ("segments", "searching for segments", lambda: _segments(source, setting.tolerance)),
+        ("clinical", "validating clinically", lambda: _clinical(source) if setting.clinical else None),
+        ("recalibration", "recalibrating on held-out folds", lambda: recalibrate(source)),
+        ("bias", "simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
+    ]
+    for name, words, compute in steps:
+        progress(words)
+        try:
+            parts[name] = compute()
+        except Absent as reason:
+            parts[name] = reason
+        except InputError as error:
+            parts[name] = Absent(f"Not possible on these data: {error}.")
+    return parts
+
+
+def _conclude(
+    source: Source, head: tc.Estimate, subgroups: Any, clinical: ClinicalPart | None, setting: Setting
+) -> tc.inference.Conclusion:
+    """Reach the verdict of the page from all that it shows."""
+    groups = []
+    for row in [] if subgroups is None else subgroups.frame():
+        if row["error"] is not None:
+            numbers = (row["n"], row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
+            groups.append(tc.inference.GroupError(row["group"], *numbers))
+    slope = next((row for row in () if clinical is None else clinical.rows if row["name"] == "slope"), None)
+    return tc.inference.conclude(
+        head,
+        tolerance=setting.tolerance,
+        profile=source.profile,
+        groups=groups,
+        slope=None if slope is None else tc.inference.Slope(slope["value"], slope["low"], slope["high"]),
+        rows=setting.rows,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Curves, estimators, distinct scores
+
+
+def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRecord | None:
+    """Return at most a few hundred points, spread over ranks and scores, ends included; steps keep both their ends."""
+    if curve is None:
+        return None
+    count = len(curve.score)
+    index = np.arange(count)
+    if count > _CURVE_POINTS:
+        by_rank = np.searchsorted(np.cumsum(curve.weight), np.linspace(0, curve.weight.sum(), _CURVE_POINTS // 2))
+        by_score = np.searchsorted(curve.score, np.linspace(curve.score[0], curve.score[-1], _CURVE_POINTS // 2))
+        index = np.unique(np.clip(np.concatenate([by_rank, by_score, [0, count - 1]]), 0, count - 1))
+    if steps:
+        index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
+    return CurveRecord(curve.score[index].tolist(), curve.outcome[index].tolist())
+
+
+def with_band(curve: CurveRecord, profile: tc.profile.Profile, level: float) -> CurveRecord:
+    """Return the curve with the simultaneous band of the profile."""
+    low, high = tc.inference.band(profile, level=level).at(curve.score)
+    return replace(curve, low=low.tolist(), high=high.tolist())
+
+
+def _other(estimator: Estimator, source: Source, *, fast: bool) -> tc.Estimate:
+    """Estimate by another method, with a bootstrap interval where there is something to resample."""
+    estimate = estimator(source.profile)
+    slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)
+    interval = None if fast or slow else source.bootstrap_interval(estimator)
+    return estimate if interval is None else estimate.but(interval=interval)
+
+
+def _estimator_row(estimate: tc.Estimate) -> Row:
+    record = EstimateRecord.of(estimate)
+    kind, scheme = record.estimator.name, record.estimator.options.get("scheme")
+    title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
+    does, reference = _DESCRIPTIONS[kind]
+    return {
+        "name": f"{title}, equal {scheme}" if "Binned" in kind and scheme else title,
+        "norm": _NORMS.get(record.norm, str(record.norm)),
+        "value": record.value,
+        "low": None if record.interval is None else record.interval.low,
+        "high": None if record.interval is None else record.interval.high,
+        "bins": None if record.bins is None else len(record.bins),
+        "sketch_error": record.sketch_error,
+        "does": does,
+        "reference": reference,
+    }
+
+
+# ----------------------------------------------------------------------------------------------------
+# Classes, groups, segments, words for confidence
+
+
+def per_class(preds: tc.Predictions, *, level: float) -> Listing:
+    """Return for every class its frequency, mean probability, their difference and the error, with intervals.
+
+    The difference has the normal interval of a mean of n values of p - y, or of as many clusters. The error is that of
+    ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with its interval.
+    """
+    z = float(ndtri(0.5 + level / 2))
+    means = [_class_means(sample, z) for sample in tc.ClassWise().samples(preds)]
+    order = np.arange(preds.class_count)
+    if preds.clusters is None:
+        batches = [_limits(tc.RankSeries(level=level)(part)) for part in tc.ClassWise().profiles(preds)]
+        errors = np.concatenate(batches)
+    else:
+        # the classes most off on average, as many as can be judged cluster by cluster in bounded time
+        order = np.argsort([-abs(row["difference"]) for row in means], kind="stable")[:_MOST_CLUSTERED_CLASSES]
+        labels = [int(k) if preds.classes is None else preds.classes[k] for k in order]
+        errors = np.concatenate(
+            [_limits(tc.measure(preds, lens=tc.OneClass(label), level=level)) for label in labels]
+        )
+    first = np.argsort(-errors[:, 0], kind="stable")[:_MOST_CLASSES]
+    rows = [
+        {
+            "name": preds.class_name(int(order[i])),
+            **means[order[i]],
+            **dict(zip(("error", "error_low", "error_high"), errors[i].tolist(), strict=True)),
+        }
+        for i in first
+    ]
+    return Listing(rows, preds.class_count - len(rows))
+
+
+def _limits(estimate: tc.Estimate) -> Float64s:
+    """Return value, lower and upper limit of every dataset of an estimate, shape (batch, 3)."""
+    assert estimate.interval is not None
+    parts = (estimate.value, estimate.interval.low, estimate.interval.high)
+    return np.stack([np.atleast_1d(part) for part in parts], axis=1)
+
+
+def _class_means(sample: tc.lenses.Sample, z: float) -> dict[str, float]:
+    """Return labels, frequency, mean probability, their difference and the limits of its interval."""
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    total, outcome = weight.sum(), sample.outcomes.astype(np.float64)
+    rate, mean = float(weight @ outcome / total), float(weight @ sample.scores / total)
+    gap = weight * (sample.scores - outcome - (mean - rate))
+    size = total if bool((weight == np.rint(weight)).all()) else float(kish(weight))
+    if sample.units is None:
+        variance = float(gap @ (gap / np.maximum(weight, 1e-300))) / total / max(size - 1, 1.0)
+    else:
+        cluster_sums = np.bincount(np.unique(sample.units, return_inverse=True)[1], gap)
+        count = len(cluster_sums)
+        variance = float(cluster_sums @ cluster_sums) / total**2 * count / max(count - 1, 1)
+    half, difference = z * float(np.sqrt(variance)), mean - rate
+    limits = {"low": difference - half, "high": difference + half}
+    return {"labels": float(rate * total), "rate": rate, "mean": mean, "difference": difference, **limits}
+
+
+def _subgroups(source: Source) -> Any:
+    """Measure every group, where groups were asked for."""
+    if not source.by:
+        return None
+    if source.scan is not None:
+        return tc.subgroups(source.scan, level=source.level, rng=source.rng)
+    assert source.preds is not None
+    assert source.lens is not None
+    return tc.subgroups(source.preds, list(source.by), lens=source.lens.lens, level=source.level, rng=source.rng)
+
+
+def _listing(rows: Sequence[Row], most: int) -> Listing:
+    return Listing(rows[:most], max(0, len(rows) - most))
+
+
+def _likert(source: Source, scale: Mapping[str, tuple[float, float]] | None) -> Sequence[Row] | None:
+    preds = source.preds
+    if preds is None or not (preds.binary or source.top_label):
+        return None
+    return list(tc.likert(preds, SCALE if scale is None else scale, level=source.level, rng=source.rng).frame())
+
+
+def _segments(source: Source, tolerance: float) -> Any:
+    """Search the columns of the page for segments in which the model is off."""
+    if not source.by:
+        return None
+    data, lens = (source.scan, None) if source.lens is None else (source.preds, source.lens.lens)
+    return tc.audit(data, by=list(source.by), lens=lens, level=source.level, tolerance=tolerance)  # type: ignore[arg-type]
+
+
+def _context(data: object, lens: Lens | None, setting: Setting) -> Sequence[Row]:
+    """Measure what was asked for beside the one probability that a page judges."""
+    if not isinstance(data, tc.Predictions):
+        return []
+    by_label = setting.select is not None and setting.select.uses_labels
+    estimates = [
+        tc.measure(data, lens=part, select=setting.select, level=setting.level, rng=setting.rng)
+        for part in _context_lenses(data, lens, by_label)
+    ]
+    return [
+        {
+            "judged": estimate.lens,
+            "where": estimate.selection.partition(" (")[0] or "all rows",
+            "metric": estimate.metric,
+            "n": estimate.n,
+            "error": float(estimate.value),
+            "low": None if estimate.interval is None else float(estimate.interval.low),
+            "high": None if estimate.interval is None else float(estimate.interval.high),
+            "if_calibrated": estimate.chance,
+            "p_value": None if estimate.p_value is None else float(estimate.p_value),
+        }
+        for estimate in estimates
+    ]
+
+
+def _context_lenses(preds: tc.Predictions, lens: Lens | None, by_label: bool) -> Iterator[Lens]:
+    if lens is not None and lens.several:
+        yield from lens.parts(preds)
+        yield lens
+    elif by_label:
+        yield lens or default_lens(preds)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Clinical validation, recalibration, and the bias of estimators
+
+
+def _clinical(source: Source) -> ClinicalPart | None:
+    """Compute the numbers of `tc.clinical.summary`, and of every group."""
+    preds, lens = source.preds, source.lens
+    if preds is None or lens is None or source.top_label or lens.sample_.pooled:
+        raise Absent("A clinical validation judges the risk of one event, row by row.")
+    if len(preds) > _MOST_CLINICAL_ROWS:
+        raise Absent(
+            f"Curves of {len(preds):,} rows take longer than the rest of this page, which has them for up to "
+            f"{_MOST_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
+        )
+    options = {"lens": lens.lens, "level": source.level, "rng": source.rng}
+    numbers = tc.clinical.summary(preds, **options)
+    forests: dict[str, Sequence[Row]] = {}
+    without_forest = ""
+    groups = len(set(zip(*(column(preds, name).tolist() for name in source.by), strict=True))) if source.by else 0
+    if groups > _MOST_FOREST_GROUPS:
+        without_forest = f"The forest plot is drawn for up to {_MOST_FOREST_GROUPS} groups, not for {groups:,}."
+    elif groups:
+        try:
+            sites = tc.clinical.summary(preds, by=list(source.by), **options).sites
+        except InputError as error:
+            without_forest = f"No forest plot of the groups: {error}."
+        else:
+            assert sites is not None
+            for name, title in (("oe", "O/E ratio"), ("slope", "Calibration slope")):
+                forests[title] = list(tc.plot.ForestDisplay.from_sites(sites, name, plot=False).frame())
+    units = f" of {numbers.patients:,} clusters" if preds.clusters is not None else ""
+    counts = f"{numbers.rows:,} rows{units}, {numbers.events:,} events ({numbers.prevalence:.1%})"
+    return ClinicalPart(list(numbers.frame()), counts, numbers.warnings, forests, without_forest)
+
+
+def recalibrate(source: Source) -> RecalibrationPart | None:
+    """Compare recalibration maps on rows that they were not fitted on; by the Brier score where log losses are infinite."""
+    preds, lens = source.preds, source.lens
+    if preds is None or lens is None:
+        return None
+    if len(preds) < _FEWEST_ROWS:
+        raise Absent(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed.")
+    try:
+        methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
+    except MissingExtraError as error:
+        raise Absent(f"{error}.".capitalize()) from error
+    if preds.class_count <= 100:
+        methods["Beta calibration"] = tc.recalibration.BetaCalibration()
+        methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
+    most = max(2 * _FEWEST_ROWS, min(_MOST_RECALIBRATED_ROWS, _MOST_RECALIBRATED_VALUES // preds.class_count))
+    sampled = len(preds) > most
+    if sampled:
+        preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), most, replace=False)))
+    score = "log loss" if isfinite(tc.scores.log_loss(preds)) else "brier"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
+        evaluation = tc.evaluate(
+            methods, preds, folds=_FOLDS, score=score, lens=lens.lens, level=source.level, rng=source.rng
+        )
+    curves = {row.name: thin_curve(row.error.curve) for row in evaluation.rows}
+    return RecalibrationPart(
+        rows=[row.record() for row in evaluation.rows],
+        curves={name: curve for name, curve in curves.items() if curve is not None},
+        score="Brier score" if score == "brier" else score,
+        winner=evaluation.winner,
+        tied=tuple(name for name in evaluation.tied if name != evaluation.winner),
+        sampled=len(preds) if sampled else None,
+        refused=tuple(evaluation.refused),
+        recommended=evaluation.recommended,
+        reason=evaluation.reason,
+    )
+
+
+def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> BiasPart:
+    """Measure bias and spread of the root-mean-square estimators on datasets of a world fitted to the data."""
+    rows = round(float(profile.size[0]))
+    if rows < _FEWEST_ROWS:
+        raise Absent(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
+    if rows > _MOST_WORLD_ROWS:
+        raise Absent(
+            f"With {rows:,} predictions the bias of an estimator is far below its interval; it is simulated for up to "
+            f"{_MOST_WORLD_ROWS:,}."
+        )
+    size = min(rows, _MOST_SIMULATED_ROWS)
+    simulated = tc.lab.how_biased(
+        profile.coarsen(_MOST_WORLD_CELLS), estimators=_SIMULATED, n=size, m=_SIMULATED_DATASETS, rng=rng
+    )
+    return BiasPart(
+        rows=[
+            {
+                "name": trial.estimator_name,
+                "mean": float(trial.values.mean()),
+                "bias": float(trial.bias),
+                "std": float(trial.std),
+                "rmse": float(trial.rmse),
+            }
+            for trial in simulated.trials
+        ],
+        truth=float(simulated.trials[0].truth),
+        n=size,
+        unlike=abs(float(simulated.goodness.z)) > 3,
+    )

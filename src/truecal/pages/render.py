@@ -1,0 +1,175 @@
+"""Render templates into one offline HTML file; print it to PDF where its name ends in .pdf.
+
+Every value is escaped by jinja2 (autoescape); numbers for the charts stand in the page as JSON that no string can leave.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from truecal import digits, names
+from truecal.errors import FileError, extra
+from truecal.pages import text
+from truecal.table import plain
+from truecal.writing import check_output, write_whole
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+_PRINT_SECONDS = 120
+_PRINT_FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--no-sandbox",  # the page is ours, and allows no script but its own
+    "--no-pdf-header-footer",
+    "--virtual-time-budget=10000",
+)
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # characters that HTML forbids
+_SCRIPTS = {
+    "model.html": ("theme.js", "rates.js", "measure.js", "tables.js", "curves.js", "model.js"),
+    "comparison.html": ("theme.js", "tables.js", "curves.js", "comparison.js"),
+    "watch.html": ("theme.js", "tables.js", "watch.js"),
+    "study.html": (
+        "theme.js",
+        "rates.js",
+        "tables.js",
+        "study_numbers.js",
+        "study_charts.js",
+        "study_glance.js",
+        "study.js",
+    ),
+}
+_SPECS = {
+    "model.html": ("reliability", "histogram", "movement", "curves", "forest"),
+    "comparison.html": ("curves", "scatter", "abstention"),
+    "watch.html": ("errors", "evidence", "before_after", "heat"),
+    "study.html": ("models", "diagram", "severity", "panels"),
+}
+
+
+def render(template: str, data: Mapping[str, object] | None = None, **context: Any) -> str:
+    """Return the HTML text of a page; `data` are the numbers that its scripts draw."""
+    scripts: dict[str, str] = {}
+    if data is not None:
+        specs = {name: json.loads(asset(f"specs/{name}.json")) for name in _SPECS[template]}
+        code = "\n".join(asset(f"assets/{name}") for name in _SCRIPTS[template])
+        scripts = {
+            "library": charting_bundle(),
+            "numbers": embedded(plain({**data, "specs": specs})),
+            "code": inert(f"(() => {{\n'use strict';\n{code}\n}})();"),
+        }
+    hashes = " ".join(f"'sha256-{_digest(scripts[name])}'" for name in ("library", "code") if name in scripts)
+    style = asset("assets/page.css")
+    return str(_environment().get_template(template).render(scripts=scripts, hashes=hashes, style=style, **context))
+
+
+@cache
+def _environment() -> Any:
+    jinja2 = extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("truecal.pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_without_controls,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (text.rounded, text.interval, text.formatted, text.sort_key, digits.points, digits.percent):
+        environment.filters[function.__name__] = function
+    environment.filters |= {"p_value": digits.p_text, "p_equation": digits.p_equation, "prose": _prose, "zip": zip}
+    environment.globals |= {"points_between": digits.points_between, "tendency": names.tendency}
+    return environment
+
+
+def _without_controls(value: Any) -> Any:
+    return value if hasattr(value, "__html__") else _FORBIDDEN.sub("\ufffd", str(value))
+
+
+def _prose(value: str) -> Any:
+    """Escape words, with what stands between backticks as code."""
+    markup = extra("markupsafe").Markup
+    parts = str(value).split("`")
+    if len(parts) % 2 == 0:  # a single backtick is one
+        return value
+    cleaned = map(_without_controls, parts)
+    return markup().join(markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(cleaned))
+
+
+def asset(path: str) -> str:
+    """Return the text of a style sheet, script or chart specification."""
+    return files("truecal.pages").joinpath(path).read_text(encoding="utf-8")
+
+
+def embedded(value: Any) -> str:
+    """Return JSON that can stand inside a script element whatever strings it holds.
+
+    >>> embedded({"name": "</script>&\\u2028"})
+    '{"name":"\\\\u003c/script\\\\u003e\\\\u0026\\\\u2028"}'
+    """
+    encoded = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    for character in "<>&":  # the other dangerous ones, U+2028 and U+2029, are not ASCII and escaped already
+        encoded = encoded.replace(character, f"\\u{ord(character):04x}")
+    return encoded
+
+
+def inert(script: str) -> str:
+    """Return JavaScript in which no string can end the script element or open a comment in it."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _digest(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def charting_bundle() -> str:
+    """Return JavaScript that defines `vegaEmbed`, from the installed vl-convert package: nothing is downloaded."""
+    vl_convert = extra("vl_convert")
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "truecal"
+    cached = folder / f"charting-{version('vl-convert-python')}.js"
+    try:
+        return cached.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        bundle = inert(f"(() => {{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(cached, bundle)
+    except (OSError, FileError):
+        return bundle  # without a cache the next page takes seconds longer
+    return bundle
+
+
+def write_page(path: str | os.PathLike[str], make: Callable[[], str]) -> Path:
+    """Write a page whole or not at all. What cannot be written or rendered is refused before `make` computes anything."""
+    target = Path(path)
+    check_output(path)
+    _environment()
+    if target.suffix.lower() != ".pdf":
+        return write_whole(path, make())
+    browser = next((program for name in _BROWSERS if (program := shutil.which(name))), None)
+    if browser is None:
+        raise FileError(
+            f"{target} asks for a PDF, which needs an installed Chromium or Chrome; write .html and print it from any browser"
+        )
+    return write_whole(path, _print(browser, make()))
+
+
+def _print(browser: str, html: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        page, paper = Path(folder) / "page.html", Path(folder) / "page.pdf"
+        page.write_text(html, encoding="utf-8")
+        command = [browser, *_PRINT_FLAGS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={paper}", page.as_uri()]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_PRINT_SECONDS)
+            return paper.read_bytes()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise FileError(f"{browser} could not print the page; write .html and print it from any browser") from error
