@@ -18,6 +18,8 @@ _EXTRAS = {
     "polars": ("polars", "files"),
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plot"),
+    "jinja2": ("jinja2", "report"),
+    "markupsafe": ("jinja2", "report"),
     "vl_convert": ("vl-convert-python", "report"),
     "yaml": ("PyYAML", "study"),
     "torch": ("torch", "torch"),

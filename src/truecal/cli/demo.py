@@ -9,6 +9,7 @@ import click
 import truecal as tc
 from truecal.cli.output import OutputFile, number, table
 from truecal.errors import MissingExtraError
+from truecal.lenses.one_probability import default_lens
 
 _TOLERANCE = 0.02
 
@@ -24,8 +25,6 @@ _TOLERANCE = 0.02
 )
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    from truecal.pages.content import judge
-
     rows, verdicts = [], []
     kept: dict[str, tc.Predictions] = {}
     for data, model, preds in _predictions():
@@ -43,7 +42,7 @@ def demo(out: str) -> None:
                 number(None if est.p_value is None else float(est.p_value), 3),
             ]
         )
-        verdict = judge(est, tolerance=_TOLERANCE)
+        verdict = tc.inference.conclude(est, tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
         text = fill(f"{verdict.sentence} {verdict.reading}", 100, initial_indent="    ", subsequent_indent="    ")
         verdicts.append(f"  {data}: {model}\n{text.rstrip()}")
         kept[f"{data}: {model}"] = preds

@@ -310,9 +310,10 @@ def _conclude(
     groups = []
     for row in [] if subgroups is None else subgroups.frame():
         if row["error"] is not None:
-            numbers = (row["n"], row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
-            groups.append(tc.inference.GroupError(row["group"], *numbers))
-    slope = next((row for row in () if clinical is None else clinical.rows if row["name"] == "slope"), None)
+            error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
+            groups.append(tc.inference.GroupError(row["group"], row["n"], *error))
+    numbers = [] if clinical is None else clinical.rows
+    slope = next((row for row in numbers if row["name"] == "slope"), None)
     return tc.inference.conclude(
         head,
         tolerance=setting.tolerance,

@@ -139,7 +139,7 @@ function specsOf(state) {
   const description = `Reliability diagram: ${outcomeName.toLowerCase()} against ${scoreName.toLowerCase()}. The table below it has the numbers.`;
   const reliability = chartSpec('reliability', { ...axes, description, colours: colourScale(shown.map(([, words, name]) => [words, name])) });
   const drawn = new Set(['diagonal', ...shown.map(([name]) => name)]);
-  reliability.layer = reliability.layer.filter(({ name }) => drawn.has(name));
+  reliability.layer = reliability.layer.filter(({ name }) => drawn.has(name.split('_')[0]));
   const known = reference(state.norm) ? [['Rank series (no bins)', 'smooth'], ['Its interval', 'band']] : [];
   const colours = colourScale([['Equal width', 'bins'], ['Equal mass', 'isotonic'], ['Chosen above', 'ink'], ...known]);
   return { reliability, histogram: chartSpec('histogram', axes), movement: chartSpec('movement', { colours, binRange: [1, content.most_bins] }) };

@@ -71,10 +71,17 @@ function showOverflow() {
   }
 }
 
+// Heads of columns of numbers stand above their right edge.
+function alignHeads(table) {
+  const cells = table.tBodies[0].rows[0]?.cells ?? [];
+  [...table.tHead.rows[0].cells].forEach((head, i) => head.classList.toggle('right', i > 0 && !cells[i]?.classList.contains('words')));
+}
+
 function prepareTables() {
   showOverflow();
   addEventListener('resize', showOverflow);
   for (const table of document.querySelectorAll('table.sortable')) {
+    alignHeads(table);
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       head.querySelector('button').addEventListener('click', () => sortTable(table, column));
     });
