@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shutil
-from html import escape
 from html.parser import HTMLParser
 
 import matplotlib as mpl

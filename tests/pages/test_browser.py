@@ -26,7 +26,8 @@ def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, bin
     browser.open(binary_page)
     for chart in ("reliability", "histogram", "movement"):
         assert len(browser.all(f"#{chart} svg path")) > 3
-    browser.choose("zoom", "log")
+    for zoom in ("low", "high", "linear"):
+        browser.choose("zoom", zoom)
     for name in ("isotonic", "band", "smooth", "bins"):
         browser.one(f"#show-{name}").click()
         browser.settle()
@@ -232,7 +233,7 @@ def test_every_size_draws(browser, tmp_path, rows, classes):
     browser.open(report(preds, tmp_path / "page.html", fast=rows != 400))
     lens = tc.TopLabel() if classes else tc.OneClass()
     assert abs(browser.error - tc.BinnedECE()(lens(preds)).value) < 1e-9
-    browser.choose("zoom", "log")
+    browser.choose("zoom", "high")
     assert browser.complaints() == []
 
 
@@ -244,3 +245,79 @@ def test_the_curves_before_and_after_recalibration_are_drawn(browser, tmp_path):
     lines = browser.run("return document.querySelectorAll('#remedies .mark-line path').length")
     assert lines >= len(names) + 1  # and the diagonal
     assert browser.complaints() == []
+
+
+def test_the_legend_names_what_is_drawn(browser, binary_page):
+    browser.open(binary_page)
+
+    def legend():
+        return {label.text for label in browser.all("#reliability .role-legend-label text")}
+
+    assert legend() == {"Bins with intervals", "Smooth curve", "Band of the curve"}
+    browser.one("#show-isotonic").click()
+    browser.one("#show-band").click()
+    browser.settle()
+    assert legend() == {"Bins with intervals", "Smooth curve", "Isotonic steps"}
+
+
+def test_bins_are_the_distinct_scores_where_these_are_few(browser, tmp_path):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.5, 0.7, 0.9, 0.95, 1.0], 400)
+    preds = tc.Predictions.from_probs(p, rng.random(400) < p**2)
+    browser.open(report(preds, tmp_path / "page.html", fast=True))
+    assert browser.one("#bins-shown").text == "5"
+    regions = tc.inference.stated_values(tc.OneClass()(preds))
+    expected = sum(r.rows / 400 * abs(r.frequency - r.mean_score) for r in regions)
+    assert abs(browser.error - expected) < 1e-9
+
+
+HOSTILE = (NASTY, "<img src=x onerror=alert(1)>", "javascript:alert(1)", "{{7*7}}", "'\"><svg onload=alert(1)>")
+
+
+def hostile_pages(folder):
+    """Every kind of page, with names of classes, columns, groups, models and files that try to run."""
+    import numpy as np
+
+    from tests.pages.study_stores import fake_store
+    from tests.pages.test_watch_page import month
+    from truecal.pages import report_study
+    from truecal.pages.dossier import write_dossier
+
+    rng = np.random.default_rng(0)
+    base = multiclass(400, 3, classes=list(HOSTILE[:3]))
+    labels = np.array(base.classes, object)[base.labels]
+    columns = {HOSTILE[3]: rng.choice([HOSTILE[1], HOSTILE[4]], 400)}
+    preds = tc.Predictions.from_probs(base.probs, labels, classes=base.classes, columns=columns)
+    about = {"title": NASTY, "source": HOSTILE[1], "command": HOSTILE[4], "files": {HOSTILE[4]: "0" * 64}}
+    yield report(preds, folder / "classes.html", by=HOSTILE[3], scale={HOSTILE[1]: (0, 0.5), "b": (0.5, 1)}, **about)
+    risks = tc.Predictions.from_probs(base.probs[:, 0], base.labels == 0, columns={"site": columns[HOSTILE[3]]})
+    yield report(risks, folder / "clinical.html", by="site", clinical=True, fast=False)
+    yield write_dossier(risks, folder / "dossier.html", by="site", title=NASTY, source=HOSTILE[1], command=HOSTILE[4])
+    yield report(dict.fromkeys(HOSTILE, preds), folder / "compare.html", resamples=99, title=NASTY)
+    yield report(month("model", HOSTILE[:3]), folder / "watch.html", title=NASTY)
+    yield report_study(fake_store([f"{name} {i}" for i, name in enumerate(HOSTILE)]), folder / "study.html")
+
+
+def test_no_name_runs_with_or_without_the_content_policy(browser, tmp_path):
+    import re
+
+    for page in hostile_pages(tmp_path):
+        text = page.read_text()
+        bare = page.with_name(f"bare-{page.name}")
+        bare.write_text(re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", text))
+        for path in (page, bare):
+            browser.driver.execute_cdp_cmd(
+                "Page.addScriptToEvaluateOnNewDocument", {"source": "window.alert = () => { window.ran = true; };"}
+            )
+            if "<script" in text:
+                browser.open(path)
+            else:
+                browser.driver.get(path.as_uri())
+            assert browser.run("return window.ran ?? null") is None, path.name
+            assert (
+                browser.run("return document.querySelectorAll('img[src=x], svg[onload], a[href^=javascript]').length")
+                == 0
+            )
+            assert browser.complaints() == [], path.name

@@ -61,4 +61,4 @@ def test_a_sweep_of_too_many_bins_is_left_out():
 
 
 def test_cells_of_one_row_are_counted():
-    assert cells_of(tc.profile.Profile.from_arrays([0.1, 0.2, 0.9, 0.9], [0, 1, 1, 1])).alone == 2
+    assert cells_of(tc.profile.Profile.from_arrays([0.1, 0.2, 0.9, 0.9], [0, 1, 1, 1])).single_rows == 2

@@ -7,6 +7,7 @@ import truecal as tc
 from tests.pages.examples import LONG, NASTY, binary, multiclass
 from tests.pages.test_page import cells_of_table
 from truecal.pages import report_comparison
+from truecal.pages.text import interval, rounded
 
 
 def three():
@@ -29,20 +30,20 @@ def test_the_numbers_are_the_library_s(page):
     models = {unescape(row[0]): row for row in cells_of_table(text, "model-table")}
     for name, preds in three().items():
         estimate = tc.measure(preds)
-        assert models[name][1] == f"{estimate.value:.4f}"
-        assert models[name][2] == f"{estimate.interval.low:.4f} to {estimate.interval.high:.4f}"
+        limits = estimate.interval.low, estimate.interval.high
+        assert models[name][1:3] == [rounded(estimate.value, *limits), interval(*limits)]
         assert models[name][6] == f"{tc.scores.brier(preds):.4f}"
     found = tc.inference.compare_many(binary().labels, {name: p.probs for name, p in three().items()}, resamples=200)
     for row, pair in zip(cells_of_table(text, "pair-table"), found, strict=True):
-        assert row[1] == f"{pair.difference:+.4f}"
-        assert row[2] == f"{float(pair.interval.low):+.4f} to {float(pair.interval.high):+.4f}"
+        limits = float(pair.interval.low), float(pair.interval.high)
+        assert row[1:3] == [rounded(pair.difference, *limits, "+"), interval(*limits, "+")]
 
 
 def test_the_best_model_is_named_and_the_worse_ones(page):
     text = page.read_text()
     best = min(three(), key=lambda name: tc.measure(three()[name]).value)
     assert best == LONG
-    assert f'class="finding">{LONG} has the smallest calibration error. Shown to be worse' in text
+    assert f'class="finding">{LONG} has the smallest calibration error. Significantly worse (95%' in text
 
 
 def test_equal_models_are_not_told_apart():
@@ -51,7 +52,7 @@ def test_equal_models_are_not_told_apart():
     models = {str(k): binary(300, seed=0) for k in range(4)}
     found = gather_comparison(models, ComparisonSetting(Pairing(resamples=99)))
     assert len(found.pairs) == 6
-    assert "no other model is shown to be worse" in found.sentence
+    assert "no other model is significantly worse" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,8 @@ def test_refusals(tmp_path, models, options, words):
 
 def test_in_the_browser(browser, page):
     browser.open(page)
+    assert len(browser.all("#reliability .mark-symbol path")) >= 20  # bins of every model
+    assert len(browser.all("#reliability .mark-area path")) == 3  # bands
     for chart in ("reliability", "scatter"):
         assert len(browser.all(f"#{chart} svg path")) > 3
     assert NASTY in [cell.text for cell in browser.all("#model-table tbody th")]
@@ -111,8 +114,12 @@ def test_tasks_and_abstention_are_the_library_s(answers_page):
     ]  # ten rows are too few
     for task, name, _, error, _ in rows:
         preds = models[name]
-        assert error == f"{float(tc.measure(preds.take(preds.columns['task'] == task))):.4f}"
-    for row, preds in zip(cells_of_table(text, "model-table"), models.values(), strict=True):
+        estimate = tc.measure(preds.take(preds.columns["task"] == task))
+        assert error == rounded(estimate.value, estimate.interval.low, estimate.interval.high)
+    rows = cells_of_table(text, "model-table")
+    assert [float(row[1]) for row in rows] == sorted(float(row[1]) for row in rows)  # the best calibrated first
+    for row in rows:
+        preds = models[row[0]]
         assert row[4] == f"{preds.labels.mean():.4f}"  # the share of right answers, whatever the confidence
         assert row[7] == f"{tc.selective.aurc(preds).value:.4f}"
 
@@ -133,7 +140,17 @@ def test_answers_of_models_in_the_browser(browser, answers_page, width, scheme):
 def test_sketches_are_compared_on_a_page(tmp_path):
     sketches = {name: tc.Sketch.from_arrays(preds.probs, preds.labels) for name, preds in answers().items()}
     text = report_comparison(sketches, tmp_path / "days.html", resamples=99).read_text()
-    (first, *_) = cells_of_table(text, "model-table")
-    assert first[1] == f"{float(tc.measure(sketches['gpt'])):.4f}"
-    assert first[4] == "unknown"
-    assert "do not belong together" in text
+    rows = {row[0]: row for row in cells_of_table(text, "model-table")}
+    estimate = tc.measure(sketches["gpt"])
+    assert rows["gpt"][1] == rounded(estimate.value, estimate.interval.low, estimate.interval.high)
+    assert rows["gpt"][4] == "unknown"
+    assert "are not paired" in text
+
+
+def test_an_infinite_log_loss_is_explained(tmp_path):
+    preds = binary(500)
+    certain = tc.Predictions.from_probs(preds.probs.round(), preds.labels)
+    text = report_comparison({"a": preds, "b": certain}, tmp_path / "x.html", resamples=99).read_text()
+    rows = {row[0]: row for row in cells_of_table(text, "model-table")}
+    assert rows["b"][5] == "infinite"
+    assert "compare those models by the Brier score" in text

@@ -11,7 +11,7 @@ import pytest
 
 from tests.pages.examples import binary, multiclass
 from truecal.lenses import OneClass, TopLabel
-from truecal.pages.content import Setting, gather
+from truecal.pages.model import Setting, gather
 from truecal.pages.records import plain
 from truecal.predictions import Predictions
 
@@ -26,7 +26,7 @@ def numbers(name, *, nudged=False):
     by = "site" if name == "binary" else None
     judged = last_bits_moved(preds) if nudged else preds
     content = plain(gather(judged, Setting(title="golden"), lens=lens, by=by))
-    kept = ("verdict", "mean_score", "mean_outcome", "estimates", "classes", "groups", "likert", "bias")
+    kept = ("conclusion", "mean_score", "mean_outcome", "estimates", "classes", "groups", "likert", "bias")
     remedies = {**content["recalibration"], "curves": thin(content["recalibration"]["curves"])}
     shown = {key: content[key] for key in kept} | {"curves": thin(content["curves"]), "recalibration": remedies}
     return json.loads(json.dumps(shown))

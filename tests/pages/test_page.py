@@ -10,7 +10,8 @@ import pytest
 import truecal as tc
 from tests.pages.examples import LINES, LONG, NASTY, binary, multiclass
 from truecal.pages import report
-from truecal.pages.page import embedded
+from truecal.pages.render import embedded
+from truecal.pages.text import interval, rounded
 
 
 class Page(HTMLParser):
@@ -43,7 +44,7 @@ def test_numbers_are_those_of_the_library(tmp_path):
     assert content["head"]["value"] == estimate.value
     assert content["head"]["interval"]["low"] == estimate.interval.low
     assert content["head"]["p_value"] == estimate.p_value
-    assert f"{estimate.value:.4f}" in text
+    assert interval(estimate.interval.low, estimate.interval.high) in text
     assert f"{tc.DebiasedECE()(tc.OneClass()(preds)).value:.4f}" in text
 
 
@@ -122,34 +123,34 @@ def test_most_classes_are_shown_with_their_numbers(tmp_path):
 
 
 def test_per_class_rows(tmp_path):
-    from truecal.pages.parts import per_class
+    from truecal.pages.model import per_class
 
     preds = multiclass(1000, 4)
-    rows = {row.name: row for row in per_class(preds, level=0.95).rows}
+    rows = {row["name"]: row for row in per_class(preds, level=0.95).rows}
     for k in range(4):
         row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
-        assert row.labels == (preds.labels == k).sum()
-        assert row.difference == pytest.approx(gap.mean(), abs=1e-12)
-        assert row.high - row.difference == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
+        assert row["labels"] == (preds.labels == k).sum()
+        assert row["difference"] == pytest.approx(gap.mean(), abs=1e-12)
+        assert row["high"] - row["difference"] == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
         estimate = tc.measure(preds, lens=tc.OneClass(k))  # what the command line says of the class
-        assert row.error == pytest.approx(estimate.value, abs=1e-12)
-        assert row.error_low == pytest.approx(estimate.interval.low, abs=1e-12)
-        assert row.error_high == pytest.approx(estimate.interval.high, abs=1e-12)
+        assert row["error"] == pytest.approx(estimate.value, abs=1e-12)
+        assert row["error_low"] == pytest.approx(estimate.interval.low, abs=1e-12)
+        assert row["error_high"] == pytest.approx(estimate.interval.high, abs=1e-12)
 
 
 def test_clustered_rows_per_class_are_judged_by_cluster():
-    from truecal.pages.parts import per_class
+    from truecal.pages.model import per_class
 
     base = multiclass(300, 3)
     preds = tc.Predictions.from_probs(
         base.probs.repeat(4, axis=0), base.labels.repeat(4), clusters=np.arange(1200) // 4
     )
-    rows, single = per_class(preds, level=0.95).rows, {r.name: r for r in per_class(base, level=0.95).rows}
+    rows, single = per_class(preds, level=0.95).rows, {r["name"]: r for r in per_class(base, level=0.95).rows}
     for row in rows:
-        estimate = tc.measure(preds, lens=tc.OneClass(int(row.name)))
-        assert (row.error, row.error_high) == (estimate.value, estimate.interval.high)
-        alone = single[row.name]  # four copies of a row say no more than one
-        assert row.high - row.low == pytest.approx(alone.high - alone.low, rel=1e-6)
+        estimate = tc.measure(preds, lens=tc.OneClass(int(row["name"])))
+        assert (row["error"], row["error_high"]) == (estimate.value, estimate.interval.high)
+        alone = single[row["name"]]  # four copies of a row say no more than one
+        assert row["high"] - row["low"] == pytest.approx(alone["high"] - alone["low"], rel=1e-6)
 
 
 def test_a_clustered_page_counts_clusters(tmp_path):
@@ -171,7 +172,7 @@ def test_groups(tmp_path):
     text, _ = written(tmp_path, preds, by="site")
     for name in "ab":
         estimate = tc.measure(preds.take(preds.columns["site"] == name))
-        assert f"{estimate.interval.low:.4f} to {estimate.interval.high:.4f}" in text
+        assert interval(estimate.interval.low, estimate.interval.high) in text
     with pytest.raises(tc.InputError, match="nope"):
         report(preds, tmp_path / "x.html", by="nope")
 
@@ -187,7 +188,7 @@ def test_groups_too_small_to_judge_are_listed(tmp_path):
     site = np.array(["large"] * 100 + ["small"] * 3)
     preds = tc.Predictions.from_probs(rng.random(103), rng.integers(0, 2, 103), columns={"site": site})
     rows = cells_of_table(written(tmp_path, preds, by="site")[0], "group-table")
-    assert rows[1] == ["small", "3", "", "too few rows", "", "", "", ""]
+    assert rows[1] == ["small", "3", "", "too few rows", "", "-", "-", ""]
     assert rows[0][:2] == ["large", "100"]
     assert rows[0][-1] == "outside tolerance"  # the outcomes are coins
 
@@ -199,7 +200,7 @@ def test_findings_of_groups_know_the_tolerance(tmp_path):
         for t in (0.001, 0.9)
     ]
     assert findings[0]["a"] == "outside tolerance"
-    assert findings[1]["a"] == "off, but within tolerance"
+    assert findings[1]["a"] == "miscalibrated, within tolerance"
 
 
 def test_several_columns_group_by_every_combination(tmp_path):
@@ -218,7 +219,8 @@ def test_low_medium_high(tmp_path):
     assert [row[0] for row in rows] == ["low", "medium", "high"]
     frame = likert(preds).frame()
     assert [row[2] for row in rows] == [f"{count:,}" for count in frame["count"]]
-    assert [row[4] for row in rows] == [f"{rate:.4f}" for rate in frame["mean_outcome"]]
+    limits = zip(frame["mean_outcome"], frame["outcome_low"], frame["outcome_high"], strict=True)
+    assert [row[4] for row in rows] == [rounded(*row) for row in limits]
 
 
 def test_recalibration_and_bias(tmp_path):
@@ -229,7 +231,8 @@ def test_recalibration_and_bias(tmp_path):
     text, _ = written(tmp_path, preds, fast=False, progress=told.append)
     rows = {row[0]: row for row in cells_of_table(text, "recalibration-table")}
     found = evaluate({"Beta calibration": BetaCalibration()}, preds)
-    assert rows["uncalibrated"][1] == f"{tc.measure(preds).value:.4f}"
+    before = tc.measure(preds)
+    assert rows["uncalibrated"][1] == rounded(before.value, before.interval.low, before.interval.high)
     assert rows["Beta calibration"][3] == f"{found['Beta calibration'].log_loss:.4f}"
     assert float(rows["Beta calibration"][1]) < float(rows["uncalibrated"][1])
     biases = {row[0]: float(row[2]) for row in cells_of_table(text, "bias-table")}
@@ -244,11 +247,12 @@ def test_too_few_rows_for_recalibration_is_said(tmp_path):
 
 
 def test_recalibration_of_many_rows_uses_a_sample():
-    from truecal.pages.parts import recalibration
+    from truecal.pages.model import recalibrate
+    from truecal.pages.sources import source_of
 
-    found = recalibration(multiclass(700, 3000), lens=tc.TopLabel(), level=0.95, rng=0)
+    found = recalibrate(source_of(multiclass(700, 3000), lens=tc.TopLabel(), by=(), level=0.95, rng=0))
     assert found.sampled == 333
-    assert found.rows[0].recalibrator == "uncalibrated"
+    assert found.rows[0]["recalibrator"] == "uncalibrated"
 
 
 def test_the_fingerprint_names_the_data(tmp_path):
@@ -293,7 +297,7 @@ def test_an_unwritable_place_is_named_and_the_old_file_stays(tmp_path, monkeypat
 def test_without_the_charting_package_the_remedy_is_named(tmp_path, monkeypatch):
     import sys
 
-    from truecal.pages.html import charting_bundle
+    from truecal.pages.render import charting_bundle
 
     charting_bundle.cache_clear()
     monkeypatch.setitem(sys.modules, "vl_convert", None)
@@ -326,7 +330,9 @@ def test_a_lens_on_several_probabilities_has_a_section_of_its_own(tmp_path):
     page = tc.report(preds, tmp_path / "page.html", lens=tc.TopK(2), fast=True).read_text()
     section = page.partition('id="context"')[2].partition("</section>")[0]
     for lens in (tc.TopK(1), tc.TopK(2)):
-        assert f"{tc.measure(preds, lens=lens).value:.4f}" in section
+        estimate = tc.measure(preds, lens=lens)
+        limits = () if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+        assert rounded(estimate.value, *limits) in section
 
 
 def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
@@ -336,15 +342,100 @@ def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
     p = rng.beta(2, 3, n)
     bad = (columns["site"] == "<b>B</b>") & (columns["device"] == "mobile")
     preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
-    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"]).read_text()
+    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"], clinical=True).read_text()
     found = tc.audit(preds, by=["site", "device"], tolerance=0.02)
     part = text[text.index('id="segments"') : text.index('id="likert"')]
     (segment,) = found.segments
     assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
-    assert f"{segment.difference:+.3f}" in part
-    assert f"{segment.low:+.3f} to {segment.high:+.3f}" in part
+    assert rounded(segment.difference, segment.low, segment.high, "+") in part
+    assert interval(segment.low, segment.high, "+") in part
     assert part.count("<svg") == 1
     number = tc.clinical.summary(preds).slope
     clinical = text[text.index('id="clinical"') : text.index('id="recalibration"')]
-    assert f"{number.low:.3f} to {number.high:.3f}" in clinical
-    assert "Clinical validation" not in tc.report(preds, tmp_path / "fast.html", fast=True).read_text()
+    assert interval(number.low, number.high) in clinical
+    fast = tc.report(preds, tmp_path / "fast.html", fast=True, clinical=True).read_text()
+    assert "Clinical validation" not in fast
+    assert (
+        f"Calibration slope {number.value:.2f}" in text.partition("</section>")[0]
+    )  # the headline takes it into account
+
+
+def test_few_distinct_scores_are_bins_and_rows_of_a_table(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.5, 0.7, 0.9, 0.95, 1.0], 400)
+    preds = tc.Predictions.from_probs(p, rng.random(400) < p**2)
+    text, content = written(tmp_path, preds)
+    rows = cells_of_table(text, "value-table")
+    assert [row[0] for row in rows] == ["50%", "70%", "90%", "95%", "100%"]
+    for row, region in zip(rows, tc.inference.stated_values(tc.OneClass()(preds)), strict=True):
+        assert row[1:3] == [str(region.rows), str(region.outcomes)]
+    assert len(content["cells"]["values"]) == 6
+    assert 'name="scheme" value="values" checked' in text
+
+
+def test_axes_fit_scores_that_lie_in_a_part_of_them(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.2, 18, 2000)
+    text, content = written(tmp_path, tc.Predictions.from_probs(p, rng.random(2000) < p))
+    assert content["limits"][0] == 0
+    assert np.quantile(p, 0.99) < content["limits"][1] < 0.5
+    assert 'name="zoom" value="fit" checked' in text
+    assert written(tmp_path, binary())[1]["limits"] == [0, 1]
+
+
+def test_maps_are_ranked_by_the_brier_score_where_log_losses_are_infinite(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.4, 0.4, 2000).round(2)
+    preds = tc.Predictions.from_probs(p, rng.random(2000) < np.clip(0.1 + 0.8 * p, 0, 1))
+    text = tc.report(preds, tmp_path / "page.html").read_text()
+    part = text[text.index('id="recalibration"') :].partition("</section>")[0]
+    assert "methods are ranked by the Brier score" in part
+    assert "Recommended: uncalibrated" not in part
+    assert "inf<" not in part
+
+
+def test_a_group_outside_the_tolerance_is_in_the_headline(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 20_000
+    country = np.where(np.arange(n) < 1000, "LU", "FR")
+    p = rng.random(n)
+    y = rng.random(n) < np.where(country == "LU", p**2.5, p)
+    preds = tc.Predictions.from_probs(p, y, columns={"country": country})
+    text, _ = written(tmp_path, preds, by="country", tolerance=0.06)
+    badge = re.search(r'class="badge">([^<]*)<', text).group(1)
+    assert badge == "Groups differ: 1 of 2 groups outside tolerance"
+    assert "most in LU" in re.search(r'class="finding">([^<]*)<', text).group(1)
+
+
+def test_dropped_rows_are_in_the_headline(tmp_path):
+    rows = tc.inference.RowCounts(read=2065, judged=2000, dropped=65)
+    text, _ = written(tmp_path, binary(), rows=rows)
+    assert "65 of 2,065 rows were dropped because of missing values" in text.partition("</section>")[0]
+
+
+def test_what_stands_between_backticks_is_code(tmp_path):
+    from truecal.pages.render import _prose
+
+    assert str(_prose("run `a <b>` now")) == "run <code>a &lt;b&gt;</code> now"
+    text, _ = written(tmp_path, multiclass(200, 3))
+    body = text.partition("<main>")[2].partition("</main>")[0]
+    assert "`" not in body
+
+
+def test_the_output_is_tested_before_anything_is_computed(tmp_path):
+    steps = []
+    with pytest.raises(tc.errors.FileError, match=r"cannot write .*no/such"):
+        report(binary(50), tmp_path / "no/such/report.html", progress=steps.append)
+    assert steps == []
+
+
+def test_without_the_template_package_the_remedy_is_named(tmp_path, monkeypatch):
+    import sys
+
+    from truecal.pages import render
+
+    render._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(tc.errors.MissingExtraError, match=r"pip install 'truecal\[report\]'"):
+        report(binary(50), tmp_path / "x.html", fast=True)
+    render._environment.cache_clear()

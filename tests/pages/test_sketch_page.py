@@ -12,7 +12,7 @@ from truecal.cli.main import main
 from truecal.engines import scan
 from truecal.estimators.rank_series import basis, fit
 from truecal.pages import report
-from truecal.pages.content import Setting, gather
+from truecal.pages.model import Setting, gather
 from truecal.pages.records import plain
 from truecal.pages.sources import MOST_BINS, cells_of
 from truecal.profile import Sketch
@@ -80,10 +80,11 @@ def test_groups_of_a_scan_are_a_table():
     c, y = crowded(3000)
     site = np.repeat(["a", "b", None], [1500, 1480, 20])
     frame = pl.LazyFrame({"p": c, "y": y, "site": site.tolist()})
-    groups = content_of(scan(frame, label="y", score="p", by="site"))["groups"]
+    content = content_of(scan(frame, label="y", score="p", by="site"))
+    groups = content["groups"]
+    assert content["by"] == "site"
     preds = tc.Predictions.from_probs(c, y, columns={"site": site})
     expected = tc.subgroups(preds, "site").frame()
-    assert groups["by"] == "site"
     assert [row["group"] for row in groups["rows"]] == expected["group"].tolist()
     # Both are redrawn, from cells and from rows: the p-values agree to the noise of 999 redraws.
     assert [row["adjusted"] for row in groups["rows"][:2]] == pytest.approx(expected["adjusted"][:2].tolist(), abs=0.06)
@@ -123,7 +124,7 @@ def test_opens_without_a_word_in_the_console(browser, page):
     browser.open(page)
     for chart in ("reliability", "histogram", "movement"):
         assert len(browser.all(f"#{chart} svg path")) > 3
-    browser.choose("zoom", "log")
+    browser.choose("zoom", "high")
     assert browser.one("#sketch").is_displayed()
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]

@@ -14,9 +14,7 @@ from tests.pages.study_stores import FakeStore, fake_store
 from tests.pages.test_page import cells_of_table
 from truecal.errors import InputError
 from truecal.pages import report_study
-from truecal.pages.page import render_study
-from truecal.pages.study import gather_study
-from truecal.pages.study_record import Kind, StudyContent, _models, explorer_diagrams, explorer_numbers
+from truecal.pages.study import StudyPage, explorer_diagrams, explorer_models, explorer_numbers, gather_study
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +63,17 @@ def before(text, table):
 
 
 def test_the_packed_numbers_are_the_means_over_seeds(store):
-    packed = explorer_numbers(store.frame(), room=10**7)
-    assert packed.left_out == []
-    record = packed.numbers
-    names = [model.name for model in record.models]
-    for measure, columns in zip(record.measures, record.columns, strict=True):
+    record, left_out = explorer_numbers(store.frame(), room=10**7)
+    assert left_out == []
+    names = [model["name"] for model in record["models"]]
+    for measure, columns in zip(record["measures"], record["columns"], strict=True):
         for at, (values, lows, highs) in columns.items():
-            place = record.places[int(at)]
-            choice = {name: getattr(place, name) for name in ("dataset", "severity", "recalibrator")}
-            wanted = means(store, measure.metric, **choice)
+            place = record["places"][int(at)]
+            choice = {name: place[name] for name in ("dataset", "severity", "recalibrator")}
+            wanted = means(store, measure["metric"], **choice)
             for i, name in enumerate(names):
                 assert values[i] / 1e6 == pytest.approx(wanted[name][1], abs=6e-7)
-                if measure.metric == "nll":
+                if measure["metric"] == "nll":
                     assert lows is None
                     assert highs is None
                 else:
@@ -85,23 +82,23 @@ def test_the_packed_numbers_are_the_means_over_seeds(store):
 
 
 def test_what_does_not_fit_is_left_out_by_name_and_error_never_is(store):
-    packed = explorer_numbers(store.frame(), room=6000)
-    kept = [measure.metric for measure in packed.numbers.measures]
+    numbers, left_out = explorer_numbers(store.frame(), room=6000)
+    kept = [measure["metric"] for measure in numbers["measures"]]
     assert kept[:2] == ["error", "rank-series-l2"]
-    assert len(kept) + len(packed.left_out) == 5
-    assert "Binned error, 15 bins, equal width, maximum, class-wise" in packed.left_out
-    assert len(json.dumps(packed.numbers.columns, separators=(",", ":"))) < 6100
+    assert len(kept) + len(left_out) == 5
+    assert "Binned error, 15 bins, equal width, maximum, class-wise" in left_out
+    assert len(json.dumps(numbers["columns"], separators=(",", ":"))) < 6100
 
 
 def test_diagrams_of_clean_data_come_first(store):
-    numbers = explorer_numbers(store.frame(), room=10**7).numbers
+    numbers, _ = explorer_numbers(store.frame(), room=10**7)
     everything = explorer_diagrams(store.frame(), store.diagrams(), numbers, room=10**7)
-    assert everything.complete
-    assert len(everything.kinds) == 4
+    assert everything["complete"]
+    assert len(everything["kinds"]) == 4
     few = explorer_diagrams(store.frame(), store.diagrams(), numbers, room=10_000)
-    assert not few.complete
-    assert few.kinds[0] == Kind("top-label", "mass")
-    severities = {numbers.places[int(key.split("/")[0])].severity for key in few.drawn[0]}
+    assert not few["complete"]
+    assert few["kinds"][0] == {"lens": "top-label", "scheme": "mass"}
+    severities = {numbers["places"][int(key.split("/")[0])]["severity"] for key in few["drawn"][0]}
     assert severities == {0.0}
 
 
@@ -142,10 +139,10 @@ def test_the_sections_hold_the_analyses(page, store):
 def test_the_content_survives_json(store):
     content = gather_study(store, title=None, megabytes=2.0, command=None)
     kept = json.loads(json.dumps(content.record()))
-    again = StudyContent.of_record(kept)
+    again = StudyPage.from_record(kept)
     assert again.record() == kept
-    assert again.explorer.numbers.places == content.explorer.numbers.places
-    assert render_study(again) == render_study(content)
+    assert again.explorer["numbers"]["places"] == content.explorer["numbers"]["places"]
+    assert again.html() == content.html()
 
 
 def test_warnings_and_selections_of_no_rows(store, tmp_path):
@@ -262,16 +259,13 @@ def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, pag
 def test_models_are_coloured_filtered_and_put_into_panels_by_any_covariate(browser, store, tmp_path):
     from dataclasses import replace
 
-    from truecal.pages.page import render_study
-    from truecal.pages.study import gather_study
-
     content = gather_study(store, title=None, megabytes=3.0, command=None)
-    numbers = content.explorer.numbers
-    data = {model.name: f"data {i % 2}" for i, model in enumerate(numbers.models)}
-    grouped = [replace(model, groups={"pretraining": data[model.name]}) for model in numbers.models]
-    explorer = replace(content.explorer, numbers=replace(numbers, models=grouped))
+    numbers = content.explorer["numbers"]
+    data = {model["name"]: f"data {i % 2}" for i, model in enumerate(numbers["models"])}
+    grouped = [{**model, "groups": {"pretraining": data[model["name"]]}} for model in numbers["models"]]
+    explorer = {**content.explorer, "numbers": {**numbers, "models": grouped}}
     path = tmp_path / "grouped.html"
-    path.write_text(render_study(replace(content, explorer=explorer)))
+    path.write_text(replace(content, explorer=explorer).html())
     browser.open(path)
     pick(browser, "grouping", "pretraining")
     assert [box.text.split()[-2:] for box in browser.all("#families label")] == [["data", "0"], ["data", "1"]]
@@ -308,7 +302,7 @@ def test_covariates_with_few_values_are_groups():
             "same": ["s"] * 4,
         }
     )
-    groups = [model.groups for model in _models(frame)]
+    groups = [model["groups"] for model in explorer_models(frame)]
     assert groups == [{"pretraining": "big", "epochs": "90"}, {"pretraining": "small", "epochs": "300"}]
 
 

@@ -6,6 +6,7 @@ import pytest
 import truecal as tc
 from tests.pages.examples import NASTY
 from truecal.pages import report_watch
+from truecal.pages.text import rounded
 
 
 def month(by=None, names=("a", "b", "c")):
@@ -34,7 +35,7 @@ def test_the_page_says_what_the_watch_says(tmp_path):
     assert step.alarm
     assert "A &lt;month&gt;" in text
     assert f"since about {step.since}" in text
-    assert f"{step.error:+.4f}" in text
+    assert rounded(step.error, step.low, step.high, "+") in text
     assert step.advice in text
 
 
@@ -51,6 +52,15 @@ def test_in_a_browser_without_a_word_in_the_console_or_a_request(browser, page):
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_no_column_is_cut_off_at_the_width_of_a_screen(browser, page):
+    browser.narrow(1280)
+    browser.open(page)
+    wide, visible = browser.run(
+        "const box = document.querySelector('#group-table').closest('.scroll'); return [box.scrollWidth, box.clientWidth]"
+    )
+    assert wide <= visible + 1
 
 
 def test_one_group_needs_no_chooser(browser, tmp_path):

@@ -12,10 +12,9 @@ NUMBERS = Path("docs/example-study.json")
 
 def write(folder: Path) -> None:
     """Write the page beside the others."""
-    from truecal.pages.page import render_study
-    from truecal.pages.study_record import StudyContent
+    from truecal.pages.study import StudyPage
 
-    html = render_study(StudyContent.of_record(json.loads(NUMBERS.read_text(encoding="utf-8"))))
+    html = StudyPage.from_record(json.loads(NUMBERS.read_text(encoding="utf-8"))).html()
     (folder / "example-study-page.html").write_text(html, encoding="utf-8")
 
 

@@ -232,7 +232,7 @@ def _regions(profile: Profile, places: Indices, level: float) -> tuple[Region, .
         Region(
             lowest=float(lowest[start]),
             highest=float(highest[end - 1]),
-            mean_score=float(bins.mean_score[i]),
+            mean_score=min(max(float(bins.mean_score[i]), float(lowest[start])), float(highest[end - 1])),
             frequency=float(bins.mean_outcome[i]),
             low=float(low[i]),
             high=float(high[i]),

@@ -241,7 +241,10 @@ def conclude_comparison(ranked: Sequence[str], pairs: Sequence[PairRow], level: 
     significant = {name for p in pairs if best in (p.a, p.b) and p.adjusted_p <= 1 - level for name in (p.a, p.b)}
     worse = [name for name in ranked[1:] if name in significant]
     if not worse:
-        return f"{best} has the smallest calibration error, but no other model is significantly worse ({level:.0%}).", False
+        return (
+            f"{best} has the smallest calibration error, but no other model is significantly worse ({level:.0%}).",
+            False,
+        )
     listed = ", ".join(worse)
     return (
         f"{best} has the smallest calibration error. Significantly worse ({level:.0%}, adjusted for all pairs): {listed}.",

@@ -162,7 +162,11 @@ class Dossier:
         return [
             ("5a, 6", "Source of data, participants, setting", _TO_ADD),
             ("8a", "Outcome and time horizon", f"{result.lens}; definition and assessment {_TO_ADD}"),
-            ("10", "Sample size", f"{self.units}, {result.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}"),
+            (
+                "10",
+                "Sample size",
+                f"{self.units}, {result.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}",
+            ),
             ("11", "Missing data", f"{missing}; no value was imputed here; handling before {_TO_ADD}"),
             ("12d", "Heterogeneity across clusters", random_effects if grouped else f"not asked for; {_TO_ADD}"),
             (

@@ -200,7 +200,7 @@ class ModelPage:
         return render("model.html", data, page=self)
 
 
-class Absent(Exception):
+class AbsentPartError(Exception):
     """A part of the page that the data do not allow; its text says why."""
 
 
@@ -230,17 +230,25 @@ def gather(
     progress("judging groups")
     subgroups = _subgroups(source)
     progress("going through classes")
-    classes = per_class(source.preds, level=level) if source.preds is not None and source.preds.class_count > 2 else None
+    classes = (
+        per_class(source.preds, level=level) if source.preds is not None and source.preds.class_count > 2 else None
+    )
     progress("judging low, medium and high confidence")
     likert = _likert(source, setting.scale)
     parts, absent = {} if setting.fast else _slow_parts(source, setting, progress), {}
     for name, part in list(parts.items()):
-        if isinstance(part, Absent):
+        if isinstance(part, AbsentPartError):
             absent[name], parts[name] = str(part), None
     smooth, cells = thin_curve(head.curve), cells_of(profile)
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     group_names = ", ".join(source.by)
-    used = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": group_names or None, "rng": rng}
+    used = {
+        "level": level,
+        "tolerance": setting.tolerance,
+        "lens": source.judged,
+        "by": group_names or None,
+        "rng": rng,
+    }
     progress("measuring in context")
     return ModelPage(
         title=setting.title,
@@ -296,10 +304,10 @@ def _slow_parts(source: Source, setting: Setting, progress: Callable[[str], obje
         progress(words)
         try:
             parts[name] = compute()
-        except Absent as reason:
+        except AbsentPartError as reason:
             parts[name] = reason
         except InputError as error:
-            parts[name] = Absent(f"Not possible on these data: {error}.")
+            parts[name] = AbsentPartError(f"Not possible on these data: {error}.")
     return parts
 
 
@@ -395,9 +403,7 @@ def per_class(preds: tc.Predictions, *, level: float) -> Listing:
         # the classes most off on average, as many as can be judged cluster by cluster in bounded time
         order = np.argsort([-abs(row["difference"]) for row in means], kind="stable")[:_MOST_CLUSTERED_CLASSES]
         labels = [int(k) if preds.classes is None else preds.classes[k] for k in order]
-        errors = np.concatenate(
-            [_limits(tc.measure(preds, lens=tc.OneClass(label), level=level)) for label in labels]
-        )
+        errors = np.concatenate([_limits(tc.measure(preds, lens=tc.OneClass(label), level=level)) for label in labels])
     first = np.argsort(-errors[:, 0], kind="stable")[:_MOST_CLASSES]
     rows = [
         {
@@ -506,14 +512,14 @@ def _clinical(source: Source) -> ClinicalPart | None:
     """Compute the numbers of `tc.clinical.summary`, and of every group."""
     preds, lens = source.preds, source.lens
     if preds is None or lens is None or source.top_label or lens.sample_.pooled:
-        raise Absent("A clinical validation judges the risk of one event, row by row.")
+        raise AbsentPartError("A clinical validation judges the risk of one event, row by row.")
     if len(preds) > _MOST_CLINICAL_ROWS:
-        raise Absent(
+        raise AbsentPartError(
             f"Curves of {len(preds):,} rows take longer than the rest of this page, which has them for up to "
             f"{_MOST_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
         )
-    options = {"lens": lens.lens, "level": source.level, "rng": source.rng}
-    numbers = tc.clinical.summary(preds, **options)
+    settings: dict[str, Any] = {"lens": lens.lens, "level": source.level, "rng": source.rng}
+    numbers = tc.clinical.summary(preds, **settings)
     forests: dict[str, Sequence[Row]] = {}
     without_forest = ""
     groups = len(set(zip(*(column(preds, name).tolist() for name in source.by), strict=True))) if source.by else 0
@@ -521,7 +527,7 @@ def _clinical(source: Source) -> ClinicalPart | None:
         without_forest = f"The forest plot is drawn for up to {_MOST_FOREST_GROUPS} groups, not for {groups:,}."
     elif groups:
         try:
-            sites = tc.clinical.summary(preds, by=list(source.by), **options).sites
+            sites = tc.clinical.summary(preds, by=list(source.by), **settings).sites
         except InputError as error:
             without_forest = f"No forest plot of the groups: {error}."
         else:
@@ -539,11 +545,13 @@ def recalibrate(source: Source) -> RecalibrationPart | None:
     if preds is None or lens is None:
         return None
     if len(preds) < _FEWEST_ROWS:
-        raise Absent(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed.")
+        raise AbsentPartError(
+            f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed."
+        )
     try:
         methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
     except MissingExtraError as error:
-        raise Absent(f"{error}.".capitalize()) from error
+        raise AbsentPartError(f"{error}.".capitalize()) from error
     if preds.class_count <= 100:
         methods["Beta calibration"] = tc.recalibration.BetaCalibration()
         methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
@@ -575,9 +583,9 @@ def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> BiasPart:
     """Measure bias and spread of the root-mean-square estimators on datasets of a world fitted to the data."""
     rows = round(float(profile.size[0]))
     if rows < _FEWEST_ROWS:
-        raise Absent(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
+        raise AbsentPartError(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
     if rows > _MOST_WORLD_ROWS:
-        raise Absent(
+        raise AbsentPartError(
             f"With {rows:,} predictions the bias of an estimator is far below its interval; it is simulated for up to "
             f"{_MOST_WORLD_ROWS:,}."
         )

@@ -167,7 +167,13 @@ def _print(browser: str, html: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         page, paper = Path(folder) / "page.html", Path(folder) / "page.pdf"
         page.write_text(html, encoding="utf-8")
-        command = [browser, *_PRINT_FLAGS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={paper}", page.as_uri()]
+        command = [
+            browser,
+            *_PRINT_FLAGS,
+            f"--user-data-dir={folder}/profile",
+            f"--print-to-pdf={paper}",
+            page.as_uri(),
+        ]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=_PRINT_SECONDS)
             return paper.read_bytes()

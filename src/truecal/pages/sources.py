@@ -120,9 +120,7 @@ class Source:
     engine: str | None = None
 
     @classmethod
-    def from_rows(
-        cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int
-    ) -> "Source":
+    def from_rows(cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> "Source":
         """Judge predictions row by row under a lens."""
         lens = default_lens(preds) if lens is None else lens
         if lens.shares(preds) is not None:
@@ -168,9 +166,7 @@ class Source:
         if self.preds is not None:
             head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
             if self.preds.clusters is not None:
-                return head, tc.measure(
-                    self.preds, estimator=absolute, lens=self.lens, level=self.level, rng=self.rng
-                )
+                return head, tc.measure(self.preds, estimator=absolute, lens=self.lens, level=self.level, rng=self.rng)
         else:
             squared = tc.RankSeries(level=self.level)
             p_value = float(squared.test(self.profile, rng=self.rng).p_value[0])
@@ -186,11 +182,11 @@ class Source:
         data, lens = (self.preds, {"lens": self.lens}) if clustered else (self.profile, {})
         return tc.inference.bootstrap(
             estimator,
-            data,  # type: ignore[arg-type]
+            data,
             resamples=_RESAMPLES,
             level=self.level,
             rng=self.rng,
-            **lens,  # type: ignore[arg-type]
+            **lens,
         ).interval()
 
     def design_effect(self) -> float:

@@ -21,7 +21,11 @@ _MOST_WARNINGS = 5
 _MOST_COVARIATE_VALUES = 12  # that colours tell apart
 _REST_OF_PAGE = 90_000  # bytes of styles, scripts and words
 _CELL = 30  # bytes of the markup of a table cell
-_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = 1_000_000, 10_000, 10_000  # numbers of the page are whole multiples of 1 / these
+_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = (
+    1_000_000,
+    10_000,
+    10_000,
+)  # numbers of the page are whole multiples of 1 / these
 _PLACE = ["dataset", "severity", "recalibrator", "selection"]
 _SCORES = ("nll", "brier")
 _LENSES = ("top-label", "", "class-wise", "all-label")
@@ -122,7 +126,9 @@ def _ratio(title: str, count: str, total: str) -> Column:
     return title, lambda row: (f"{row[count]} of {row[total]}", row[count] / max(row[total], 1))
 
 
-def _with_limits(title: str, name: str, ends: tuple[str, str] | None = None, interval: str = "Interval") -> list[Column]:
+def _with_limits(
+    title: str, name: str, ends: tuple[str, str] | None = None, interval: str = "Interval"
+) -> list[Column]:
     low, high = ends or (f"{name}_low", f"{name}_high")
     return [_number(title, name), _limits(interval, low, high)]
 

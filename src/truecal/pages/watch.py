@@ -55,9 +55,7 @@ class WatchPage:
 def gather_watch(watch: tc.Watch, *, title: str, command: str | None) -> WatchPage:
     """Read the content of the page from the state of a watch."""
     step, shares, settings = watch.step(), watch.shares(), watch.settings
-    groups = [
-        _group(watch.group(*key), step.groups[key], -log(settings.alpha * shares[key])) for key in watch.groups
-    ]
+    groups = [_group(watch.group(*key), step.groups[key], -log(settings.alpha * shares[key])) for key in watch.groups]
     used = {"tolerance": settings.tolerance, "alpha": settings.alpha, "run length": settings.run_length}
     batches = max(len(group["line"]["at"]) for group in groups)
     return WatchPage(title, step, settings, watch.judged, batches, groups, Provenance({}, command, used))

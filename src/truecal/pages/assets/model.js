@@ -157,7 +157,7 @@ function forestSpec(title, rows) {
   const [lowest, highest] = [Math.min(...values), Math.max(...values)];
   const ends = [Math.max(lowest - reach, Math.min(lowest, ...finite.map((row) => at(row.low)))), Math.min(highest + reach, Math.max(highest, ...finite.map((row) => at(row.high))))];
   const margin = 0.04 * (ends[1] - ends[0]) || 0.1;
-  const scale = { type: ratio ? 'log' : 'linear', domain: [back(ends[0] - margin), back(ends[1] + margin)], nice: false, zero: false, clamp: true };
+  const scale = { type: ratio ? 'log' : 'linear', domain: [back(ends[0] - margin), back(ends[1] + margin)], nice: false, clamp: true, ...(ratio ? {} : { zero: false }) };
   const words = rows.map((row) => `${row.site}: ${row.value?.toFixed(2)} (${row.low?.toFixed(2)} to ${row.high?.toFixed(2)})`).join('; ');
   const spec = chartSpec('forest', { title, scale, sites: rows.map((row) => row.site), description: `${title}. ${words}` });
   return { ...spec, datasets: { rows, ideal: [{ value: 1 }] } };
