@@ -458,7 +458,7 @@ def _listing(rows: Sequence[Row], most: int) -> Listing:
 
 def _likert(source: Source, scale: Mapping[str, tuple[float, float]] | None) -> Sequence[Row] | None:
     preds = source.preds
-    if preds is None or not (preds.binary or source.top_label):
+    if preds is None or not (preds.class_count == 2 or source.top_label):
         return None
     return list(tc.likert(preds, SCALE if scale is None else scale, level=source.level, rng=source.rng).frame())
 
