@@ -24,7 +24,6 @@ from truecal.pages.render import render, write_page
 KINDS = ("tripod-ai",)
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
 _MOST_FOREST_GROUPS = 40  # whose forest plot fits on a page; more are in the table only
-_TO_ADD = "to be stated by the authors"
 
 
 def write_dossier(
@@ -145,54 +144,16 @@ class Dossier:
         rows = f"{self.result.rows:,} rows"
         return f"{self.result.patients:,} patients with {rows}" if self.clustered else f"{rows}, one per patient"
 
-    def checklist(self) -> list[tuple[str, str, str]]:
-        """Return item number, topic and answer of the items of TRIPOD+AI."""
-        result, oe = self.result, self.result.oe
+    @property
+    def missing(self) -> str:
+        """What happened to rows with missing values."""
         dropped = "" if self.row_counts is None else self.row_counts.sentence
-        missing = dropped.rstrip(".") or "every row that was given was judged"
-        grouped = result.sites is not None
-        thresholds = f"{self.benefit.thresholds.min():g} to {self.benefit.thresholds.max():g}"
-        distances = f"ICI {result.ici}, E50 {result.e50}, E90 {result.e90}, Emax {result.emax}"
-        groups = (
-            "not asked for"
-            if result.sites is None
-            else f"{len(result.sites.names)} groups by {' x '.join(result.sites.by)}"
-        )
-        random_effects = "random effects over groups (Hartung-Knapp), prediction interval for a new group"
-        return [
-            ("5a, 6", "Source of data, participants, setting", _TO_ADD),
-            ("8a", "Outcome and time horizon", f"{result.lens}; definition and assessment {_TO_ADD}"),
-            (
-                "10",
-                "Sample size",
-                f"{self.units}, {result.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}",
-            ),
-            ("11", "Missing data", f"{missing}; no value was imputed here; handling before {_TO_ADD}"),
-            ("12d", "Heterogeneity across clusters", random_effects if grouped else f"not asked for; {_TO_ADD}"),
-            (
-                "12e",
-                "Measures of performance",
-                "O/E, intercept, slope, flexible curve, ICI, c-statistic, Brier score, net benefit",
-            ),
-            ("12f", "Recalibration of the model", f"none; the output was judged as given ({_TO_ADD} if otherwise)"),
-            ("12g", "How predictions were calculated", _TO_ADD),
-            ("14", "Fairness", f"performance in groups: {groups}; approaches {_TO_ADD}"),
-            (
-                "20a, 20b, 21",
-                "Numbers of participants and events",
-                f"{self.units}, {result.events:,} events ({result.prevalence:.1%})",
-            ),
-            ("23a", "Calibration in the large", f"O/E {oe}; intercept {result.intercept}"),
-            ("23a", "Calibration slope", f"{result.slope}"),
-            ("23a", "Flexible calibration curve", f"figure 1; {distances}"),
-            (
-                "23a",
-                "Discrimination, overall performance",
-                f"c-statistic {result.c_statistic}; Brier score {result.brier}",
-            ),
-            ("23a", "Clinical utility", f"net benefit at thresholds {thresholds}: figure 2 and table 2"),
-            ("23b", "Heterogeneity between groups", _heterogeneity(result)),
-        ]
+        return dropped.rstrip(".") or "every row that was given was judged"
+
+    @property
+    def heterogeneity(self) -> str:
+        """The spread between groups in words."""
+        return _heterogeneity(self.result)
 
 
 def _heterogeneity(result: Clinical) -> str:

@@ -64,19 +64,6 @@ _SIMULATED: dict[str, Estimator] = {
     "Binned, 15 of equal width": tc.BinnedECE(norm=2),
     "Isotonic (CORP)": _ISOTONIC,
 }
-# Estimator -> (what it does, number of its reference on the page)
-_DESCRIPTIONS = {
-    "RankSeries": ("smooth fit in the rank of the score, bias-corrected (default)", None),
-    "DebiasedECE": ("bins of equal mass, minus the bias of sampling", 3),
-    "SweepECE": ("as many bins as keep the outcomes rising", 4),
-    "NearestECE": ("a sliding window of neighbouring scores", 5),
-    "KernelDensityECE": ("kernel estimate of the calibration curve", 6),
-    "BinnedECE": ("the classical ECE; biased upwards, more so with more bins", 1),
-    "LabelBinnedECE": ("each score against the outcome rate of its bin", 4),
-    "SmoothECE": ("residuals smoothed at the scale of the error itself", 7),
-    "IsotonicError": ("root of the Brier score an isotonic fit would save; biased upwards", 8),
-}
-_NORMS = {1.0: "mean absolute", 2.0: "root mean square", float("inf"): "maximum"}
 
 
 @dataclass(frozen=True)
@@ -369,17 +356,15 @@ def _estimator_row(estimate: tc.Estimate) -> Row:
     record = EstimateRecord.of(estimate)
     kind, scheme = record.estimator.name, record.estimator.options.get("scheme")
     title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
-    does, reference = _DESCRIPTIONS[kind]
     return {
         "name": f"{title}, equal {scheme}" if "Binned" in kind and scheme else title,
-        "norm": _NORMS.get(record.norm, str(record.norm)),
+        "norm": record.norm,
         "value": record.value,
         "low": None if record.interval is None else record.interval.low,
         "high": None if record.interval is None else record.interval.high,
         "bins": None if record.bins is None else len(record.bins),
         "sketch_error": record.sketch_error,
-        "does": does,
-        "reference": reference,
+        "kind": kind,
     }
 
 

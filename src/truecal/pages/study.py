@@ -1,9 +1,11 @@
 """The pages of a study and of a comparison of interventions: analyses as tables, and the numbers that the explorer draws."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +14,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.pages.records import document, now, versions
-from truecal.pages.render import charting_bundle, render, write_page
+from truecal.pages.render import asset, charting_bundle, render, write_page
 from truecal.study import store
 
 _MOST_ROWS = 120  # of the table of an analysis
@@ -30,37 +32,13 @@ _PLACE = ["dataset", "severity", "recalibrator", "selection"]
 _SCORES = ("nll", "brier")
 _LENSES = ("top-label", "", "class-wise", "all-label")
 _SCHEMES = ("mass", "width")
-_METRICS = (
-    "error",
-    "rank-series-l2",
-    "ece-mass-100-l1",
-    "nll",
-    "brier",
-    "ece-width-15-l1",
-    "debiased-15-l2",
-    "ece-mass-15-l1",
-    "sweep-mass-l1",
-    "rank-series-l1",
-    "nearest-l2",
-    "ece-width-15-max",
-)
-_METRIC_NAMES = {
-    "error": "Error rate",
-    "confidence": "Mean confidence",
-    "nll": "Log loss (NLL)",
-    "brier": "Brier score",
-    "brier-top": "Brier score of the confidence",
-    "exact": "Debiased error (exact bias)",
-    "ece": "Binned error",
-    "label": "Label-binned error",
-    "debiased": "Debiased error",
-    "sweep": "Monotone sweep",
-    "rank": "Rank series",
-    "nearest": "Nearest neighbours",
-    "aurc": "Area under the risk-coverage curve",
-    "abstain": "Cost of abstaining",
-    "best-temperature": "Best temperature on the judged rows",
-}
+
+
+@cache
+def _words() -> dict[str, Any]:
+    """Return headings and intros of the analyses, names of metrics, and their order on the page."""
+    words: dict[str, Any] = json.loads(asset("specs/analyses.json"))
+    return words
 
 
 def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
@@ -69,7 +47,8 @@ def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str
     >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
     ('Binned error, 15 bins, equal width, mean absolute', 'Log loss (NLL)')
     """
-    words = [_METRIC_NAMES.get(metric, _METRIC_NAMES.get(metric.partition("-")[0], metric))]
+    titles = _words()["metrics"]
+    words = [titles.get(metric, titles.get(metric.partition("-")[0], metric))]
     words += [] if bins is None else [f"{bins} bins"]
     words += [f"equal {scheme}"] if scheme in ("width", "mass") else []
     norms = {1.0: "mean absolute", 2.0: "root mean square", inf: "maximum"}
@@ -80,8 +59,9 @@ def _metric_rank(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
     """Order error rates first, then by how often lens and metric are asked for; lenses of single classes last."""
     lens, metric = measure
     lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
-    listed = metric in _METRICS
-    metric_rank = _METRICS.index(metric) if listed else len(_METRICS)
+    order = _words()["order"]
+    listed = metric in order
+    metric_rank = order.index(metric) if listed else len(order)
     return (metric != "error", lens_rank if listed else lens_rank + len(_LENSES), metric_rank, lens, metric)
 
 
@@ -191,14 +171,26 @@ class Results:
 
 @dataclass(frozen=True)
 class Question:
-    """A section: its words, in which {name} is the main metric and {metrics} those compared; its answer (notes and rows)."""
+    """A section: its answer (notes and rows) and the columns of its table; its words stand in specs/analyses.json."""
 
     id: str
-    heading: str
-    intro: str
     answer: Callable[[Results, str], tuple[Sequence[str], Iterable[Mapping[str, Any]]]]
     columns: Sequence[Column]
     once: bool = False  # the same before and after recalibration
+    recalibrator: str = ""  # whose effect is asked for
+
+    def words(self, results: "Results") -> dict[str, str]:
+        """Return heading and intro, with the names of this study in them."""
+        named = {
+            "{name}": results.name,
+            "{Name}": results.name[0].upper() + results.name[1:],
+            "{metrics}": ", ".join(results.metrics),
+            "{recalibrator}": self.recalibrator,
+        }
+        words: dict[str, str] = dict(_words()["questions"]["after" if self.recalibrator else self.id])
+        for key, text in words.items():
+            words[key] = re.sub(r"\{\w+\}", lambda match: named[match[0]], text)
+        return words
 
 
 def _trends(results: Results, after: str) -> Any:
@@ -274,9 +266,6 @@ def _agreements(results: Results, after: str) -> Any:
 
 _AGAINST_ERROR = Question(
     "error-calibration",
-    "Calibration against error",
-    "How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
-    "A tau above 0 means that accurate models tend to be well calibrated.",
     _trends,
     [
         *(*_CONDITION, _number("Models", "models", ",")),
@@ -286,9 +275,6 @@ _AGAINST_ERROR = Question(
 )
 _TEMPERATURES = Question(
     "temperatures",
-    "Fitted temperatures",
-    "What was fitted on the clean split of every model. A temperature above 1 means that the model was overconfident there, "
-    "below 1 underconfident.",
     _temperatures,
     [
         *(_text("Family", "family"), _text("Fitted on", "dataset"), _number("Models", "models", ",")),
@@ -300,16 +286,11 @@ _TEMPERATURES = Question(
 _OTHERS = (
     Question(
         "pareto",
-        "Who stays on the Pareto front",
-        "On how many of the fronts of error and a metric each model is: under {metrics}, on every dataset, at every severity.",
         _fronts,
         [*_MODEL, _number("On the front", "fronts", ","), _number("Of", "of", ","), _number("Share", "share", ".0%")],
     ),
     Question(
         "dominance",
-        "Which family is beaten by which",
-        "How many models of a family are beaten in both error and {name} by some model of another. A family is dominated where "
-        "all of its models are beaten and none of them beats one of the other.",
         _dominance,
         [
             *(_text("Family", "family"), _text("Beaten by", "by"), *_CONDITION),
@@ -319,8 +300,6 @@ _OTHERS = (
     ),
     Question(
         "shifting",
-        "Under shift",
-        "How much {name} and the error rate rise with every step of severity (least squares).",
         _shifts,
         [
             *(*_MODEL, _CONDITION[0]),
@@ -330,9 +309,6 @@ _OTHERS = (
     ),
     Question(
         "in-out",
-        "From clean to shifted data",
-        "Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
-        "together there?",
         _clean_to_shifted,
         [
             *(*_CONDITION, _text("Pair", "pair"), _number("Models", "models", ",")),
@@ -341,9 +317,6 @@ _OTHERS = (
     ),
     Question(
         "log-fits",
-        "One law over all datasets?",
-        "A line through the logarithms of error and {name}, for each family, over all datasets and severities: a slope of 1 means "
-        "that the two grow in proportion.",
         _log_lines,
         [
             *(_text("Family", "family"), _number("Models", "models", ","), _number("Points", "points", ",")),
@@ -352,9 +325,6 @@ _OTHERS = (
     ),
     Question(
         "residuals",
-        "Scores beyond error",
-        "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
-        "errors from the line stand out; below it is better.",
         _residuals,
         [
             *(_text("Model", "model"), _text("Score", "metric"), *_CONDITION, _number("Value", "value", ".4f")),
@@ -363,9 +333,6 @@ _OTHERS = (
     ),
     Question(
         "bins",
-        "The number of bins decides",
-        "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
-        "A trend that only many bins show is made by the estimator.",
         _bin_slopes,
         [
             *(*_CONDITION, _text("Metric", "metric"), _number("Bins", "bins", ",")),
@@ -375,9 +342,6 @@ _OTHERS = (
     ),
     Question(
         "ranks",
-        "Do estimators agree?",
-        "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
-        "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
         _agreements,
         [
             *(*_CONDITION, ("Metrics", lambda row: (f"{row['metric_a']} and {row['metric_b']}",) * 2)),
@@ -389,7 +353,7 @@ _OTHERS = (
 )
 
 
-def _effect(index: int, recalibrator: str, name: str) -> Question:
+def _effect(index: int, recalibrator: str) -> Question:
     def answer(results: Results, _: str) -> Any:
         result = tc.study.effect_of_recalibration(
             results.store, after=recalibrator, metric=results.metric, lens=results.lens
@@ -398,9 +362,6 @@ def _effect(index: int, recalibrator: str, name: str) -> Question:
 
     return Question(
         f"after-{index}",
-        f"What {recalibrator} does",
-        f"{name[0].upper()}{name[1:]} before and after {recalibrator}, mean over models. Tau compares the two rankings: "
-        "1 means that recalibration left it as it was.",
         answer,
         [
             *(*_CONDITION, _number("Before", "before", ".4f"), _number("After", "after", ".4f")),
@@ -408,13 +369,14 @@ def _effect(index: int, recalibrator: str, name: str) -> Question:
             *(_number("Beyond intervals", "improved_supported", ",", "unknown"), *_with_limits("Kendall's tau", "tau")),
         ],
         once=True,
+        recalibrator=recalibrator,
     )
 
 
 def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
     """Run every analysis with the study's main metric, before and after recalibration; one that is not possible says why."""
     results = Results.of(study, frame)
-    effects = [_effect(k, name, results.name) for k, name in enumerate(results.recalibrators[1:], 1)]
+    effects = [_effect(k, name) for k, name in enumerate(results.recalibrators[1:], 1)]
     return [_section(question, results) for question in (_AGAINST_ERROR, *effects, _TEMPERATURES, *_OTHERS)]
 
 
@@ -438,8 +400,7 @@ def _section(question: Question, results: Results) -> dict[str, Any]:
     listed = cells[:_MOST_ROWS]
     return {
         "id": question.id,
-        "heading": question.heading,
-        "intro": question.intro.replace("{name}", results.name).replace("{metrics}", ", ".join(results.metrics)),
+        **question.words(results),
         "notes": [note[:1].upper() + note[1:] + ("" if note.endswith((".", "?")) else ".") for note in notes],
         "header": header,
         "rows": [[words for words, _ in row] for row in listed],
