@@ -82,6 +82,7 @@ def log_losses(preds: tc.Predictions) -> Float64s:
     >>> log_losses(tc.Predictions.from_probs([0.9, 0.2], [1, 0])).round(3)
     array([0.105, 0.223])
     """
+    preds.refuse_multilabel("the log loss")
     if preds.binary:
         p = preds.probs.astype(np.float64, copy=False)
         of_label = np.where(preds.labels == 1, p, 1 - p)
@@ -145,6 +146,7 @@ def briers(preds: tc.Predictions) -> Float64s:
     >>> briers(tc.Predictions.from_probs([0.9, 0.2], [1, 0])).round(3)
     array([0.01, 0.04])
     """
+    preds.refuse_multilabel("the Brier score")
     if preds.binary:
         return (preds.probs.astype(np.float64) - preds.labels) ** 2
     squares = np.empty(len(preds))

@@ -301,3 +301,20 @@ def test_rules_that_count_rows_take_whole_weights_as_repetitions_and_refuse_othe
         )
     with pytest.raises(tc.InputError, match="importance weights"):
         estimator(tc.profile.Profile.from_arrays(c, y, w / 3))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_sklearn_l2_is_the_root_of_the_mean_squared_distance_of_its_curve(strategy):
+    pytest.importorskip("sklearn")
+    from sklearn.calibration import calibration_curve
+
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p**1.5).astype(int)
+    rates, means = calibration_curve(y, p, n_bins=8, strategy=strategy)
+    edges = np.linspace(0, 1, 9) if strategy == "uniform" else np.percentile(p, np.linspace(0, 1, 9) * 100)
+    counts = np.bincount(np.searchsorted(edges[1:-1], p), minlength=8)
+    expected = np.sqrt((counts / 400) @ (rates - means) ** 2)
+    convention = tc.like("sklearn", bins=8, strategy=strategy, norm="l2")
+    found = tc.calibration_error(y, p, estimator=convention.estimator, lens=convention.lens)
+    assert float(found) == pytest.approx(expected, abs=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.engines.accumulate import judged_rows, refuse_many
-from truecal.errors import MissingExtraError
+from truecal.errors import InputError, MissingExtraError
 from truecal.estimators.base import Estimator
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
@@ -28,6 +28,10 @@ class CalibrationMetric(Metric):
     one column per class; logits are refused, never guessed. float16 and bfloat16 are read as they are and summed in
     float64. The state is summed (and its extremes taken) across processes by torchmetrics.
 
+    Shapes (N, C, ...), as of pictures, become rows; positions whose target is `ignore_index` are left out. With `multilabel`,
+    targets are 0 or 1 in the shape of the predictions, and `lens=tc.OneClass(k)` says which label is judged. Positions of one
+    picture count as independent, so that intervals of `estimate` are too short there.
+
     >>> import torch
     >>> metric = CalibrationMetric()
     >>> metric.update(torch.tensor([0.9, 0.2, 0.6]).half(), torch.tensor([1, 0, 0]))
@@ -41,9 +45,20 @@ class CalibrationMetric(Metric):
 
     precision: torch.Tensor
 
-    def __init__(self, *, lens: Lens | None = None, estimator: Estimator | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        lens: Lens | None = None,
+        estimator: Estimator | None = None,
+        ignore_index: int | None = None,
+        multilabel: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
+        if multilabel and not isinstance(lens, tc.OneClass):
+            raise InputError("say which label is judged: CalibrationMetric(multilabel=True, lens=tc.OneClass(0))")
         refuse_many(lens)
+        self.ignore_index, self.multilabel = ignore_index, multilabel
         self.lens, self.estimator = lens, estimator
         cells = CELL_RULE.count
         self.add_state("sums", torch.zeros((5, cells), dtype=torch.float64), dist_reduce_fx="sum")
@@ -55,7 +70,11 @@ class CalibrationMetric(Metric):
         """Count in a batch of probabilities and labels."""
         if len(target) == 0 and len(preds) == 0:
             return
-        rows = tc.Predictions.from_probs(preds, target)
+        preds, target = self._flatten(preds, target)
+        if len(target) == 0:
+            return
+        build = tc.Predictions.from_multilabel if self.multilabel else tc.Predictions.from_probs
+        rows = build(preds, target)
         lens = default_lens(rows) if self.lens is None else self.lens
         tally = Tally(*(getattr(self, name).cpu().numpy() for name in _STATE))
         scores, outcomes, _ = judged_rows(rows, lens)
@@ -65,6 +84,21 @@ class CalibrationMetric(Metric):
             if held.device.type != "cpu":
                 setattr(self, name, torch.from_numpy(getattr(tally, name)).to(held.device))
         self.precision = self.precision.clamp(max=rows.probs.dtype.itemsize)
+
+    def _flatten(self, preds: Any, target: Any) -> tuple[Any, Any]:
+        """Move classes of (N, C, ...) last, make rows of all positions, and leave out those that are ignored."""
+        if preds.ndim > 2:
+            preds = preds.movedim(1, -1).reshape(-1, preds.shape[1])
+            target = (target.movedim(1, -1) if self.multilabel else target).reshape(
+                -1, *preds.shape[1:][: self.multilabel]
+            )
+        if self.ignore_index is None:
+            return preds, target
+        ignored = target == self.ignore_index
+        if self.multilabel:
+            ignored = ignored[:, self.lens.name]  # type: ignore[union-attr]
+            target = target.masked_fill(target == self.ignore_index, 0)
+        return preds[~ignored], target[~ignored]
 
     @property
     def sketch(self) -> tc.Sketch:

@@ -16,6 +16,7 @@ from truecal.inference.conclusion import (
 from truecal.inference.conventions import Convention, like
 from truecal.inference.decisions import DecisionLoss, DecisionLosses, ScoreDecomposition, decision_loss, decompose_score
 from truecal.inference.intervals import below, bootstrap, debiased_interval
+from truecal.inference.judged import JudgedComparison, JudgedEstimate, compare_judged
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
     Verdict,
@@ -36,6 +37,8 @@ __all__ = [
     "DecisionLoss",
     "DecisionLosses",
     "GroupError",
+    "JudgedComparison",
+    "JudgedEstimate",
     "Region",
     "RowCounts",
     "ScoreDecomposition",
@@ -48,6 +51,7 @@ __all__ = [
     "bootstrap",
     "calibration_error",
     "compare",
+    "compare_judged",
     "compare_many",
     "conclude",
     "consistency_test",

@@ -464,7 +464,7 @@ def _units(
                 f"{first} has {len(preds)} rows and {name} has {len(other)}: pair them by a column (key=, --key), or compare them "
                 "unpaired (paired=False, --unpaired)"
             )
-        if preds.class_count > 2 and not np.array_equal(other.labels, preds.labels):
+        if (preds.class_count > 2 or preds.multilabel) and not np.array_equal(other.labels, preds.labels):
             raise InputError(
                 f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
                 "(key=, --key)"
@@ -487,8 +487,10 @@ def _units(
 
 def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
     """Whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
+    if np.array_equal(one.labels, other.labels):
+        return False
     first, second = (np.bincount(preds.labels, minlength=2) for preds in (one, other))
-    if np.array_equal(one.labels, other.labels) or not np.array_equal(first, second):
+    if not np.array_equal(first, second):
         return False
     correlation = np.corrcoef(one.labels, other.labels)[0, 1]
     # derived: three standard errors of the correlation of unrelated rows

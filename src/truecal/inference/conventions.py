@@ -63,7 +63,8 @@ def like(tool: str, **options: Any) -> Convention:
     tool : one of the names below, each with the tool's own defaults.
         "torchmetrics" (bins=15, norm="l1"|"l2"|"max", task="multiclass"|"binary"): CalibrationError.
         "netcal" (bins=10, metric="ece"|"mce"|"ace", task="multiclass"|"binary").
-        "sklearn" (bins=5, strategy="uniform"|"quantile"): calibration_curve, averaged by rows.
+        "sklearn" (bins=5, strategy="uniform"|"quantile", norm="l1"|"l2"): calibration_curve, averaged by rows; "l2" as in the
+        proposed metric calibration_error (pull request 34261).
         "uncertainty-calibration" (bins=15, metric="ece"|"ece_em"|"l2", mode="top-label"|"marginal"|"binary").
         "relplot" (metric="smece"|"binned", bins=10, task="binary"|"multiclass").
         "guo2017" (bins=15): the code published with temperature scaling.
@@ -126,11 +127,12 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
     return Convention("netcal", estimator, OneClass() if task == "binary" else TopLabel(), notes)
 
 
-def _sklearn(*, bins: int = 5, strategy: str = "uniform") -> Convention:
+def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> Convention:
     options.choice(strategy, ("uniform", "quantile"), "strategy")
+    options.choice(norm, ("l1", "l2"), "norm")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
     notes = (_OPEN_LEFT, _LINSPACE, "calibration_curve returns no counts; this weighs its bins by their rows")
-    return Convention("sklearn", ForeignECE(rule, bins), OneClass(), notes)
+    return Convention("sklearn", ForeignECE(rule, bins, _NORMS[norm]), OneClass(), notes)
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:

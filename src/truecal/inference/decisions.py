@@ -289,13 +289,13 @@ def decision_loss(
     ----------
     preds : Predictions, mapping of names to Predictions, or ``y_true, y_prob``
         One model, or several on the same rows, which are then compared with the first.
-    thresholds : array of float, optional
-        Scores from which a case is acted on, strictly between 0 and 1. Default 0.01, 0.02, ..., 0.99.
-    costs : pair of float, optional
+    thresholds : array of float, default None
+        Scores from which a case is acted on, strictly between 0 and 1; None for 0.01, 0.02, ..., 0.99.
+    costs : pair of float, default None
         Costs of a false alarm and of a missed event, in place of `thresholds`: the threshold is then
         ``false_alarm / (false_alarm + missed)`` and losses are in the unit of the costs.
-    lens : Lens, optional
-        What is judged: one probability per row. Default the positive class, or the top label.
+    lens : Lens, default None
+        What is judged: one probability per row; None for the positive class, or the top label.
     level : float, default 0.95
         Level of intervals and of the band.
     rng : int or numpy.random.Generator, default 0
@@ -511,8 +511,8 @@ def decompose_score(
         Rows that the model was not fitted on.
     score : {"brier", "log"}, default "brier"
         The proper score.
-    lens : Lens, optional
-        What is judged: one probability per row. Default the positive class, or the top label.
+    lens : Lens, default None
+        What is judged: one probability per row; None for the positive class, or the top label.
     level : float, default 0.95
         Level of the intervals.
     rng : int or numpy.random.Generator, default 0

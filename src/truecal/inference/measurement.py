@@ -19,6 +19,7 @@ from truecal.estimators.rank_series import clusters, joint_labels, many_classes
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.resampling import bootstrap, wide
 from truecal.estimators.resampling.units import Units
+from truecal.inference.judged import measure_judged
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.lenses.sample import Sample
@@ -50,6 +51,7 @@ def calibration_error(
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
     pos_label: object = None,
+    judge: ArrayLike | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
@@ -63,6 +65,9 @@ def calibration_error(
     lens : what is judged; default the positive class for 1-D, the top label for 2-D probabilities.
     sample_weight : whole numbers count repetitions, other weights are importance weights.
     clusters : marks rows that are not independent (one patient, one question).
+    judge : verdicts (0 or 1, or probabilities of 1) of one judge for every row, or of several as columns. `y_true` may then be
+        missing (NaN or None) where nobody checked; rows with a label must be a random sample, or `sample_weight` are one over
+        their probability of being labelled. The answer is a :class:`truecal.inference.JudgedEstimate`.
     level : of the confidence interval.
     rng : seed of the test of calibration.
 
@@ -74,7 +79,13 @@ def calibration_error(
     root-mean-square calibration error 0.0000 [0.0000, 0.0599] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
     preds = as_predictions(
-        y_true, y_prob, sample_weight=sample_weight, clusters=clusters, classes=classes, pos_label=pos_label
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        classes=classes,
+        pos_label=pos_label,
+        judge=judge,
     )
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
 
@@ -140,6 +151,9 @@ def measure(
     check_lens(lens)
     check_selection(select)
     generator = options.generator(rng)
+    if preds.judge is not None:
+        judged_rows = preds if select is None else select(preds)
+        return measure_judged(judged_rows, estimator, lens, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
@@ -273,7 +287,8 @@ def _many(
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
-    few = units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
+    # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
+    few = not preds.multilabel and units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
     joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
     found = bootstrap.Bootstrap.of(estimator, joint, level, units.kind)
     p = joint.test
@@ -351,7 +366,7 @@ def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Floa
 def _notes(preds: Predictions) -> list[str]:
     """What the predictions themselves make doubtful."""
     notes = []
-    if preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
+    if not preds.multilabel and preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
         notes.append(
             f"labels are only ever 0 and 1 of {preds.class_count} classes; if they mark whether the prediction was correct, "
             "pass class labels instead"

@@ -14,6 +14,7 @@ from truecal.lab.detection import (
 )
 from truecal.lab.distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
 from truecal.lab.fit import BetaFit, CurveFit, Goodness, WorldFit, fit_beta, fit_curves, fit_world, goodness
+from truecal.lab.judges import labels_needed
 from truecal.lab.own_data import HowBiased, how_biased
 from truecal.lab.ranking import Leaderboard, leaderboard
 from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, answers_of, bias, code_digest, table_of, trials
@@ -67,6 +68,7 @@ __all__ = [
     "fit_world",
     "goodness",
     "how_biased",
+    "labels_needed",
     "leaderboard",
     "power",
     "power_curve",

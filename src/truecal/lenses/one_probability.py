@@ -38,6 +38,7 @@ class TopLabel(Lens):
         yield Sample.of(preds, *self.judged(preds), names=("top 1", "rest"))
 
     def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        preds.refuse_multilabel("the top label")
         p = preds.probs
         if preds.binary:
             predicted = p >= 0.5
@@ -89,7 +90,7 @@ class OneClass(Lens):
 
     def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         index = self.index(preds)
-        return preds.class_probs(index), preds.labels == index
+        return preds.class_probs(index), preds.outcomes(index)
 
     def pushed_down(self) -> PushedDown:
         return PushedDown("class", self.index)
@@ -137,7 +138,7 @@ class ClassWise(Lens):
             else:
                 columns = validation.turned(preds.probs[:, start:stop])
             for k, scores in zip(range(start, stop), columns, strict=True):
-                yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
+                yield Sample.of(preds, scores, preds.outcomes(k), names=(preds.class_name(k), "other"))
 
     def profiles(self, preds: Predictions) -> Iterator[Profile]:
         if preds.binary or preds.weights is not None or preds.clusters is not None:
@@ -146,6 +147,9 @@ class ClassWise(Lens):
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
             columns = validation.turned(preds.probs[:, start : start + step])
+            if preds.multilabel:
+                yield Profile.of_rows(columns, np.ascontiguousarray(preds.labels[:, start : start + step].T))
+                continue
             outcomes = np.zeros(columns.shape, np.uint8)
             rows = np.flatnonzero((preds.labels >= start) & (preds.labels < start + step))
             outcomes[preds.labels[rows].astype(np.intp) - start, rows] = 1
@@ -159,7 +163,7 @@ class ClassWise(Lens):
         return np.asarray(self.weights) / np.sum(self.weights)
 
     def every_column(self, preds: Predictions) -> bool:
-        return not preds.binary
+        return not preds.binary and not preds.multilabel
 
     def pushed_down(self) -> PushedDown:
         return PushedDown("classes")
@@ -189,8 +193,12 @@ class AllLabels(Lens):
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
         p = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
-        outcomes = np.zeros(p.shape, bool)
-        outcomes[np.arange(len(p)), preds.labels] = True
+        if preds.multilabel:
+            outcomes = preds.labels.astype(bool)
+        else:
+            preds.refuse_multilabel("all labels")
+            outcomes = np.zeros(p.shape, bool)
+            outcomes[np.arange(len(p)), preds.labels] = True
         weights = None if preds.weights is None else np.repeat(preds.weights, p.shape[1])
         units = np.repeat(np.arange(len(p)) if preds.clusters is None else preds.clusters, p.shape[1])
         yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit_of(preds), pooled=True)
@@ -202,9 +210,11 @@ class AllLabels(Lens):
 # ----------------------------------------------------------------------------------------------------
 # What is judged unless a lens says otherwise
 
-_POSITIVE, _TOP = OneClass(), TopLabel()
+_POSITIVE, _TOP, _EVERY = OneClass(), TopLabel(), ClassWise()
 
 
 def default_lens(preds: Predictions) -> Lens:
-    """The positive class of binary predictions, else the top label."""
+    """The positive class of binary predictions, class by class where rows have several labels, else the top label."""
+    if preds.multilabel:
+        return _EVERY
     return _POSITIVE if preds.binary else _TOP

@@ -34,15 +34,24 @@ def as_predictions(
     classes: Sequence[object] | None = None,
     pos_label: object = None,
     columns: Mapping[str, ArrayLike] | None = None,
+    judge: ArrayLike | None = None,
 ) -> Predictions:
     """Build Predictions from labels and probabilities in scikit-learn's order and words."""
-    refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
+    if judge is None:
+        refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
     return Predictions.from_probs(
-        y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes, pos_label=pos_label, columns=columns
+        y_prob,
+        y_true,
+        weights=sample_weight,
+        clusters=clusters,
+        classes=classes,
+        pos_label=pos_label,
+        columns=columns,
+        judge=judge,
     )
 
 
-_WORDS = ("sample_weight", "clusters", "classes", "pos_label", "columns")
+_WORDS = ("sample_weight", "clusters", "classes", "pos_label", "columns", "judge")
 
 
 def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredictions[Judged, P, Answer]:

@@ -13,6 +13,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.predictions.frames import columns_of
 from truecal.predictions.validation import (
+    as_array,
     as_floats,
     binary_classes,
     check_classes,
@@ -20,6 +21,7 @@ from truecal.predictions.validation import (
     check_columns,
     check_finite,
     check_labels,
+    check_outcomes,
     check_probabilities,
     check_rows,
     check_weights,
@@ -29,6 +31,7 @@ from truecal.predictions.validation import (
     refuse_swapped,
     warn_of_probabilities,
 )
+from truecal.predictions.verdicts import check_verdicts, split_missing
 from truecal.special import expit, softmax
 from truecal.types import Float64s, Floats, Indices
 
@@ -48,6 +51,7 @@ class Predictions:
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
     columns : further columns to select or group by.
+    judge : (n, j) verdicts of judges for every row, -1 to 1 or log odds, or None; labels of rows without a trusted one are -1.
     normalized : False where the rows are one probability per class that need not sum to 1 (one map per class, left as it is).
 
     >>> import truecal as tc
@@ -64,6 +68,7 @@ class Predictions:
     classes: tuple[object, ...] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     normalized: bool = True
+    judge: Float64s | None = None
 
     @classmethod
     def from_probs(
@@ -77,6 +82,7 @@ class Predictions:
         pos_label: object = None,
         columns: Mapping[str, ArrayLike] | None = None,
         normalized: bool = True,
+        judge: ArrayLike | None = None,
     ) -> "Predictions":
         """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
 
@@ -86,11 +92,17 @@ class Predictions:
         normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
         a distribution over the classes then refuse.
 
+        `judge` holds verdicts (0 or 1, or the probability of 1) of one judge for every row, or of several as columns. Labels may
+        then be missing (NaN or None): rows that have one are trusted, and must be a random sample, or `weights` are one over the
+        probability with which each was labelled. `tc.measure` then corrects the verdicts by the trusted labels.
+
         >>> import truecal as tc
         >>> preds = tc.Predictions.from_probs([[0.9, 0.4], [0.2, 0.7]], [0, 1], normalized=False)
         >>> tc.OneClass(1)(preds).scores
         array([[0.4, 0.7]])
         """
+        if judge is not None:
+            return cls._judged(probs, labels, judge, weights, clusters, classes, pos_label, columns)
         options.choice(normalized, (True, False), "normalized")
         refuse_other_order(labels=labels, probs=probs, weights=weights, clusters=clusters)
         refuse_swapped(labels, probs, "probabilities come first in from_probs(probs, labels)")
@@ -104,6 +116,102 @@ class Predictions:
             check_probabilities(p, sums=normalized)
         checked = cls._checked(p, labels, weights, clusters, classes, columns, pos_label)
         return checked if normalized else replace(checked, normalized=False)
+
+    @classmethod
+    def _judged(
+        cls,
+        probs: ArrayLike,
+        labels: ArrayLike,
+        judge: ArrayLike,
+        weights: ArrayLike | None,
+        clusters: ArrayLike | None,
+        classes: Sequence[object] | None,
+        pos_label: object,
+        columns: Mapping[str, ArrayLike] | None,
+    ) -> "Predictions":
+        """Build binary predictions of which some labels are missing and all rows have verdicts."""
+        trusted, filled = split_missing(labels)
+        verdicts = check_verdicts(judge, len(trusted))
+        preds = cls.from_probs(
+            probs, filled, weights=weights, clusters=clusters, classes=classes, pos_label=pos_label, columns=columns
+        )
+        if not preds.binary:
+            raise InputError(
+                "a judge says yes or no, so it needs one probability per row: the confidence in the answer, and labels "
+                "that say whether it was right; see Predictions.from_answers"
+            )
+        if trusted.all():
+            return preds
+        return replace(preds, labels=np.where(trusted, preds.labels, -1), judge=verdicts)
+
+    @classmethod
+    def from_multilabel(
+        cls,
+        probs: ArrayLike,
+        labels: ArrayLike,
+        classes: Sequence[object] | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """Build predictions of several yes-or-no labels per row, each with its own probability.
+
+        Parameters
+        ----------
+        probs : array of shape (n, k)
+            Probability of each label; rows need not sum to 1.
+        labels : array of 0 and 1, shape (n, k)
+            Whether each label applies.
+        classes : sequence, optional
+            Names of the labels in the order of the columns.
+        weights, clusters : array of shape (n,), optional
+            Row weights, and rows that are not independent of each other.
+        columns : mapping of arrays, optional
+            Further columns to select or group by.
+
+        Returns
+        -------
+        Predictions
+            With `labels` of shape (n, k). They are judged class by class unless a lens says otherwise: `tc.OneClass(name)`
+            for one label, `tc.AllLabels()` for all pairs pooled. The row is the unit: labels of one row are correlated.
+
+        Raises
+        ------
+        InputError
+            Shapes that differ, probabilities outside [0, 1], labels other than 0 and 1.
+
+        See Also
+        --------
+        truecal.recalibration.PerLabel : One recalibration map per label.
+
+        Examples
+        --------
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_multilabel([[0.9, 0.8], [0.2, 0.7]], [[1, 1], [0, 1]], classes=["cat", "indoor"])
+        >>> preds
+        Predictions(2 rows, 2 labels per row)
+        >>> preds.one_label("indoor").labels
+        array([1, 1], dtype=uint8)
+        """
+        refuse_other_order(labels=labels, probs=probs, weights=weights, clusters=clusters)
+        p = as_floats(probs, "probabilities")
+        if p.ndim != 2:
+            raise InputError(f"probabilities must have one column per label, not the shape {p.shape}; see from_probs")
+        refuse_empty(len(p), "probabilities")
+        check_probabilities(p, sums=False)
+        if as_array(labels, "labels").shape != p.shape:
+            shape = as_array(labels, "labels").shape
+            raise InputError(f"labels must be 0 or 1 for every probability, of shape {p.shape}, not {shape}")
+        return cls(
+            p,
+            check_outcomes(labels, p.shape),  # type: ignore[arg-type]
+            None if weights is None else check_weights(weights, (len(p),)),
+            None if clusters is None else check_clusters(clusters, len(p)),
+            check_classes(classes, p.shape[1]),
+            MappingProxyType(check_columns(columns, len(p))),
+            normalized=False,
+        )
 
     @classmethod
     def from_logits(
@@ -214,6 +322,44 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def multilabel(self) -> bool:
+        """Whether rows have several yes-or-no labels, as a matrix of the shape of the probabilities."""
+        return self.labels.ndim == 2
+
+    def outcomes(self, index: int) -> NDArray[Any]:
+        """Whether a class is the label of each row, or among its labels, shape (n,)."""
+        if self.judge is not None:
+            raise InputError(
+                "rows without a trusted label are judged by tc.measure and tc.inference.compare_judged alone; "
+                "take the trusted rows for anything else: preds.take(preds.labels >= 0)"
+            )
+        return np.asarray(self.labels[:, index] if self.multilabel else self.labels == index)
+
+    def one_label(self, name: object) -> "Predictions":
+        """Predictions of one class against the others: of one label, where rows have several."""
+        index = self.class_index(name)
+        labels: NDArray[Any] = self.outcomes(index).astype(np.uint8)
+        classes = None if self.classes is None else (f"not {self.class_name(index)}", self.classes[index])
+        return Predictions(
+            self.class_probs(index),
+            labels,
+            self.weights,
+            self.clusters,
+            classes,
+            self.columns,
+        )
+
+    def refuse_multilabel(self, what: str) -> None:
+        """Raise where one label per row is needed, and where rows lack trusted labels."""
+        if self.multilabel:
+            raise InputError(
+                f"{what} needs one label per row, and these rows have {self.class_count} each; "
+                "judge one of them: preds.one_label(name)"
+            )
+        if self.judge is not None:
+            self.outcomes(0)
+
     def refuse_unnormalized(self, what: str) -> None:
         """Raise where a distribution over the classes is needed and rows need not sum to 1."""
         if not self.normalized:
@@ -267,11 +413,15 @@ class Predictions:
             labels=self.labels[chosen],
             weights=None if self.weights is None else self.weights[chosen],
             clusters=None if self.clusters is None else self.clusters[chosen],
+            judge=None if self.judge is None else self.judge[chosen],
             columns=MappingProxyType({name: values[chosen] for name, values in self.columns.items()}),
         )
 
     def __repr__(self) -> str:
-        kind = "binary" if self.binary else f"{self.class_count} classes"
+        many = f"{self.class_count} {'labels per row' if self.multilabel else 'classes'}"
+        kind = "binary" if self.binary else many
+        if self.judge is not None:
+            kind += f", {np.count_nonzero(self.labels >= 0)} trusted labels and {self.judge.shape[1]} judge(s)"
         extra = "".join(
             f", {what}"
             for what, there in (("weighted", self.weights), ("clustered", self.clusters))

@@ -165,6 +165,7 @@ class ByLabel(Selection):
 
     def _mask(self, preds: Predictions) -> Mask:
         wanted = [preds.class_index(name) for name in self.names]
+        preds.refuse_multilabel("by_label")
         chosen: Mask = np.isin(preds.labels, wanted)
         return chosen
 

@@ -450,8 +450,8 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         if y.dtype.kind in "iubf" and bool((y.sum(axis=1) == 1).all()):
             raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
         raise InputError(
-            "labels have several columns that are not one-hot: several yes-or-no events per row; judge one event at a time, "
-            "tc.calibration_error(labels[:, k], probs[:, k])"
+            "labels have several columns that are not one-hot: several yes-or-no labels per row; "
+            "use tc.Predictions.from_multilabel(probs, labels)"
         )
     if y.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {y.shape}")

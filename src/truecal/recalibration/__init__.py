@@ -6,6 +6,7 @@ from truecal.recalibration.classifier import RecalibratedClassifier
 from truecal.recalibration.contract import Recalibrator
 from truecal.recalibration.evaluation import Evaluation, evaluate
 from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
+from truecal.recalibration.per_label import PerLabel
 from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
 from truecal.recalibration.segments import SegmentOffsets
 from truecal.recalibration.softmax_maps import (
@@ -30,6 +31,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
+    "PerLabel",
     "PlattScaling",
     "PriorShift",
     "RecalibratedClassifier",

@@ -1,0 +1,382 @@
+"""Calibration error from few trusted labels and many judged ones.
+
+Rows i = 1..N have a score c and verdicts of one or several judges; n of them, a random sample, have the trusted outcome y.
+g(c, verdicts) = P(y = 1 | c, verdicts) is fitted on the trusted rows, out of fold. With polynomials phi_k that are
+orthonormal in the rank of c over all rows,
+
+    beta_k = lambda mean_all(phi_k g) + mean_trusted(phi_k (y - lambda g)) - mean_all(phi_k c)                         (1)
+
+is unbiased for <phi_k, E[y | c] - c> whatever g is. lambda in [0, 1] and a multiple kappa of phi_k c, whose mean over all
+rows is known, minimise the trace of the covariance V of beta; theta = |beta|^2 - tr V estimates the squared error.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator
+from truecal.estimators.estimate import Curve, Estimate, Interval
+from truecal.estimators.rank_series.basis import max_order
+from truecal.estimators.rank_series.estimator import RankSeries
+from truecal.estimators.rank_series.fit import PENALTY, SmoothTestStatistic
+from truecal.estimators.rank_series.interval import Pivot
+from truecal.lenses.lens import Lens
+from truecal.lenses.one_probability import OneClass
+from truecal.predictions.predictions import Predictions
+from truecal.table import Frame, Tabular
+from truecal.types import Float64s, Indices
+
+_FOLDS = 5
+_RIDGE = 1.0  # of the logistic fit of g: a judge that was never wrong must not get an infinite slope
+_MIN_TRUSTED = 20  # rows; derived: two of each of the five folds and five coefficients
+_FEW_TRUSTED = 100
+_DRAWS = 999
+_FEATURE_LIMIT = 1e-3  # of probabilities whose logit is a feature of g; derived: logits stay below 7
+ASSUMPTION = (
+    "trusted labels must be a random sample of the rows, or have sampling weights; "
+    "a choice by score or verdict biases the error"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class JudgedEstimate(Estimate):
+    """A calibration error from trusted and judged labels: an Estimate, and what the judge was worth.
+
+    Attributes
+    ----------
+    trusted : number of rows with a trusted label; `n` counts all rows.
+    worth : number of trusted labels that would give the same precision without the judge.
+    share : lambda of the method, the weight of the judge between 0 and 1.
+    accuracy : rate of the outcome over all rows, with its interval (for answers: the share that is right).
+    """
+
+    trusted: int = 0
+    worth: float = 0.0
+    share: float = 0.0
+    accuracy: tuple[float, float, float] = (0.0, 0.0, 1.0)
+
+    def __str__(self) -> str:
+        rate, low, high = self.accuracy
+        return (
+            f"{super().__str__()}\n{self.trusted:,} trusted labels with the judge are worth {self.worth:,.0f}; "
+            f"outcome rate {rate:.3f} [{low:.3f}, {high:.3f}]"
+        )
+
+    def frame(self) -> Frame:
+        return super().frame().but(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
+
+
+class Means(NamedTuple):
+    """Coefficients of (1), what each trusted row adds to their error (n, K), and lambda."""
+
+    beta: Float64s
+    residuals: Float64s
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSeries:
+    """The series (1) of one model."""
+
+    scores: Float64s  # (N,)
+    verdicts: Float64s  # (N, J)
+    trusted: Indices  # (n,) rows
+    outcomes: Float64s  # (n,) of the trusted rows
+    weights: Float64s  # (n,) sampling weights, mean 1
+    units: Indices | None  # (n,) clusters of the trusted rows
+    seed: int = 0
+
+    @classmethod
+    def of(cls, preds: Predictions) -> "JudgedSeries":
+        """Read binary predictions with a judge."""
+        assert preds.judge is not None
+        trusted = np.flatnonzero(preds.labels >= 0)
+        if len(trusted) < _MIN_TRUSTED:
+            raise InputError(
+                f"{len(trusted)} rows have a trusted label; a judge helps from {_MIN_TRUSTED} on: label more rows"
+            )
+        outcomes = preds.labels[trusted].astype(np.float64)
+        if outcomes.min() == outcomes.max():
+            raise InputError("all trusted labels are the same, so the judge cannot be checked; label more rows")
+        weights = np.ones(len(trusted)) if preds.weights is None else preds.weights[trusted]
+        units = None if preds.clusters is None else np.unique(preds.clusters[trusted], return_inverse=True)[1]
+        if units is not None and units.max() == 0:
+            raise InputError("all trusted labels belong to one cluster; label rows of at least two")
+        scores = preds.probs.astype(np.float64)
+        return cls(scores, preds.judge, trusted, outcomes, weights / weights.mean(), units)
+
+    @cached_property
+    def size(self) -> float:
+        """Number of independent trusted rows."""
+        n = float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        return n if self.units is None else min(n, float(self.units.max() + 1))
+
+    @cached_property
+    def functions(self) -> Float64s:
+        """Polynomials orthonormal in the mid-rank of the score over all rows, shape (N, K)."""
+        rows, (values, place, counts) = (
+            len(self.scores),
+            np.unique(self.scores, return_inverse=True, return_counts=True),
+        )
+        ranks = (np.cumsum(counts) - counts / 2) / rows
+        order = int(min(max_order(np.array([self.size]))[0], len(values)))
+        vectors = np.polynomial.legendre.legvander(2 * ranks - 1, order - 1) * np.sqrt(counts / rows)[:, None]
+        q, r = np.linalg.qr(vectors)
+        return np.asarray((q * np.where(r.diagonal() < 0, -1, 1) / np.sqrt(counts / rows)[:, None])[place])
+
+    @cached_property
+    def predicted(self) -> tuple[Float64s, Float64s]:
+        """P(y = 1 | c, verdicts) of all rows, the mean over folds, and of the trusted rows, out of fold."""
+        rows, n = len(self.scores), len(self.trusted)
+        logit = _logit(self.scores)
+        design = np.column_stack([np.ones(rows), logit, self.verdicts, self.verdicts * logit[:, None]])
+        rng = np.random.default_rng(self.seed)
+        units = np.arange(n) if self.units is None else self.units
+        fold = (rng.permutation(int(units.max()) + 1) % _FOLDS)[units]
+        everywhere, out_of_fold = np.zeros(rows), np.empty(n)
+        for k in range(_FOLDS):
+            train = fold != k
+            coefficients = _fit_ridge(design[self.trusted[train]], self.outcomes[train], self.weights[train])
+            rates = _expit(design @ coefficients)
+            everywhere += rates / _FOLDS
+            out_of_fold[~train] = rates[self.trusted[~train]]
+        return everywhere, out_of_fold
+
+    def means(self, functions: Float64s, known: Float64s) -> Means:
+        """Compute (1) for given functions (N, K); `known` (N,) is subtracted from the outcome, with a known mean."""
+        everywhere, out_of_fold = self.predicted
+        phi, w = functions[self.trusted], self.weights[:, None]
+        y, g, c = (phi * a[:, None] for a in (self.outcomes, out_of_fold, known[self.trusted]))
+        g_all = functions * everywhere[:, None]
+        spread = np.trace(self.covariance(g, g)) + ((g_all - g_all.mean(0)) ** 2).sum() / len(g_all) ** 2
+        share = float(np.clip(np.trace(self.covariance(y, g)) / max(spread, 1e-300), 0.0, 1.0))
+        residual = y - share * g
+        scale = float(np.trace(self.covariance(c, c)))
+        kappa = float(np.trace(self.covariance(residual, c))) / scale if scale > 0 else 0.0
+        mean_c = functions.T @ known / len(known)
+        beta = share * g_all.mean(0) + (w * residual).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
+        # the trusted rows vary around what all rows would show, and all rows around the population
+        fraction = np.sqrt(len(self.trusted) / len(self.scores))
+        return Means(beta, np.hstack([np.sqrt(1 - fraction**2) * (residual - kappa * c), fraction * (y - c)]), share)
+
+    def covariance(self, a: Float64s, b: Float64s) -> Float64s:
+        """Compute the covariance of the weighted means of two row-wise quantities over trusted rows."""
+        n = len(self.weights)
+        left, right = (self.weights[:, None] * (x - (self.weights[:, None] * x).mean(0)) / n for x in (a, b))
+        if self.units is not None:
+            left, right = (_sums(x, self.units) for x in (left, right))
+        return left.T @ right * len(left) / (len(left) - 1)
+
+    @cached_property
+    def coefficients(self) -> Means:
+        """Coefficients of the series of y - c."""
+        return self.means(self.functions, self.scores)
+
+    @cached_property
+    def covariances(self) -> Float64s:
+        """Covariance V of the coefficients, shape (K, K)."""
+        return self.joint_covariance(self)
+
+    def joint_covariance(self, other: "JudgedSeries") -> Float64s:
+        """Compute the covariance of the coefficients of two models on the same rows."""
+        terms, others = (series.functions.shape[1] for series in (self, other))
+        a, b = self.coefficients.residuals, other.coefficients.residuals
+        total = self.covariance(a[:, :terms], b[:, :others]) + self.covariance(a[:, terms:], b[:, others:])
+        # One mistake of the judge that was not seen: without it a judge that was always right has no variance at all.
+        return total + np.eye(terms, others) * (other is self) / self.size / (self.size + 2)
+
+    @cached_property
+    def theta(self) -> Float64s:
+        """Estimates of the squared error with 1, ..., K terms."""
+        return np.cumsum(self.coefficients.beta**2 - self.covariances.diagonal())
+
+    @cached_property
+    def order(self) -> int:
+        """Number of terms that minimises the risk, as in the rank series."""
+        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self.covariances.diagonal()))) + 1
+
+    @property
+    def slope(self) -> float:
+        """b of the variance a + b theta of the estimate with all terms."""
+        beta = self.coefficients.beta
+        return 4 * float(beta @ self.covariances @ beta) / max(float(beta @ beta), 1e-300)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Invert the variance of the estimate with all terms, as the rank series does."""
+        null_variance = np.array([2 * float((self.covariances**2).sum())])
+        low, high = Pivot(self.theta[-1:], null_variance, np.array([self.slope]), np.zeros(1)).interval(level)
+        return float(low[0]), min(float(high[0]), 1.0)
+
+    def p_value(self, rng: np.random.Generator) -> float:
+        """Test calibration by the statistic of the rank series, with Student's tails for the estimated covariance."""
+        statistic = SmoothTestStatistic(self.covariances)
+        values, vectors = np.linalg.eigh(self.covariances)
+        draws = rng.standard_normal((_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        draws *= np.sqrt((self.size - 1) / rng.chisquare(self.size - 1, (_DRAWS, 1)))
+        observed = float(statistic(self.coefficients.beta[None])[0])
+        return (1 + int(np.count_nonzero(statistic(draws) >= observed))) / (1 + _DRAWS)
+
+    def rate(self, level: float) -> tuple[float, float, float]:
+        """Estimate the rate of the outcome over all rows: (1) with phi = 1 and nothing subtracted but a known mean."""
+        mean = self.means(np.ones((len(self.scores), 1)), self.scores)
+        value = float(mean.beta[0]) + float(self.scores.mean())
+        a, b = mean.residuals[:, :1], mean.residuals[:, 1:]
+        variance = float((self.covariance(a, a) + self.covariance(b, b))[0, 0]) + 0.25 / self.size / (self.size + 2)
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance)
+        return tuple(float(np.clip(x, 0.0, 1.0)) for x in (value, value - reach, value + reach))  # type: ignore[return-value]
+
+
+def measure_judged(
+    preds: Predictions, estimator: Estimator | None, lens: Lens | None, level: float, rng: np.random.Generator
+) -> JudgedEstimate:
+    """Estimate the error of binary predictions of which few have trusted labels and all have verdicts."""
+    if estimator is not None and estimator != RankSeries(level=getattr(estimator, "level", level)):
+        raise InputError("with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=")
+    if lens is not None and lens != OneClass():
+        raise InputError("with a judge the positive class is judged; leave out lens=")
+    series = JudgedSeries.of(preds)
+    power = float(series.theta[series.order - 1])
+    value = min(np.sqrt(max(power, 0.0)), 1.0)
+    low, high = series.interval(level)
+    alone = series.functions[series.trusted] * (series.outcomes - series.scores[series.trusted])[:, None]
+    worth = len(series.trusted) * np.trace(series.covariance(alone, alone)) / np.trace(series.covariances)
+    order = np.argsort(series.scores, kind="stable")
+    gap = series.functions[:, : series.order] @ series.coefficients.beta[: series.order]
+    rows = len(preds)
+    curve = Curve(series.scores[order], np.clip(series.scores + gap, 0.0, 1.0)[order], np.full(rows, 1 / rows))
+    rate = series.rate(level)
+    notes = [f"only {len(series.trusted)} trusted labels: the interval may cover less than stated"]
+    return JudgedEstimate(
+        value=float(value),
+        power=power,
+        n=rows,
+        effective_n=series.size,
+        estimator=RankSeries(level=level),
+        norm=2,
+        direction=float(series.scores.mean()) - rate[0],
+        lens=OneClass().describe(preds),
+        interval=Interval(min(low, value), max(high, value), level, "rank series with a judge"),
+        p_value=series.p_value(rng),
+        curve=curve,
+        warnings=(*(notes if len(series.trusted) < _FEW_TRUSTED else []), ASSUMPTION),
+        trusted=len(series.trusted),
+        worth=float(np.clip(worth, 0.0, rows)),
+        share=series.coefficients.share,
+        accuracy=rate,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class JudgedComparison(Tabular):
+    """Error of model a less that of model b on the same judged rows, with interval and p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    level: float
+    values: tuple[float, float]
+    trusted: int
+    n: int
+
+    def frame(self) -> Frame:
+        names = ("difference", "low", "high", "p_value", "trusted", "n")
+        return Frame({name: [getattr(self, name)] for name in names})
+
+    def __str__(self) -> str:
+        a, b = self.values
+        return (
+            f"difference {self.difference:.4f} [{self.low:.4f}, {self.high:.4f}] at {self.level:.0%} (errors {a:.4f} and {b:.4f}, "
+            f"{self.trusted:,} trusted labels of {self.n:,} rows, p={self.p_value:.3g})"
+        )
+
+
+def compare_judged(a: Predictions, b: Predictions, *, level: float = 0.95) -> JudgedComparison:
+    """Compare two models on the same rows, few of which have trusted labels.
+
+    Parameters
+    ----------
+    a : Predictions
+        Binary predictions with `judge=`.
+    b : Predictions
+        Those of the other model, of the same rows in the same order.
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    JudgedComparison
+        Difference of the root-mean-square errors, a less b, with interval and p-value.
+
+    Raises
+    ------
+    InputError
+        Trusted labels that differ, or predictions without a judge.
+
+    Notes
+    -----
+    The squared errors are compared with all terms of both series; their variance takes in the covariance of the
+    coefficients, so that what both models share cancels.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**1.5
+    >>> labels = np.where(rng.random(2000) < 0.2, y, np.nan)
+    >>> raw, mended = (tc.Predictions.from_probs(q, labels, judge=y) for q in (p, p**1.5))
+    >>> compare_judged(raw, mended).low > 0
+    True
+    """
+    if a.judge is None or b.judge is None:
+        raise InputError("both models need the judge: build each with Predictions.from_probs(..., judge=)")
+    one, other = (JudgedSeries.of(preds) for preds in (a, b))
+    if not (np.array_equal(one.trusted, other.trusted) and np.array_equal(one.outcomes, other.outcomes)):
+        raise InputError("models are compared on the same rows in the same order, and trusted labels differ")
+    joint = one.joint_covariance(other)
+    noise = 2 * sum(float((s.covariances**2).sum()) for s in (one, other)) - 4 * float((joint**2).sum())
+    cross = float(one.coefficients.beta @ joint @ other.coefficients.beta)
+    slopes = sum(s.slope * float(s.coefficients.beta @ s.coefficients.beta) for s in (one, other)) - 8 * cross
+    deviation = float(np.sqrt(max(noise, 0.0) + max(slopes, 0.0)))
+    squares = float(one.theta[-1] - other.theta[-1])
+    roots = [float(np.sqrt(max(s.theta[-1], 0.0))) for s in (one, other)]
+    total = max(sum(roots), np.sqrt(deviation), 1e-300)
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * deviation
+    p = 2 * (1 - NormalDist().cdf(abs(squares) / deviation)) if deviation > 0 else 1.0
+    return JudgedComparison(
+        squares / total, (squares - reach) / total, (squares + reach) / total, p, level, (roots[0], roots[1]),
+        len(one.trusted), len(a),
+    )  # fmt: skip
+
+
+def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
+    """Fit a ridge-penalised logistic regression by Newton's method."""
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(30):
+        rates = _expit(design @ coefficients)
+        hessian = design.T @ (design * (weights * rates * (1 - rates))[:, None]) + _RIDGE * np.eye(design.shape[1])
+        step = np.linalg.solve(hessian, design.T @ (weights * (outcomes - rates)) - _RIDGE * coefficients)
+        coefficients += step
+        if np.abs(step).max() < 1e-9:
+            break
+    return coefficients
+
+
+def _expit(values: Float64s) -> Float64s:
+    return 1 / (1 + np.exp(-np.clip(values, -500, 500)))
+
+
+def _logit(probs: Float64s) -> Float64s:
+    p = np.clip(probs, _FEATURE_LIMIT, 1 - _FEATURE_LIMIT)  # a feature of g, which no estimate rests on
+    return np.log(p / (1 - p))
+
+
+def _sums(values: Float64s, units: Indices) -> Float64s:
+    totals = np.zeros((int(units.max()) + 1, values.shape[1]))
+    np.add.at(totals, units, values)
+    return totals

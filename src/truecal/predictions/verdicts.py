@@ -1,0 +1,33 @@
+"""Labels of which some are missing, and the verdicts of judges that stand in for them."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.predictions.validation import as_array, as_floats, is_missing, refuse_outside_unit
+from truecal.types import Float64s
+
+_LIMIT = 1e-3  # of a judge's probability whose log odds are a feature; derived: they stay below 7
+
+
+def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.generic]]:
+    """Find the rows whose label is there, and fill the others with the first of these."""
+    values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
+    trusted = np.array([value is not None for value in values], bool)
+    if not trusted.any():
+        raise InputError("no row has a trusted label; a judge alone cannot tell how often it is wrong")
+    filled = values[trusted].tolist()
+    values[~trusted] = filled[0]
+    return trusted, np.array(values.tolist())
+
+
+def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
+    """Check verdicts and turn them into features, shape (rows, judges): 0 and 1 into -1 and 1, probabilities into log odds."""
+    verdicts = np.asarray(as_floats(judge, "judge"), np.float64)
+    columns = verdicts[:, None] if verdicts.ndim == 1 else verdicts
+    if columns.ndim != 2 or len(columns) != rows or not columns.shape[1]:
+        raise InputError(f"judge must have one verdict for each of the {rows} rows, not the shape {verdicts.shape}")
+    refuse_outside_unit(columns, "judge")
+    p = np.clip(columns, _LIMIT, 1 - _LIMIT)
+    binary = ((columns == 0) | (columns == 1)).all(axis=0)
+    return np.where(binary, 2 * columns - 1, np.log(p / (1 - p)))

@@ -1,0 +1,154 @@
+"""Few trusted labels and many judged ones: oracles, equality without missing labels, coverage, refusals."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.inference.judged import JudgedSeries
+
+
+def draw(rows, trusted, accuracy, seed=0, power=1.5):
+    rng = np.random.default_rng(seed)
+    c = rng.random(rows)
+    y = (rng.random(rows) < c**power).astype(float)
+    judge = np.where(rng.random(rows) < accuracy, y, 1 - y)
+    labels = np.full(rows, np.nan)
+    chosen = rng.choice(rows, trusted, replace=False)
+    labels[chosen] = y[chosen]
+    return c, y, judge, labels
+
+
+def test_all_labels_trusted_is_the_default():
+    c, y, judge, _ = draw(800, 10, 0.9)
+    judged, plain = tc.calibration_error(y, c, judge=judge), tc.calibration_error(y, c)
+    assert (judged.value, judged.interval) == (plain.value, plain.interval)
+
+
+def test_coefficients_and_covariance_match_naive_loops():
+    c, _, judge, labels = draw(120, 40, 0.8)
+    series = JudgedSeries.of(tc.Predictions.from_probs(c, labels, judge=judge))
+    phi, (everywhere, out_of_fold) = series.functions, series.predicted
+    np.testing.assert_allclose(phi.T @ phi / len(c), np.eye(phi.shape[1]), atol=1e-12)
+    rows, trusted, n = len(c), series.trusted, len(series.trusted)
+    terms, share = phi.shape[1], series.coefficients.share
+    y = [labels[i] for i in trusted]
+
+    def cov(a, b):
+        ma, mb = sum(a) / n, sum(b) / n
+        return sum((s - ma) * (t - mb) for s, t in zip(a, b, strict=True)) / n / (n - 1)
+
+    residual = [[phi[i, k] * (y[j] - share * out_of_fold[j]) for j, i in enumerate(trusted)] for k in range(terms)]
+    known = [[phi[i, k] * c[i] for i in trusted] for k in range(terms)]
+    kappa = sum(cov(r, s) for r, s in zip(residual, known, strict=True)) / sum(cov(s, s) for s in known)
+    for k in range(terms):
+        mean_c = sum(phi[i, k] * c[i] for i in range(rows)) / rows
+        beta = share * sum(phi[i, k] * everywhere[i] for i in range(rows)) / rows + sum(residual[k]) / n
+        beta += -mean_c - kappa * (sum(known[k]) / n - mean_c)
+        assert series.coefficients.beta[k] == pytest.approx(beta, abs=1e-12)
+        a = [r - kappa * s for r, s in zip(residual[k], known[k], strict=True)]
+        b = [phi[i, k] * (y[j] - c[i]) for j, i in enumerate(trusted)]
+        variance = cov(a, a) * (1 - n / rows) + cov(b, b) * n / rows + 1 / n / (n + 2)
+        assert series.covariances[k, k] == pytest.approx(variance, abs=1e-12)
+
+
+def test_a_good_judge_shortens_the_interval_and_noise_does_not_lengthen_it():
+    widths = {}
+    for accuracy in (0.5, 0.9):
+        ratios = []
+        for seed in range(6):
+            c, _, judge, labels = draw(3000, 300, accuracy, seed)
+            alone = tc.calibration_error(labels[~np.isnan(labels)], c[~np.isnan(labels)])
+            both = tc.calibration_error(labels, c, judge=judge)
+            ratios.append((both.interval.high - both.interval.low) / (alone.interval.high - alone.interval.low))
+            assert both.interval.low <= both.value <= both.interval.high
+        widths[accuracy] = np.mean(ratios)
+    assert widths[0.9] < 0.8
+    assert widths[0.5] < 1.1
+
+
+def test_the_answer_states_accuracy_worth_and_its_assumption():
+    c, y, judge, labels = draw(5000, 400, 0.95)
+    estimate = tc.calibration_error(labels, c, judge=judge)
+    assert estimate.trusted == 400
+    assert 800 < estimate.worth <= 5000
+    assert estimate.accuracy[1] <= y.mean() <= estimate.accuracy[2]
+    assert any("random sample" in note for note in estimate.warnings)
+    assert estimate.curve is not None
+    assert np.abs(estimate.curve.outcome - estimate.curve.score**1.5).max() < 0.15
+    assert "worth" in str(estimate)
+
+
+def test_sampling_weights_undo_a_choice_by_score():
+    rng = np.random.default_rng(3)
+    c, y, judge, _ = draw(20_000, 10, 0.7, power=2)
+    chance = 0.02 + 0.1 * (c > 0.7)
+    labels = np.where(rng.random(len(c)) < chance, y, np.nan)
+    true = np.sqrt(np.mean((c**2 - c) ** 2))
+    estimate = tc.calibration_error(labels, c, judge=judge, sample_weight=1 / chance)
+    assert estimate.interval.low <= true <= estimate.interval.high
+    assert estimate.effective_n < estimate.trusted
+
+
+def test_several_judges_probabilities_and_clusters():
+    c, y, judge, labels = draw(3000, 300, 0.8)
+    rng = np.random.default_rng(1)
+    second = np.clip(0.7 * y + 0.15 + rng.normal(0, 0.1, len(y)), 0, 1)
+    one = tc.calibration_error(labels, c, judge=judge)
+    two = tc.calibration_error(labels, c, judge=np.column_stack([judge, second]))
+    assert two.worth > one.worth
+    clusters = np.arange(3000) // 3
+    assert tc.calibration_error(labels, c, judge=judge, clusters=clusters).interval.high > 0
+
+
+def test_two_models_on_the_same_judged_rows():
+    c, _, judge, labels = draw(4000, 400, 0.9)
+    raw, better = (tc.Predictions.from_probs(p, labels, judge=judge) for p in (c, c**1.5))
+    found = tc.inference.compare_judged(raw, better)
+    assert found.low > 0
+    assert found.p_value < 0.01
+    assert tc.inference.compare_judged(raw, raw).difference == 0
+
+
+def test_refusals_name_the_remedy():
+    c, y, judge, labels = draw(200, 100, 0.9)
+    with pytest.raises(tc.InputError, match="no row has a trusted label"):
+        tc.calibration_error(np.full(200, np.nan), c, judge=judge)
+    with pytest.raises(tc.InputError, match="label more rows"):
+        tc.calibration_error(np.where(np.arange(200) < 10, y, np.nan), c, judge=judge)
+    with pytest.raises(tc.InputError, match="one verdict for each"):
+        tc.calibration_error(labels, c, judge=judge[:10])
+    with pytest.raises(tc.InputError, match="judge"):
+        tc.calibration_error(labels, c, judge=judge + 0.5)
+    preds = tc.Predictions.from_probs(c, labels, judge=judge)
+    for call in (tc.verify, tc.decision_loss, tc.scores.brier, tc.clinical.summary):
+        with pytest.raises(tc.InputError, match="trusted"):
+            call(preds, 0.1) if call is tc.verify else call(preds)
+    with pytest.raises(tc.InputError, match="leave out estimator"):
+        tc.measure(preds, estimator=tc.BinnedECE())
+
+
+def simulate(datasets, accuracy, power):
+    true = np.sqrt(np.mean([(c**power - c) ** 2 for c in (np.arange(10**5) + 0.5) / 10**5]))
+    inside = rejected = 0
+    for seed in range(datasets):
+        c, _, judge, labels = draw(2000, 200, accuracy, seed, power)
+        estimate = tc.calibration_error(labels, c, judge=judge, level=0.9)
+        inside += estimate.interval.low <= true <= estimate.interval.high
+        rejected += estimate.p_value <= 0.05
+    return inside / datasets, rejected / datasets
+
+
+def test_intervals_cover_in_a_few_datasets():
+    assert simulate(40, 0.9, 1.5)[0] >= 0.8
+    inside, rejected = simulate(40, 0.9, 1.0)
+    assert inside >= 0.8
+    assert rejected <= 0.15
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("accuracy", [0.7, 0.98])
+def test_intervals_cover(accuracy):
+    assert 0.86 <= simulate(300, accuracy, 1.5)[0] <= 0.97
+    inside, rejected = simulate(300, accuracy, 1.0)
+    assert inside >= 0.86
+    assert 0.02 <= rejected <= 0.09
