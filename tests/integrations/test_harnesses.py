@@ -2,6 +2,9 @@
 
 import importlib
 import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -86,6 +89,7 @@ metric_list:
     assert 0 <= result["acc,none"] <= 1
 
 
+@pytest.mark.filterwarnings("ignore")  # Inspect's own
 def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
     pytest.importorskip("inspect_ai")
     from inspect_ai import Task
@@ -126,6 +130,15 @@ def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
     expected = tc.calibration_error([a == "A" for a, _ in told], [float(c) for _, c in told])
     assert metrics["calibration_error"] == pytest.approx(float(expected))
     assert (metrics["high"], metrics["unjudged"]) == (pytest.approx(float(expected.interval.high)), 1)
+    if not entry_points(group="inspect_ai", name="truecal"):
+        pytest.skip("truecal was installed before it had the entry point")
+    code = (
+        "import sys; from inspect_ai.log import read_eval_log, recompute_metrics; log = read_eval_log(sys.argv[1]); "
+        "log.results.scores[0].metrics = {}; recompute_metrics(log); "
+        "print(*[m.value for n, m in log.results.scores[0].metrics.items() if n.endswith('calibration_error')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, log.location], capture_output=True, text=True)
+    assert float(ran.stdout) == pytest.approx(float(expected)), ran.stderr[-500:]
 
 
 def test_evaluate_loads_the_module_from_its_file(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """A calibration metric for Inspect: `@scorer(metrics=[accuracy(), calibration_error()])`.
 
-The scorer puts the confidence of an answer into the metadata of its score, as Score(value=CORRECT, metadata={"confidence": 0.9}).
+Inspect finds the metric by its entry point, so that `recompute_metrics` works on logs of other processes. The scorer puts the
+confidence of an answer into the metadata of its score, as Score(value=CORRECT, metadata={"confidence": 0.9}).
 """
 
 from collections.abc import Callable, Sequence
@@ -9,22 +10,30 @@ from typing import Any
 import truecal as tc
 from truecal.errors import InputError, MissingExtraError
 
+try:
+    from inspect_ai.scorer import metric
+except ImportError as error:
+    raise MissingExtraError("this needs inspect-ai; install it with: pip install inspect-ai") from error
+
 _RIGHT, _WRONG = ("C", 1, 1.0, True), ("I", 0, 0.0, False)
 
 
-def calibration_error(confidence: str = "confidence") -> Any:
-    """Error of the confidence with its 95 % interval, and how many scores have no confidence or are neither right nor wrong.
+@metric(name="truecal/calibration_error")  # type: ignore[untyped-decorator]
+def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]], dict[str, float]]:
+    """Measure the error of the confidence with its 95 % interval, and count the scores that cannot be judged.
 
-    `confidence` is the name in the metadata of a score. Several scores of one sample (epochs that are not reduced) are one cluster.
+    Parameters
+    ----------
+    confidence : str, default "confidence"
+        Name of the confidence in the metadata of a score.
+
+    Returns
+    -------
+    Metric
+        `calibration_error`, `low`, `high`, and `unjudged`, the number of scores without a confidence or neither right nor wrong.
+        Several scores of one sample (epochs that are not reduced) are one cluster.
     """
-    try:
-        from inspect_ai.scorer import metric
-    except ImportError as error:
-        raise MissingExtraError("this needs inspect-ai; install it with: pip install inspect-ai") from error
-    return metric(name="truecal/calibration_error")(_metric)(confidence)
 
-
-def _metric(confidence: str) -> Callable[[Sequence[Any]], dict[str, float]]:
     def compute(scores: Sequence[Any]) -> dict[str, float]:
         judged = [
             (float(held.score.metadata[confidence]), held.score.value in _RIGHT, str(held.sample_id))
