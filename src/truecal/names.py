@@ -6,6 +6,7 @@ against the package itself (``lens_named("class=dog").of(truecal)``), so that th
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from truecal.errors import InputError
@@ -73,6 +74,21 @@ RECALIBRATORS = {
 }
 NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
 _ONE_CLASS = "class="
+
+
+def load_object(words: str) -> Any:
+    """The object of `package.module:name`; importing the module runs its code.
+
+    >>> load_object("math:sqrt")(4.0)
+    2.0
+    """
+    module, _, name = words.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"cannot load {words!r}: {error}; give package.module:name of a module that can be imported"
+        ) from error
 
 
 def estimator_named(word: str) -> Named:

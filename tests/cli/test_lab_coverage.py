@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import truecal as tc
@@ -86,3 +87,28 @@ def test_bad_options_are_refused(truecal, own_module, words, message):
     ran = truecal("lab", "coverage", *words, "--workers", 1)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+def test_power_and_leaderboard_take_estimators_and_worlds_of_the_user(truecal, own_module, tmp_path):
+    own = ("--estimator", f"{own_module}:Mine", "--world", f"{own_module}:mild")
+    ran = truecal("lab", "power", *own, "--error", 0.1, "--m", 20, "--workers", 1, "--json")
+    content = json.loads(ran.out)
+    assert ran.code == 0
+    assert content["n_low"] <= content["n"] <= content["n_high"]
+    powers = [row["power"] for row in content["rows"]]
+    assert powers == sorted(powers)
+    ran = truecal("lab", "leaderboard", *own, "--m", 2, "--workers", 1, "--folder", tmp_path, "--json")
+    rows = [row for row in json.loads(ran.out)["rows"] if row["worlds"] == "own"]
+    assert f"{own_module}:Mine" in {row["estimator"] for row in rows}
+
+
+def test_fit_and_bias_say_one_true_error(truecal, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 0.5, 400)
+    tc.lab.Frame({"p": p, "y": (rng.random(400) < p**1.3).astype(int)}).write(tmp_path / "preds.csv")
+    words = (tmp_path / "preds.csv", "--label", "y", "--score", "p", "--json")
+    fit, bias = (
+        json.loads(truecal("lab", *verb, *words).out) for verb in (("fit",), ("bias", "--m", 2, "--workers", 1))
+    )
+    assert fit["true_error"] == pytest.approx(bias["true_error"])
+    assert fit["true_error_beta"] != pytest.approx(fit["true_error"], abs=1e-6)

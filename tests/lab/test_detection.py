@@ -111,10 +111,18 @@ def test_power_curve_has_the_error_asked_for():
 
 
 @pytest.mark.slow
+def test_needed_rows_have_an_interval_and_powers_do_not_fall():
+    needed = samples_needed(RankSeries(), error=0.12, m=100, target=0.8)
+    powers = list(needed.curve.values())
+    assert powers == sorted(powers)
+    assert needed.curve.keys() == needed.tried.keys()
+    assert needed.low <= needed.n <= needed.high
+    assert needed.low < needed.high < 2 * needed.low  # the noise of 100 datasets per n
+
+
 def test_samples_needed_brackets_the_power():
     found = samples_needed(RankSeries(), error=0.12, m=200, target=0.8)
-    assert found.tried[found.n].rate >= 0.8
-    assert min(found.tried) < found.n <= max(found.tried)
+    assert min(found.tried) < found.low <= found.n <= max(found.tried)
     again = power(RankSeries(), World(Uniform(), power_curve(0.12)), n=found.n, m=300, rng=9)
     assert abs(again.rate - 0.8) < 0.13
     harder = samples_needed(RankSeries(), error=0.08, m=200, target=0.8)

@@ -116,7 +116,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("power", "--world", "mars"), "unknown world 'mars'"),
+            (("power", "--world", "mars"), "there is no world 'mars'"),
             (("power", "--alpha", "0"), "alpha must lie"),
             (("power", "--error", "2"), "error must lie"),
             (("bias", "missing.csv"), "no file missing.csv"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+import truecal as tc
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibration import TemperatureScaling, likelihood
 
@@ -224,3 +225,14 @@ def test_a_start_far_off_costs_four_readings(monkeypatch: pytest.MonkeyPatch) ->
     )
     TemperatureScaling(input="logits").fit(logits, labels)
     assert readings.count(len(logits)) <= 4
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_predictions_from_logits_need_no_logits_again(classes: int) -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, classes, 200)
+    logits = 3 * rng.normal(size=(200, classes)) + 2 * np.eye(classes)[labels]
+    fitted = TemperatureScaling(input="logits").fit(logits, labels)
+    probs = fitted.recalibrate(tc.Predictions.from_logits(logits, labels)).probs
+    wanted = fitted.predict_proba(logits)
+    assert_allclose(probs, wanted[:, 1] if probs.ndim == 1 else wanted, atol=1e-9)

@@ -190,6 +190,8 @@ def test_bias_of_bins_is_the_formula():
     for bins in (1, 9, 90):
         found = tc.study.bin_bias(profile, bins=bins)
         assert found.total == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
+        frame = found.frame()
+        assert (frame["share"] * frame["bias"]).sum() == pytest.approx(found.total)
         plug_in = tc.BinnedECE(bins=bins, scheme="mass", norm=2)(profile).power
         debiased = tc.DebiasedECE(bins=bins, correction="exact")(profile).power
         assert found.total == pytest.approx(plug_in - debiased, abs=1e-14)

@@ -193,6 +193,15 @@ def test_results_say_what_was_fitted_where(store):
     assert store.fits().height == MODELS  # one map for every model, whatever is recalibrated by it
 
 
+def test_the_store_holds_the_rows_of_the_split(store):
+    rows = store.split_rows("m3", "clean")
+    assert len(rows) == len(set(rows)) == ROWS // 5
+    judged = tc.study.predictions_of(store, "m3", "clean")
+    assert len(judged) + len(rows) == ROWS
+    with pytest.raises(tc.InputError, match="no recalibrator was fitted for 'nobody'"):
+        store.split_rows("nobody", "clean")
+
+
 def test_covariates_are_columns(store):
     frame = store.frame()
     assert set(frame["corruption"].unique()) == {None, *CORRUPTIONS}

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------
 # Options of `truecal lab` that travel together: how simulations run, where the answer goes, what is asked
 
-world_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
+world_option = click.option(
+    "--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds), or your own as MODULE:NAME."
+)
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,17 @@ question_options = bundled(
     click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error."),
     click.option("--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried."),
 )
+_ESTIMATOR = click.option(
+    "--estimator",
+    default="rank-series",
+    show_default=True,
+    metavar="NAME",
+    help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
+)
 metric_options = bundled(
     Metric,
     "metric",
-    click.option("--estimator", type=click.Choice(list(names.ESTIMATORS)), default="rank-series", show_default=True),
+    _ESTIMATOR,
     click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
     click.option("--norm", metavar="P", help="1 or 2; errors of different norms cannot be compared. [default: 2]"),
 )
@@ -153,7 +162,11 @@ def worlds(reply: TableReply) -> None:
 @reply_options
 @input_options
 def fit(source: Source, lens: str, reply: TableReply) -> None:
-    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC.
+
+    true_error is that of the best curve on scores spread like those of FILE, as in `lab bias`; true_error_beta that on scores of
+    the fitted Beta, as in Roelofs et al.
+    """
     from truecal.table import Frame
 
     fitted = _fit(source, lens)
@@ -163,7 +176,8 @@ def fit(source: Source, lens: str, reply: TableReply) -> None:
         for c in fitted.curves
     ]
     table = Frame.from_records(records)
-    beta, check = fitted.beta, tc.lab.goodness(fitted)
+    beta, world = fitted.beta, fitted.empirical_world
+    check = tc.lab.goodness(fitted, world)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -172,7 +186,8 @@ def fit(source: Source, lens: str, reply: TableReply) -> None:
         "scores_of_0": beta.zeros,
         "scores_of_1": beta.ones,
         "resolution": beta.resolution,
-        "true_error": fitted.world.true_error(),
+        "true_error": world.true_error(),
+        "true_error_beta": fitted.world.true_error(),
         "ece_on_data": check.on_data,
         "ece_simulated": check.simulated,
         "ece_simulated_std": check.simulated_std,
@@ -230,26 +245,31 @@ def power(
     given = bool(source.file)
     if given and world is not None:
         raise click.UsageError("FILE and --world exclude each other; give one")
-    place = tc.lab.PAPER_WORLDS[world] if world is not None else None
+    simulated = None if world is None else _world(world)
     if given:
-        place = _fit(source, lens).empirical_world
+        simulated = _fit(source, lens).empirical_world
     estimator = _in_norm(metric)
     asked = {"error": question.error, "target": question.target, "alpha": question.alpha, "m": question.m}
-    needed = tc.lab.samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
-    records = [{"n": n, "power": d.rate, "power_se": d.standard_error} for n, d in needed.tried.items()]
+    needed = tc.lab.samples_needed(estimator, world=simulated, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
+    records = [
+        {"n": n, "power": needed.curve[n], "simulated": d.rate, "simulated_se": d.standard_error}
+        for n, d in needed.tried.items()
+    ]
     table = Frame.from_records(records)
     words = (
         f"an error of {question.error:g} (norm {estimator.power_norm:g}) is found with probability {question.target:g} "
-        f"from about n = {needed.n} rows on ({metric.estimator})"
+        f"from about n = {needed.n} rows on ({metric.estimator}); 95 % interval of n for the noise of the simulations: "
+        f"{needed.low} to {needed.high}"
     )
-    facts = {"n": needed.n, **asked, "estimator": metric.estimator, "norm": estimator.power_norm}
+    facts = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, **asked}
+    facts |= {"estimator": metric.estimator, "norm": estimator.power_norm}
     reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 
 def _in_norm(metric: Metric) -> "Estimator":
     """The estimator; in norm 2 where it has a choice and none is asked for."""
-    plain = make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
-    if metric.norm is None and hasattr(plain, "norm"):
+    plain = _estimator(metric)
+    if metric.norm is None and hasattr(plain, "norm") and ":" not in metric.estimator:
         return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm="2")
     return plain
 
@@ -260,13 +280,19 @@ for _parameter in power.params:  # here FILE may be left out
 
 
 @lab.command()
+@click.option("--estimator", "own", multiple=True, metavar="MODULE:NAME", help="A further estimator; may be repeated.")
+@click.option("--world", "worlds", multiple=True, metavar="MODULE:NAME", help="A further world; may be repeated.")
 @effort_options
 @running_options
 @reply_options
-def leaderboard(effort: Effort, running: Running, reply: TableReply) -> None:
+def leaderboard(
+    own: tuple[str, ...], worlds: tuple[str, ...], effort: Effort, running: Running, reply: TableReply
+) -> None:
     """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
     datasets = effort.m or (250 if effort.full else 10)
-    board = tc.lab.leaderboard(m=datasets, rng=running.seed, run=running.run)
+    further = {path: _imported("--estimator", path) for path in own}
+    simulated = {path: _world(path) for path in worlds}
+    board = tc.lab.leaderboard(m=datasets, estimators=further, worlds=simulated, rng=running.seed, run=running.run)
     written = [str(path) for path in board.write(effort.folder, table_format=effort.table_format)]
     text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
     reply.table("lab leaderboard", board.table, facts={"title": board.title, "written": written}, text=text)
@@ -275,13 +301,7 @@ def leaderboard(effort: Effort, running: Running, reply: TableReply) -> None:
 _any_estimator = bundled(
     Metric,
     "metric",
-    click.option(
-        "--estimator",
-        default="rank-series",
-        show_default=True,
-        metavar="NAME",
-        help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
-    ),
+    _ESTIMATOR,
     click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
     click.option("--norm", metavar="P", help="1 or 2, for estimators that have one."),
 )

@@ -15,6 +15,7 @@ from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, R
 from truecal.lab.worlds import Seed, World
 
 LARGEST = 1_000_000  # rows: an error that takes more to be found is too small to be looked for by simulation
+REDRAWN_CURVES = 1000  # for the interval of the n that a power takes; its ends are stable to about 1 %
 NULL_PER_REAL = 4  # calibrated datasets per real one: the critical value must not be the weak spot
 
 
@@ -189,12 +190,19 @@ def power(
 
 @dataclass(frozen=True)
 class SamplesNeeded:
-    """The least n found whose power reaches `target`, and what was tried on the way (n -> power)."""
+    """How many rows reach the power `target`, with an interval for the noise of the simulations.
+
+    `tried` are the simulated powers by n; `curve` is the non-decreasing curve through them, and `n` where it reaches the target.
+    `low` and `high` bound n at level 95 %: powers are redrawn with their standard errors, and each curve is solved again.
+    """
 
     n: int
+    low: int
+    high: int
     target: float
     error: float
     tried: dict[int, Detection]
+    curve: dict[int, float]
 
 
 def samples_needed(
@@ -211,11 +219,12 @@ def samples_needed(
     """How many rows it takes to find a miscalibration of this size with probability `target`, at type I error alpha.
 
     The scores and the direction of the miscalibration are the world's, its size is scaled to `error`; without a world,
-    scores are uniform and T = c^d as in the paper. n doubles from 64 until the power is there and is narrowed to 10 %.
+    scores are uniform and T = c^d as in the paper. n doubles from 64 until the power is there and is narrowed to 10 %; then powers
+    are made non-decreasing in n (isotonic regression) and n is read from that curve, with an interval.
 
     >>> import truecal as tc
-    >>> found = tc.lab.samples_needed(tc.RankSeries(), error=0.1, m=100)
-    >>> 100 < found.n < 500
+    >>> needed = tc.lab.samples_needed(tc.RankSeries(), error=0.1, m=100)
+    >>> 100 < needed.low <= needed.n <= needed.high < 500
     True
     """
     options.between(error, "error", 0, 1)
@@ -245,7 +254,34 @@ def samples_needed(
                 high = middle
             else:
                 low = middle
-    return SamplesNeeded(high, target, error, dict(sorted(tried.items())))
+    powers = dict(sorted(tried.items()))
+    sizes, rates, errors = (
+        np.array(column, np.float64)
+        for column in zip(*((n, d.rate, d.standard_error) for n, d in powers.items()), strict=True)
+    )
+    curve = _monotone(rates, errors)
+    draws = np.random.default_rng(0).normal(rates, errors, (REDRAWN_CURVES, len(rates)))
+    needed = np.array([_crossing(sizes, _monotone(drawn, errors), target) for drawn in draws])
+    low_n, high_n = np.quantile(needed, [0.025, 0.975])
+    n = _crossing(sizes, curve, target)
+    bounds = (round(min(low_n, n)), round(max(high_n, n)))
+    return SamplesNeeded(round(n), *bounds, target, error, powers, dict(zip(powers, curve.tolist(), strict=True)))
+
+
+def _monotone(rates: Array, errors: Array) -> Array:
+    """The non-decreasing curve nearest to the rates, weighted by their precision."""
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(isotonic_regression(np.clip(rates, 0.0, 1.0), weights=errors**-2.0).x)
+
+
+def _crossing(sizes: Array, curve: Array, target: float) -> float:
+    """The n at which a curve of powers, linear in log n, reaches the target; the last n where it does not."""
+    k = int(np.searchsorted(curve, target))
+    if k == 0 or k == len(curve):
+        return float(sizes[min(k, len(curve) - 1)])
+    part = (target - curve[k - 1]) / (curve[k] - curve[k - 1])
+    return float(np.exp(np.interp(part, [0.0, 1.0], np.log(sizes[k - 1 : k + 1]))))
 
 
 def power_curve(error: float, *, norm: float = 2) -> Power:

@@ -41,7 +41,7 @@ class HowBiased:
         lines = [
             f"fitted world: scores {self.world.scores.describe()}, "
             f"curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
-            f"true error {self.world.true_error():.4f}",
+            f"true error {self.world.true_error():.4f} (that of the curve on these scores)",
             f"check: ECE on your data {self.goodness.on_data:.4f}, on data simulated from it "
             f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f}",
         ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError, extra
+from truecal.estimators.base import Estimator
 from truecal.lab.curves import Curve, Power
 from truecal.lab.detection import held
 from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
@@ -90,15 +91,31 @@ class Leaderboard:
         return paths
 
 
-def leaderboard(*, n: tuple[int, ...] = SIZES, m: int = 250, rng: Seed = 0, run: Run | None = None) -> Leaderboard:
+def leaderboard(
+    *,
+    n: tuple[int, ...] = SIZES,
+    m: int = 250,
+    estimators: Mapping[str, Estimator] | None = None,
+    worlds: Mapping[str, World] | None = None,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Leaderboard:
     """Rank every estimator by its mean |bias| in worlds whose true error is known.
 
     Parameters
     ----------
-    n : sizes of the simulated datasets.
-    m : simulated datasets per world and size.
-    rng : seed.
-    run : worker processes, cache and progress.
+    n : tuple of int, default (200, 1000, 5000)
+        Sizes of the simulated datasets.
+    m : int, default 250
+        Simulated datasets per world and size.
+    estimators : mapping of str to Estimator, optional
+        Further estimators, ranked beside those of truecal.
+    worlds : mapping of str to World, optional
+        Worlds of one's own, a further group.
+    rng : int or Generator, default 0
+        Seed.
+    run : Run, optional
+        Worker processes, cache and progress.
 
     Returns
     -------
@@ -118,14 +135,14 @@ def leaderboard(*, n: tuple[int, ...] = SIZES, m: int = 250, rng: Seed = 0, run:
     >>> board.table[0]["worlds"], len(board.table)
     ('uncalibrated', 60)
     """
-    estimators = all_estimators()
-    groups = world_groups()
+    ranked = {**all_estimators(), **(estimators or {})}
+    groups = world_groups() | ({"own": dict(worlds)} if worlds else {})
     rows: list[tuple[Field, ...]] = []
     with (run or Run()).kept() as kept:
-        for group, worlds in groups.items():
-            results = trials(estimators, worlds, n=n, m=m, rng=rng, run=kept)
-            coverages = _coverages(worlds, n, m, rng, kept)
-            for name in estimators:
+        for group, members in groups.items():
+            results = trials(ranked, members, n=n, m=m, rng=rng, run=kept)
+            coverages = _coverages(ranked, members, n, m, rng, kept)
+            for name in ranked:
                 part = [t for t in results if t.estimator_name == name]
                 bias = np.array([100 * t.bias for t in part])
                 error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
@@ -133,15 +150,17 @@ def leaderboard(*, n: tuple[int, ...] = SIZES, m: int = 250, rng: Seed = 0, run:
                 share = coverages.get(name, float("nan"))
                 rows.append((group, name, m, float(np.abs(bias).mean()), float(bias.mean()), error, rmse, share))
     columns = ("worlds", "estimator", "m", "mean_abs_bias", "mean_bias", "mean_bias_se", "mean_rmse", "coverage_90")
-    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in estimators}
+    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in ranked}
     order = sorted(overall, key=lambda name: overall[name])
     rows.sort(key=lambda row: (list(groups).index(str(row[0])), order.index(str(row[1]))))
     return Leaderboard(f"estimators by mean |bias|, n = {', '.join(map(str, n))}", tidy(columns, rows))
 
 
-def _coverages(worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run) -> dict[str, float]:
+def _coverages(
+    estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
+) -> dict[str, float]:
     """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
-    able = {name: e.at_level(LEVEL) for name, e in all_estimators().items() if has_interval(e)}
+    able = {name: e.at_level(LEVEL) for name, e in estimators.items() if has_interval(e)}
     cells = [
         Cell(world_name, world, size, m, tuple(Bounds(e) for e in able.values()))
         for world_name, world in worlds.items()

@@ -8,7 +8,9 @@ from math import inf, isfinite, log
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_logits
@@ -32,6 +34,7 @@ from truecal.recalibration.solvers import (
     fit_squared_weights,
 )
 from truecal.recalibration.tracing import softmax
+from truecal.special import logit
 from truecal.types import Float64s, Floats, Indices
 
 Zeros = Literal["keep", "floor"]
@@ -169,6 +172,27 @@ class TemperatureScaling(ScaledSoftmax):
     """
 
     _learned: ClassVar = {"temperature": _TEMPERATURE, "floor": _FLOOR}
+
+    def recalibrate(self, preds: tc.Predictions, X: ArrayLike | None = None) -> tc.Predictions:
+        """Return the same rows with recalibrated probabilities.
+
+        Parameters
+        ----------
+        preds : Predictions
+            Where both these and the recalibrator name their classes, the names decide which column is which.
+        X : array-like of shape (n,) or (n, K), default None
+            The logits. Without them the logarithms of the probabilities are taken: one temperature ignores the constant of
+            each row that the softmax took away.
+
+        Returns
+        -------
+        preds : Predictions
+            Labels, weights, clusters and columns as before.
+        """
+        if X is None and self.input == "logits" and isinstance(preds, tc.Predictions):
+            with np.errstate(divide="ignore"):  # a class that is ruled out has a logit of minus infinity
+                X = logit(preds.probs) if preds.binary else np.log(preds.probs, dtype=np.float64)
+        return super().recalibrate(preds, X)
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         optimum = fit_inverse_temperature(self._labelled_logits(outputs, labels, weights))

@@ -6,6 +6,8 @@
     sweep-mass-l1       sweep-<width|mass>-<l1|l2|max>          bins as many as monotonicity allows
     rank-series-l2      rank-series-<l1|l2>                     truecal's default
     nearest-l2          nearest-<l1|l2>                         sliding windows
+    generalized-l1      generalized-<l1|max>                    of several probabilities: lenses top-K, grouping:NAME, canonical
+    package.module:function                                     a metric of one's own: a function of (scores, outcomes)
     nll, brier, error, confidence                               of whole predictions: no lens
     brier-top                                                   the Brier score of the confidence: what the bias of bins hangs on
     aurc                                                        area under the risk-coverage curve
@@ -51,9 +53,10 @@ _PATTERN = re.compile(
     r"|(?P<sweep>sweep)-(?P<sweep_scheme>width|mass)-(?P<sweep_norm>l1|l2|max)"
     r"|(?P<rank>rank-series)-(?P<rank_norm>l1|l2)"
     r"|(?P<nearest>nearest)-(?P<nearest_norm>l1|l2)"
+    r"|(?P<generalized>generalized)-(?P<generalized_norm>l1|max)"
 )
 _ABSTAIN = re.compile(r"abstain-(0(?:\.[0-9]+)?|1)-(0(?:\.[0-9]+)?|1)")
-_KINDS = ("ece", "debiased", "exact", "sweep", "rank", "nearest")
+_KINDS = ("ece", "debiased", "exact", "sweep", "rank", "nearest", "generalized")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,11 @@ class Metric:
         return self.kind in ("score", "abstaining")
 
     @property
+    def several(self) -> bool:
+        """Whether it judges several probabilities of a row at once."""
+        return self.kind == "generalized"
+
+    @property
     def by_formula(self) -> bool:
         """Whether its interval costs nothing."""
         return self.kind == "rank"
@@ -87,6 +95,8 @@ class Metric:
         if self.kind in ("debiased", "exact"):
             correction: Any = "exact" if self.kind == "exact" else "kumar"
             return tc.DebiasedECE(bins=self.bins, correction=correction, **options)
+        if self.kind == "generalized":
+            return tc.GeneralizedECE(level=level, **options)
         if self.kind == "sweep":
             return tc.SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
         return tc.RankSeries(level=level, **options) if self.kind == "rank" else tc.NearestECE(**options)
@@ -106,11 +116,15 @@ def parse_metric(name: str) -> Metric:
         return Metric(name, "abstaining")
     if abstain := _ABSTAIN.fullmatch(name):
         return Metric(name, "abstaining", rate=float(abstain[1]), cost=float(abstain[2]))
+    if ":" in name:
+        names.load_object(name)
+        return Metric(name, "function")
     match = _PATTERN.fullmatch(name)
     if match is None:
         raise InputError(
-            f"there is no metric {name!r}; use {GRID}, {', '.join(SCORES)}, or a name such as ece-width-15-l1, debiased-15-l2, "
-            "exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, aurc, abstain-0.2-0.1"
+            f"there is no metric {name!r}; use {GRID}, {', '.join(SCORES)}, package.module:function, or a name such as "
+            "ece-width-15-l1, debiased-15-l2, exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, generalized-l1, aurc, "
+            "abstain-0.2-0.1"
         )
     parts = match.groupdict()
     kind = next(kind for kind in _KINDS if parts[kind])
@@ -119,6 +133,11 @@ def parse_metric(name: str) -> Metric:
         raise InputError(f"{name!r} asks for {bins} bins; use from 1 to {_MOST_BINS}")
     scheme = parts.get(f"{kind}_scheme") or ("mass" if kind in ("debiased", "exact") else None)
     return Metric(name, kind, scheme, None if bins is None else int(bins), names.NORMS[str(parts[f"{kind}_norm"])])
+
+
+def judges_several(lens: str) -> bool:
+    """Whether the lens of this word judges several probabilities of a row: top-K, grouping:NAME, canonical."""
+    return lens == "canonical" or lens.startswith("grouping:") or re.fullmatch(r"top-[0-9]+", lens) is not None
 
 
 def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
@@ -131,7 +150,7 @@ def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
     """
     expanded = [one for name in names for one in (_grid(lens) if name == GRID else (name,))]
     metrics = [parse_metric(name) for name in dict.fromkeys(expanded)]
-    return tuple(metric for metric in metrics if metric.whole == (lens == ""))
+    return tuple(m for m in metrics if m.whole == (lens == "") and m.several == judges_several(lens))
 
 
 def _grid(lens: str) -> tuple[str, ...]:
@@ -186,8 +205,16 @@ def measure_lens(
     come in clusters :func:`truecal.measure` counts those. A metric that cannot be had from these rows is nan, with the reason as
     its warning.
     """
+    functions = [metric for metric in metrics if metric.kind == "function"]
+    if functions:
+        others = [metric for metric in metrics if metric.kind != "function"]
+        plain = measure_lens(preds, lens, others, sample=sample, intervals=intervals, level=level)
+        results = {one.metric: one for one in (*plain, *_measure_functions(preds, lens, functions))}
+        return [results[metric] for metric in metrics]
     if not metrics:
         return []
+    if lens.several:
+        return [_measure(preds, lens, metric, intervals, level) for metric in metrics]
     shares = lens.shares(preds)
     if shares is None:
         only = as_rows(lens.sample(preds)) if sample is None else sample
@@ -247,11 +274,30 @@ def _clustered(
     """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
     if intervals != "bootstrap" and not metric.by_formula:
         return _alone(sample.profile, _rows(sample.profile), metric, False, level)
+    return _measure(preds, lens, metric, intervals, level)
+
+
+def _measure_functions(preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric]) -> list[Found]:
+    """Metrics of one's own: function(scores, outcomes) of each dataset of the lens, averaged by its shares."""
+    samples, shares = list(lens.samples(preds)), lens.shares(preds)
+    measured = []
+    for metric in metrics:
+        function = names.load_object(metric.name)
+        if preds.weights is not None:
+            measured.append(Found(metric, float("nan"), len(preds), warnings=("a function takes no weights",)))
+            continue
+        values = [float(function(s.scores.astype(np.float64), s.outcomes.astype(np.float64))) for s in samples]
+        measured.append(Found(metric, float(np.average(values, weights=shares)), len(preds)))
+    return measured
+
+
+def _measure(preds: tc.Predictions, lens: Lens, metric: Metric, intervals: Intervals, level: float) -> Found:
+    """A metric with its interval by :func:`truecal.measure`; nan with the reason where these rows do not allow it."""
     try:
         estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
     except InputError as error:
         return Found(metric, float("nan"), len(preds), warnings=(str(error),))
-    interval = estimate.interval
+    interval = estimate.interval if intervals else None
     low, high = (None, None) if interval is None else (float(interval.low), float(interval.high))
     return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
 

@@ -5,13 +5,14 @@ Prediction files themselves are looked at in `files` (which there are) and `chec
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from truecal import names
 from truecal.errors import InputError
-from truecal.study.metrics import GRID, parse_metric
+from truecal.study.metrics import GRID, judges_several, parse_metric
 from truecal.study.rows import check_files, make_selection
 from truecal.study.spec import (
     LENSES,
@@ -39,6 +40,7 @@ _KEYS = (
     "datasets",
     "columns",
     "lenses",
+    "groupings",
     "selections",
     "class_subsets",
     "metrics",
@@ -109,12 +111,21 @@ def _options(
 ) -> Options | None:
     columns = _columns(problems, items.get("columns"))
     given: dict[str, Any] = {"datasets": read_datasets(problems, items.get("datasets"), sources, covariates)}
+    if "groupings" in items:
+        given["groupings"] = _groupings(problems, items["groupings"])
     if "lenses" in items:
-        given["lenses"] = _names(problems, items["lenses"], "lens", _known_lens)
+        groupings = [f"grouping:{name}" for name, _ in given.get("groupings", ())]
+        given["lenses"] = _names(problems, items["lenses"], "lens", lambda name: _known_lens(name, groupings))
     if "metrics" in items:
         entry = items["metrics"]
         listed = entry if isinstance(entry.value, list) else Entry([entry], entry.line)
         given["metrics"] = _names(problems, listed, "metric", _known_metric)
+    chosen = given.get("metrics") or (GRID,)
+    for lens in given.get("lenses", ()):
+        if judges_several(lens) and not any(name.startswith("generalized-") for name in chosen):
+            problems.add(
+                items["lenses"].line, f"the lens {lens!r} judges several probabilities; add the metric generalized-l1"
+            )
     if "recalibrators" in items:
         given["recalibrators"] = _names(problems, items["recalibrators"], "recalibrator", _known_recalibrator)
     if "selections" in items:
@@ -191,6 +202,21 @@ def _selections(problems: Problems, entry: Entry) -> tuple[Selected, ...]:
     return tuple(selections)
 
 
+def _groupings(problems: Problems, entry: Entry) -> tuple[tuple[str, Any], ...]:
+    """Groupings by name: {name: {group: [classes]}}."""
+    if not isinstance(entry.value, dict) or not all(isinstance(one.value, dict) for one in entry.value.values()):
+        problems.add(entry.line, "groupings must give lists of classes, such as use: {pet: [cat, dog], wild: [fox]}")
+        return ()
+    groupings = []
+    for name, groups in entry.value.items():
+        classes = {
+            group: tuple(member.plain() for member in problems.items(listed, what=f"the group {group!r}"))
+            for group, listed in groups.value.items()
+        }
+        groupings.append((name, tuple(classes.items())))
+    return tuple(groupings)
+
+
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -248,10 +274,10 @@ def _names(problems: Problems, entry: Entry, what: str, refusal: Any) -> tuple[s
     return tuple(listed)
 
 
-def _known_lens(name: str) -> str | None:
-    if name in LENSES or (name.startswith("class:") and name != "class:"):
+def _known_lens(name: str, groupings: Sequence[str]) -> str | None:
+    if name in (*LENSES, *groupings) or re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
         return None
-    return f"there is no lens {name!r}; use {', '.join(LENSES)} or class:NAME"
+    return f"there is no lens {name!r}; use {', '.join((*LENSES, *groupings))}, top-K, class:NAME or grouping:NAME (see groupings)"
 
 
 def _known_metric(name: str) -> str | None:

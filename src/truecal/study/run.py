@@ -133,6 +133,7 @@ class Fit:
     confidence: float
     accuracy: float
     notes: tuple[str, ...] = ()
+    indices: tuple[int, ...] = ()  # rows of the file that were learnt from
 
     def apply(self, outputs: NDArray[Any]) -> NDArray[np.float64] | None:
         """Recalibrated probabilities of all classes, or None where there is no map."""
@@ -153,7 +154,7 @@ def read_fit(path: Path) -> Fit | None:
         return None
     except (OSError, ValueError) as error:
         raise FileError(f"{path} is damaged; delete it and run the study again") from error
-    return Fit(**{**held, "notes": tuple(held["notes"])})
+    return Fit(**{**held, "notes": tuple(held["notes"]), "indices": tuple(held.get("indices", ()))})
 
 
 def learn(path: Path, source: Source, recalibrator: str, options: Options, rows: Rows | None = None) -> Fit:
@@ -180,6 +181,7 @@ def learn(path: Path, source: Source, recalibrator: str, options: Options, rows:
         confidence=float(np.average(confidence, weights=preds.weights)),
         accuracy=float(np.average(_correct(preds), weights=preds.weights)),
         notes=notes,
+        indices=tuple(np.flatnonzero(learnt).tolist()),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(asdict(fit), indent=1))
@@ -325,6 +327,7 @@ def _name(source: Source, options: Options, own: tuple[object, ...], fits: Seque
         "columns": asdict(options.columns),
         "selections": [asdict(one) for one in options.selections],
         "subset": dict(options.class_subsets).get(source.dataset),
+        "groupings": options.groupings,
         "split": asdict(options.split) if options.recalibrators else None,
         "shares": options.shares_rows(source.dataset),
         "intervals": options.intervals,
@@ -449,8 +452,9 @@ def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterat
         metrics = job.metrics(name)
         if not metrics:
             continue
-        lens = make_lens(name, preds)
-        sample = top if name == "top-label" else as_rows(lens.sample(preds)) if lens.shares(preds) is None else None
+        lens = make_lens(name, preds, options)
+        one_dataset = not lens.several and lens.shares(preds) is None
+        sample = top if name == "top-label" else as_rows(lens.sample(preds)) if one_dataset else None
         numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
         errors = [metric for metric in metrics if can_be_paired(metric)] if paired and options.intervals else []
         drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level)
@@ -487,15 +491,15 @@ def _with_ends(numbers: Sequence[Found], drawn: Sequence[Drawn]) -> list[Found]:
     return parts
 
 
-def make_lens(name: str, preds: tc.Predictions) -> Lens:
+def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
     """The lens of a name in a study file."""
-    if name == "top-label":
-        return tc.TopLabel()
-    if name == "all-label":
-        return tc.AllLabels()
-    if name == "class-wise":
-        return tc.ClassWise()
-    return tc.OneClass(class_named(name.removeprefix("class:"), preds))
+    if name.startswith("class:"):
+        return tc.OneClass(class_named(name.removeprefix("class:"), preds))
+    if name.startswith("grouping:"):
+        groups = dict(options.groupings)[name.removeprefix("grouping:")]
+        return tc.Grouping({group: [class_named(one, preds) for one in classes] for group, classes in groups})
+    lens: Lens = names.lens_named(name).of(tc)
+    return lens
 
 
 # ----------------------------------------------------------------------------------------------------

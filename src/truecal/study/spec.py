@@ -366,7 +366,7 @@ def _described(problems: Problems, entry: Entry, sources: list[Source], covariat
 # ----------------------------------------------------------------------------------------------------
 # The study file as values: what is evaluated, and how. `read` makes them
 
-LENSES = ("top-label", "all-label", "class-wise")
+LENSES = ("top-label", "all-label", "class-wise", "canonical")
 
 
 @dataclass(frozen=True)
@@ -437,6 +437,7 @@ class Options:
 
     columns: Columns
     lenses: tuple[str, ...] = ("top-label",)
+    groupings: tuple[tuple[str, tuple[tuple[str, tuple[object, ...]], ...]], ...] = ()  # name -> group -> classes
     selections: tuple[Selected, ...] = ()
     class_subsets: tuple[tuple[str, tuple[object, ...]], ...] = ()
     metrics: tuple[str, ...] = (GRID,)

@@ -17,7 +17,7 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -187,19 +187,30 @@ class Store:
         """What recalibrators learnt: one row per model, clean dataset, seed and recalibrator; temperature, log loss on those rows
         before and after, confidence and accuracy there, and how many they were."""
         pl = polars()
-        wanted = set(self.meta().get("fits") or ())
         names = ("model", "dataset", "seed", "recalibrator", "rows", "of", "temperature", "nll_before", "nll_after")
         kinds = dict.fromkeys((*names, "confidence", "accuracy"), pl.Float64)
         kinds |= dict.fromkeys(("model", "dataset", "recalibrator"), pl.String)
         kinds |= dict.fromkeys(("seed", "rows", "of"), pl.Int64)
-        rows = []
-        for path in sorted((self.folder / "fits").glob("*.json")):
-            if path.stem in wanted:
-                held = _json(path)
-                if not isinstance(held, dict) or not kinds.keys() <= held.keys():
-                    raise FileError(f"{path} is damaged; delete it and run the study again")
-                rows.append({name: held[name] for name in kinds})
+        rows = [{name: fit[name] for name in kinds} for fit in self._fits(kinds)]
         return pl.DataFrame(rows, schema=kinds).sort("model", "dataset", "seed", "recalibrator")
+
+    def split_rows(self, model: str, dataset: str, *, seed: int = 0) -> list[int]:
+        """Rows (from 0) of the clean file of a model that its recalibrators were fitted on; the others were judged."""
+        keys = ("model", "dataset", "seed", "indices")
+        for fit in self._fits(keys):
+            if (fit["model"], fit["dataset"], fit["seed"]) == (model, dataset, seed):
+                return list(fit["indices"])
+        raise InputError(f"no recalibrator was fitted for {model!r} on {dataset!r}, seed {seed}; `fits()` lists all")
+
+    def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        listed = set(self.meta().get("fits") or ())
+        fits = []
+        for path in sorted((self.folder / "fits").glob("*.json")):
+            if path.stem in listed:
+                fits.append(_json(path))
+                if not isinstance(fits[-1], dict) or not set(keys) <= fits[-1].keys():
+                    raise FileError(f"{path} is damaged; delete it and run the study again")
+        return fits
 
     def _read(self, kind: str, meta: dict[str, Any]) -> "pl.DataFrame":
         pl = polars()

@@ -25,6 +25,7 @@ from truecal.study.analyses.points import (
 )
 from truecal.study.metrics import Metric, parse_metric
 from truecal.study.store import polars
+from truecal.table import Frame
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -48,6 +49,10 @@ class BinBias:
     def bias(self) -> Float64s:
         """By how much the squared gap of each bin is too large on average."""
         return (self.outcome_variance + self.confidence_variance - 2 * self.covariance) / self.count
+
+    def frame(self) -> Frame:
+        """One row per bin: count, share, outcome_variance, confidence_variance, covariance, bias."""
+        return Frame({**{name: getattr(self, name) for name in self.__dataclass_fields__}, "bias": self.bias})
 
     @property
     def total(self) -> float:
