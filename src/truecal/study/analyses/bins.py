@@ -13,14 +13,15 @@ from truecal.estimators.resampling import cells
 from truecal.study.analyses.points import (
     CONDITION,
     Analysed,
+    by_condition,
     correlate,
     few_models,
     fit_line,
     gathered,
-    named,
     numbers,
     points,
     results,
+    where,
     with_error,
 )
 from truecal.study.metrics import Metric, parse_metric
@@ -164,12 +165,12 @@ def bin_trend(
     values, notes = with_error(frame, [metric.name for metric in wanted], **choice)
     values = _with_bias(frame, values, wanted, choice, notes)
     remarks, rows = [], []
-    for condition, part in values.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
-        remarks += few_models(part["model"].n_unique(), named(*condition))
+    for condition, part in by_condition(values):
+        remarks += few_models(part["model"].n_unique(), where(condition))
         trends = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
         trends = [row for row in trends if row["models"] >= 2]
-        remarks += [(text, named(*condition)) for text in _verdicts(trends)]
-        rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in trends]
+        remarks += [(text, where(condition)) for text in _verdicts(trends)]
+        rows += [{**condition, **row} for row in trends]
     if not rows:
         raise InputError("a trend needs at least two models under one condition")
     notes += gathered(remarks)
@@ -212,14 +213,8 @@ def _trend(metric: Metric, part: Any, level: float) -> dict[str, Any]:
     error, value, squared, bias = numbers(part, "error", "value", "squared", "bias")
     line, pearson = fit_line(error, value, level=level), correlate(error, value, "pearson", level=level)
     row: dict[str, Any] = {"metric": metric.name, "scheme": metric.scheme, "norm": metric.norm, "bins": metric.bins}
-    row |= {
-        "debiased": metric.kind != "ece",
-        "models": part.height,
-        "slope": line.slope,
-        "low": line.low,
-        "high": line.high,
-    }
-    row |= {"pearson": pearson.value, "pearson_low": pearson.low, "pearson_high": pearson.high}
+    row |= {"debiased": metric.kind != "ece", "models": part.height, "slope": line.slope}
+    row |= {"low": line.low, "high": line.high, **pearson.columns("pearson")}
     names = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high")
     if not len(bias) or np.isnan(bias).any():
         return row | dict.fromkeys(names)

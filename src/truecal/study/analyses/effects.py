@@ -11,14 +11,15 @@ from truecal.study.analyses.pareto import METRIC
 from truecal.study.analyses.points import (
     CONDITION,
     Analysed,
+    by_condition,
     correlate,
     few_models,
     fit_line,
     gathered,
-    named,
     numbers,
     require_name,
     results,
+    where,
     with_error,
 )
 from truecal.study.analyses.rankings import PairedDraws
@@ -129,17 +130,15 @@ def covariate_trend(
 def _rows(every: Any, covariate: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     """Trends of every condition and family, and what to know about them."""
     rows, remarks = [], []
-    for (*condition, family), part in every.partition_by([*CONDITION, "family"], as_dict=True).items():
+    for place, part in by_condition(every, "family"):
         if part.height < 2:
             continue
         level, value, error = numbers(part, covariate, "value", "error")
-        line, tau, other = fit_line(level, value), correlate(level, value), correlate(level, error)
-        row = {**dict(zip(CONDITION, condition, strict=True)), "family": family, "models": part.height}
-        row |= {"slope": line.slope, "slope_low": line.low, "slope_high": line.high}
-        row |= {"tau": tau.value, "tau_low": tau.low, "tau_high": tau.high, "error_tau": other.value}
+        row = {**place, "models": part.height, **fit_line(level, value).columns()}
+        row |= correlate(level, value).columns("tau") | {"error_tau": correlate(level, error).value}
         rows.append(row)
-        if family is None:
-            remarks += few_models(part.height, named(str(condition[0]), float(condition[1])))
+        if place["family"] is None:
+            remarks += few_models(part.height, where(place))
     return rows, remarks
 
 
@@ -169,24 +168,11 @@ class RecalibrationEffect(Analysed):
         tau of the two rankings (1: recalibration left the ranking as it was)."""
         pl = polars()
         rows = []
-        for condition, part in self._frame.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+        for condition, part in by_condition(self._frame):
             better = part.filter(pl.col("change") < 0)
-            first, second = numbers(part, "before", "after")
-            tau = correlate(first, second)
-            rows.append(
-                {
-                    **dict(zip(CONDITION, condition, strict=True)),
-                    "models": part.height,
-                    "before": part["before"].mean(),
-                    "after": part["after"].mean(),
-                    "improved": better.height,
-                    "improved_supported": _counted(better["supported"], part["supported"]),
-                    "n": part["n"].max(),
-                    "tau": tau.value,
-                    "tau_low": tau.low,
-                    "tau_high": tau.high,
-                }
-            )
+            row = {**condition, "models": part.height, "before": part["before"].mean(), "after": part["after"].mean()}
+            row |= {"improved": better.height, "improved_supported": _counted(better["supported"], part["supported"])}
+            rows.append({**row, "n": part["n"].max(), **correlate(*numbers(part, "before", "after")).columns("tau")})
         return pl.DataFrame(rows, schema_overrides={"improved_supported": pl.Int64})
 
 
@@ -230,8 +216,8 @@ def effect_of_recalibration(
     both = both.with_columns((pl.col("after") - pl.col("value")).alias("change"), apart.alias("supported"))
     both = _paired(both, source, metric, (before, after), lens) if selection == "all" else both
     remarks = []
-    for condition, part in both.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
-        place = named(*condition)
+    for condition, part in by_condition(both):
+        place = where(condition)
         if not part["n"].equals(part["n_after"], check_names=False):
             remarks.append((f"{before!r} and {after!r} were judged on different rows: not the effect alone", place))
         moved = part.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)["model"].to_list()
@@ -252,11 +238,8 @@ def _paired(both: Any, source: Any, metric: str, recalibrators: tuple[str, str],
     if draws is None:
         return both
     parts = []
-    for (dataset, severity), part in both.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
-        first, second = (
-            draws.values(metric, dataset=dataset, severity=severity, recalibrator=name, lens=lens)
-            for name in recalibrators
-        )
+    for condition, part in by_condition(both):
+        first, second = (draws.values(metric, **condition, recalibrator=name, lens=lens) for name in recalibrators)
         models = [model for model in part["model"] if model in first and model in second]
         change = dict(part.select("model", "change").iter_rows())
         p = tc.inference.holm(np.array([_p_value(change[model], second[model] - first[model]) for model in models]))

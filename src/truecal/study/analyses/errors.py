@@ -15,12 +15,13 @@ from truecal.study.analyses.points import (
     FEW,
     METHODS,
     Analysed,
+    by_condition,
     correlate,
     few_models,
     fit_line,
     gathered,
-    named,
     numbers,
+    where,
     with_error,
 )
 from truecal.study.store import polars
@@ -66,9 +67,9 @@ def error_against_calibration(
     points = points.with_columns((pl.col("size") / largest).alias("relative_size"))
     rows: list[dict[str, Any]] = []
     remarks, loose, pairs = [], 0, 0
-    for condition, part in points.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in by_condition(points):
         rows.append(_trend(condition, None, part, level))
-        remarks += few_models(part.height, named(*condition))
+        remarks += few_models(part.height, where(condition))
         for family in part["family"].drop_nulls().unique().sort():
             members = part.filter(pl.col("family") == family)
             if members.height >= 2:
@@ -86,14 +87,12 @@ def error_against_calibration(
     return ErrorAgainstCalibration(tuple(notes), points, metric, pl.DataFrame(rows, infer_schema_length=None))
 
 
-def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: float) -> dict[str, Any]:
+def _trend(condition: dict[str, Any], family: str | None, part: Any, level: float) -> dict[str, Any]:
     error, value = numbers(part, "error", "value")
     line = fit_line(error, value, level=level)
-    row: dict[str, Any] = {**dict(zip(CONDITION, condition, strict=True)), "family": family, "models": part.height}
-    row |= {"slope": line.slope, "slope_low": line.low, "slope_high": line.high, "intercept": line.intercept}
+    row = {**condition, "family": family, "models": part.height, **line.columns(), "intercept": line.intercept}
     for method in METHODS:
-        coefficient = correlate(error, value, method, level=level)
-        row |= {method: coefficient.value, f"{method}_low": coefficient.low, f"{method}_high": coefficient.high}
+        row |= correlate(error, value, method, level=level).columns(method)
     return row
 
 
@@ -143,10 +142,8 @@ def residuals(
         frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
     remarks, parts, rows = [], [], []
-    for (metric, lens_here, *condition), part in points.partition_by(
-        ["metric", "lens", *CONDITION], as_dict=True, maintain_order=True
-    ).items():
-        place = f"{metric} {named(str(condition[0]), float(condition[1]))}"
+    for condition, part in by_condition(points, "metric", "lens"):
+        place = f"{condition['metric']} {where(condition)}"
         error, value = numbers(part, "error", "value")
         line = fit_line(error, value)
         expected = line.intercept + line.slope * error
@@ -169,8 +166,7 @@ def residuals(
                 pl.Series("standardized", _standardized(error, rest)),
             )
         )
-        row = {"metric": metric, "lens": lens_here, **dict(zip(CONDITION, condition, strict=True))}
-        row |= {"slope": line.slope, "slope_low": line.low, "slope_high": line.high, "intercept": line.intercept}
+        row = {**condition, **line.columns(), "intercept": line.intercept}
         rows.append({**row, "explained": line.explained, "models": line.models})
     columns = ("metric", "lens", *CONDITION, "model", "family", "size", "error", "value")
     table = pl.concat(parts).select(*columns, "expected", "residual", "standardized")
@@ -255,8 +251,7 @@ def log_fits(
     for (group,), part in usable.partition_by([by], as_dict=True, maintain_order=True).items():
         error, value = numbers(part, "error", "value")
         line = fit_line(np.log10(error), np.log10(value), level=level)
-        row = {by: group, "slope": line.slope, "slope_low": line.low, "slope_high": line.high}
-        row |= {"intercept": line.intercept, "explained": line.explained}
+        row = {by: group, **line.columns(), "intercept": line.intercept, "explained": line.explained}
         rows.append({**row, "points": part.height, "models": part["model"].n_unique()})
         if part.height < _FEWEST_LOG_FITS:
             remarks.append((f"fewer than {_FEWEST_LOG_FITS} points leave no interval", str(group)))

@@ -17,6 +17,7 @@ from truecal.study.analyses.points import (
     CONDITION,
     Analysed,
     at,
+    by_condition,
     conditions,
     gathered,
     numbers,
@@ -233,7 +234,7 @@ def dominance(
     )
     points = points.filter(pl.col("family").is_not_null())
     rows = []
-    for condition, part in points.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in by_condition(points):
         error, value = numbers(part, "error", "value")
         worse = (error[None] <= error[:, None]) & (value[None] <= value[:, None])  # [i, j]: j is as good as i in both
         beaten = worse & ((error[None] < error[:, None]) | (value[None] < value[:, None]))
@@ -245,7 +246,7 @@ def dominance(
                 if a == b:
                     continue
                 count = int(np.count_nonzero(families == a))
-                row = {**dict(zip(CONDITION, condition, strict=True)), "family": a, "by": b, "models": count}
+                row = {**condition, "family": a, "by": b, "models": count}
                 row |= {"beaten": lost[a, b], "share": lost[a, b] / count}
                 rows.append({**row, "dominated": lost[a, b] == count and lost[b, a] == 0})
     if not rows:

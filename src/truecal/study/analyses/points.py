@@ -4,7 +4,7 @@ A condition is a dataset at a severity of shift (0 is clean). Seeds of one model
 means over its seeds, so that the interval is that of a single run and rather too wide than too narrow for the mean.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -184,13 +184,16 @@ def at(table: Any, dataset: str, severity: float) -> Any:
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
 
 
-def where(row: dict[str, Any]) -> str:
+def by_condition(table: Any, *further: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Parts of a table by dataset, severity and further columns, each with its values by name."""
+    names = [*further, *CONDITION]
+    for key, part in table.partition_by(names, as_dict=True, maintain_order=True).items():
+        yield dict(zip(names, key, strict=True)), part
+
+
+def where(row: Mapping[str, Any]) -> str:
     """A condition in words."""
     return f"on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
-
-
-def named(dataset: str, severity: float) -> str:
-    return where({"dataset": dataset, "severity": severity})
 
 
 def _unequal(table: Any) -> list[str]:
@@ -260,6 +263,10 @@ class Correlation:
     high: float
     models: int
 
+    def columns(self, name: str) -> dict[str, float]:
+        """The coefficient and its bounds as columns of a table."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
     """The coefficient of two columns of numbers, one row per model.
@@ -311,6 +318,10 @@ class Line:
     explained: float  # share of the variance of y (R squared)
     models: int
 
+    def columns(self, name: str = "slope") -> dict[str, float]:
+        """The slope and its bounds as columns of a table."""
+        return {name: self.slope, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
     """The line through the models.
@@ -319,24 +330,18 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
     >>> round(line.slope, 12), round(line.intercept, 12), round(line.explained, 12)
     (2.0, 1.0, 1.0)
     """
-    from scipy.special import stdtrit
+    from scipy import stats
 
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     n = len(a)
-    centred = a - a.mean()
-    square = float(centred @ centred)
     if n < 2 or np.ptp(a) == 0:
         return Line(np.nan, np.nan, np.nan, np.nan, np.nan, n)
-    slope = float(centred @ b) / square
-    intercept = float(b.mean()) - slope * float(a.mean())
-    rest = b - intercept - slope * a
-    total = float(((b - b.mean()) ** 2).sum())
-    explained = 1 - float(rest @ rest) / total if total > 0 else np.nan
+    fit = stats.linregress(a, b)
     if n < 3:
-        return Line(slope, intercept, np.nan, np.nan, np.nan, n)
-    error = np.sqrt(float(rest @ rest) / (n - 2) / square)
-    reach = float(stdtrit(n - 2, (1 + level) / 2)) * error
-    return Line(slope, intercept, slope - reach, slope + reach, explained, n)
+        return Line(float(fit.slope), float(fit.intercept), np.nan, np.nan, np.nan, n)
+    reach = float(stats.t.ppf((1 + level) / 2, n - 2) * fit.stderr)
+    explained = float(fit.rvalue**2) if np.ptp(b) > 0 else np.nan
+    return Line(float(fit.slope), float(fit.intercept), fit.slope - reach, fit.slope + reach, explained, n)
 
 
 def few_models(count: int, place: str) -> list[tuple[str, str]]:

@@ -18,17 +18,17 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.special import positive
 from truecal.study.analyses.points import (
-    CONDITION,
     Analysed,
+    by_condition,
     correlation_bounds,
     few_models,
     gathered,
     lens_words,
-    named,
     numbers,
     points,
     require_name,
     results,
+    where,
 )
 from truecal.study.store import polars
 from truecal.types import Float64s
@@ -162,7 +162,7 @@ class RankAgreement(Analysed):
         if wanted - known:
             raise InputError(f"{min(wanted - known)!r} was not ranked; ranked were {', '.join(sorted(known))}")
         rows: list[dict[str, Any]] = []
-        for condition, part in self._points.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+        for condition, part in by_condition(self._points):
             ranks = _Ranks.of(part)
             for a, b in ranks.pairs():
                 if wanted <= {ranks.names[a], ranks.names[b]}:
@@ -202,14 +202,14 @@ def rank_agreement(
     values = values.with_columns(label.alias("name"))
     rows: list[dict[str, Any]] = []
     remarks = []
-    for condition, part in values.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in by_condition(values):
         ranks = _Ranks.of(part)
         if ranks.left_out:
-            remarks.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", named(*condition)))
+            remarks.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", where(condition)))
         if len(ranks.names) < 2 or len(ranks.models) < 2:
-            remarks.append(("fewer than two models or metrics leave nothing to compare", named(*condition)))
+            remarks.append(("fewer than two models or metrics leave nothing to compare", where(condition)))
             continue
-        remarks += few_models(len(ranks.models), named(*condition))
+        remarks += few_models(len(ranks.models), where(condition))
         rows += ranks.agreements(condition, level)
     notes += gathered(remarks)
     if not rows:
@@ -266,7 +266,7 @@ class _Ranks:
         i, j = self._model_pairs()
         return (self.low[:, i] > self.high[:, j]) | (self.high[:, i] < self.low[:, j])
 
-    def agreements(self, condition: tuple[Any, ...], level: float) -> list[dict[str, Any]]:
+    def agreements(self, condition: dict[str, Any], level: float) -> list[dict[str, Any]]:
         s, known = self.signs(), self.known()
         sized = np.abs(s).sum(axis=1)
         scale = np.sqrt(np.outer(sized, sized))
@@ -278,7 +278,7 @@ class _Ranks:
             flip = s[a] * s[b] < 0
             rows.append(
                 {
-                    **dict(zip(CONDITION, condition, strict=True)),
+                    **condition,
                     "metric_a": self.names[a],
                     "metric_b": self.names[b],
                     "models": len(self.models),
@@ -292,7 +292,7 @@ class _Ranks:
             )
         return rows
 
-    def flipped(self, a: int, b: int, condition: tuple[Any, ...]) -> list[dict[str, Any]]:
+    def flipped(self, a: int, b: int, condition: dict[str, Any]) -> list[dict[str, Any]]:
         s, known = self.signs(), self.known()
         i, j = self._model_pairs()
         rows = []
@@ -300,7 +300,7 @@ class _Ranks:
             better, worse = (i[k], j[k]) if s[a, k] < 0 else (j[k], i[k])
             rows.append(
                 {
-                    **dict(zip(CONDITION, condition, strict=True)),
+                    **condition,
                     "metric_a": self.names[a],
                     "metric_b": self.names[b],
                     "better": self.models[better],

@@ -14,14 +14,15 @@ from truecal.study.analyses.points import (
     METHODS,
     Analysed,
     at,
+    by_condition,
     conditions,
     correlate,
     few_models,
     fit_line,
     gathered,
-    named,
     numbers,
     references,
+    where,
     with_error,
 )
 from truecal.study.store import polars
@@ -47,15 +48,13 @@ class Shift(Analysed):
     def slopes(self) -> Any:
         """Per dataset and model: rise of the metric and of the error per step of severity (least squares), with intervals."""
         rows = []
-        for (dataset, model), part in self._frame.partition_by(
-            ["dataset", "model"], as_dict=True, maintain_order=True
-        ).items():
+        for part in self._frame.partition_by("dataset", "model", maintain_order=True):
             if part.height < 2:
                 continue
             severity, value, error = numbers(part, "severity", "value", "error")
-            up, lost = fit_line(severity, value), fit_line(severity, error)
-            row = {"dataset": dataset, "model": model, "family": part["family"][0], "size": part["size"][0]}
-            row |= {"severities": part.height, "slope": up.slope, "slope_low": up.low, "slope_high": up.high}
+            lost = fit_line(severity, error)
+            row = part.select("dataset", "model", "family", "size").row(0, named=True)
+            row |= {"severities": part.height, **fit_line(severity, value).columns()}
             rows.append({**row, "error_slope": lost.slope, "error_low": lost.low, "error_high": lost.high})
         return polars().DataFrame(rows, infer_schema_length=None)
 
@@ -67,16 +66,13 @@ class Shift(Analysed):
         pl = polars()
         sized = self._frame.filter(pl.col("size").is_not_null() & pl.col("family").is_not_null())
         rows = []
-        for (*condition, family), part in sized.partition_by(
-            [*CONDITION, "family"], as_dict=True, maintain_order=True
-        ).items():
+        for place, part in by_condition(sized, "family"):
             if part.height < 2:
                 continue
             size, value, error = numbers(part, "size", "value", "error")
-            tau, other = correlate(size, value), correlate(size, error)
-            row = {**dict(zip(CONDITION, condition, strict=True)), "family": family, "models": part.height}
-            row |= {"tau": tau.value, "low": tau.low, "high": tau.high, "error_tau": other.value}
-            rows.append(row)
+            tau = correlate(size, value)
+            row = {**place, "models": part.height, "tau": tau.value, "low": tau.low, "high": tau.high}
+            rows.append({**row, "error_tau": correlate(size, error).value})
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -283,25 +279,25 @@ def in_and_out(
     remarks: list[tuple[str, str]] = []
     parts, rows = [], []
     for out, clean in pairs.items():
+        bounds = ("", "_low", "_high")
+        names = dict(zip(("value", "low", "high"), (f"outside{bound}" for bound in bounds), strict=True))
+        outside = at(points, *out).rename({**names, "error": "error_outside"}).drop("error_low", "error_high")
         inside = at(points, *clean).select(
             "model",
             pl.lit(clean[0]).alias("clean"),
-            pl.col("value").alias("inside"),
-            pl.col("low").alias("inside_low"),
-            pl.col("high").alias("inside_high"),
+            *(pl.col(name).alias(to.replace("outside", "inside")) for name, to in names.items()),
             pl.col("error").alias("error_inside"),
         )
-        names = {"value": "outside", "low": "outside_low", "high": "outside_high", "error": "error_outside"}
-        part = at(points, *out).rename(names).join(inside, on="model", how="inner")
+        part = outside.join(inside, on="model", how="inner")
+        condition = dict(zip(CONDITION, out, strict=True))
         if part.is_empty():
-            remarks.append((f"no model was judged on {clean[0]} as well", named(*out)))
+            remarks.append((f"no model was judged on {clean[0]} as well", where(condition)))
             continue
-        remarks += few_models(part.height, named(*out))
+        remarks += few_models(part.height, where(condition))
         for what, x, y in PAIRS:
-            first, second = numbers(part, x, y)
             for method in METHODS:
-                c = correlate(first, second, method, level=level)
-                row = {**dict(zip(CONDITION, out, strict=True)), "clean": clean[0], "pair": what, "method": method}
+                c = correlate(*numbers(part, x, y), method, level=level)
+                row = {**condition, "clean": clean[0], "pair": what, "method": method}
                 rows.append({**row, "value": c.value, "low": c.low, "high": c.high, "models": c.models})
         parts.append(part)
     if not parts:
@@ -329,7 +325,4 @@ def _open(correlations: Any, metric: str) -> list[tuple[str, str]]:
         (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
     )
     text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
-    return [
-        (text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})")
-        for row in unknown.iter_rows(named=True)
-    ]
+    return [(text, f"{where(row)} (tau {row['value']:.2f})") for row in unknown.iter_rows(named=True)]

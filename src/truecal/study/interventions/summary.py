@@ -35,13 +35,20 @@ class Number:
 def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
     """Every number of one model; `seed` draws the labels of the calibrated twin."""
     labels = draw_labels(preds.probs, np.random.default_rng(seed))
-    twin = {
-        (o.lens, o.selection, o.metric): o.value
-        for o in _errors(replace(preds, labels=labels), plan)
-        if o.metric != "share"
-    }
-    errors = [replace(o, if_calibrated=twin.get((o.lens, o.selection, o.metric))) for o in _errors(preds, plan)]
-    return errors + list(_facts(preds, plan))
+    twin = {(o.lens, o.selection, o.metric): o.value for o in _all_numbers(replace(preds, labels=labels), plan)}
+    return [
+        replace(o, if_calibrated=twin.get((o.lens, o.selection, o.metric))) if _depends_on_labels(o) else o
+        for o in _all_numbers(preds, plan)
+    ]
+
+
+def _all_numbers(preds: tc.Predictions, plan: LensPlan) -> list[Number]:
+    return [*_errors(preds, plan), *_facts(preds, plan)]
+
+
+def _depends_on_labels(number: Number) -> bool:
+    """Shares, entropies and confidences over all rows are those of the outputs alone."""
+    return number.selection != "all" or number.metric not in ("share", "entropy", "confidence")
 
 
 def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
