@@ -76,7 +76,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0599] at 95% (RankSeries, positive class, n=1000, p=0.78)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0653] at 95% (RankSeries, positive class, n=1000, p=0.68)
     """
     preds = as_predictions(
         y_true,

@@ -50,17 +50,18 @@ class RankSeries(Estimator):
     Notes
     -----
     Estimand: :math:`\theta^{1/2}` with :math:`\theta = E[m(c)^2]` and :math:`m(c) = E[y \mid c] - c`; for norm 1
-    :math:`E|m(c)|`. The residual r = y - c is regressed on polynomials that are orthonormal in the rank of c, so that
-    skewed scores need no tuning:
+    :math:`E|m(c)|`. The residual r = y - c is regressed on polynomials in the rank of c on each side of 1/2, orthonormal
+    over the rows, so that scores that pile up at one end or at both need no tuning:
 
     .. math:: \hat\theta_k = \frac1n \sum_i r_i \, \hat m_{-i}(c_i)
 
     with the fit of k terms without row i, in which the noise of the outcome cancels. The number of terms minimises an
-    estimate of the risk of the fit. Norm 1 scales the value by mean|m| / rms(m) of the fitted curve.
+    estimate of the risk of the fit. Norm 1 scales the value by mean|m| / rms(m) of the fitted curve. Where there are no
+    more distinct scores than terms, the series has a term for each: the debiased error over the distinct scores.
 
     The interval of norm 2 contains all theta with :math:`(X - \theta)^2 \le z^2 (a + b\,\theta + e\,\theta^2)`, X the
-    estimate with all terms; it holds for calibrated models too, where only a is left. That of norm 1 comes from
-    leave-one-out signs. The fitted curve c + m(c) is the `curve` of the estimate. docs/methods/rank-series.md derives all
+    estimate with all terms; it holds for calibrated models too, where only a is left. The lower limit of norm 1 comes
+    from leave-one-out signs. The fitted curve c + m(c) is the `curve` of the estimate. docs/methods/rank-series.md derives all
     of this and lists the constants.
 
     Assumptions: rows are independent (`tc.measure` handles clusters), and m is smooth in the rank. Steps and waves need
@@ -81,7 +82,7 @@ class RankSeries(Estimator):
     >>> c = rng.random(2000)
     >>> est = tc.RankSeries()(tc.profile.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.109
     >>> round(est.value, 3), round(est.interval.low, 3), round(est.interval.high, 3)
-    (0.112, 0.094, 0.134)
+    (0.114, 0.094, 0.135)
     """
 
     norm: float = 2
