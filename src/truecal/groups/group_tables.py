@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from truecal.errors import InputError
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series import family
-from truecal.estimators.rank_series.family import Family
+from truecal.estimators.rank_series.family import Family, narrowed
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -30,6 +31,7 @@ from truecal.types import Float64s, Indices
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
 _MANY = 100  # groups; beyond, those of equal size are measured in one pass, without their curves
 _FEW = 200  # groups up to which redraws are 999
+_LEAST_COUNTED = 1 << 16  # combinations of values that are counted however few the rows
 
 
 class Grouped(Protocol):
@@ -74,13 +76,19 @@ class Groups:
         code = np.zeros(len(preds), np.intp)
         for names, index in parts:
             code = code * len(names) + index
-        distinct, member, counts = np.unique(code, return_inverse=True, return_counts=True)
+        size = prod(len(names) for names, _ in parts)
+        if size <= max(len(code), _LEAST_COUNTED):  # counting is quicker than sorting
+            totals = np.bincount(code, minlength=size)
+            distinct = np.flatnonzero(totals)
+            counts, member = totals[distinct], (np.cumsum(totals > 0) - 1)[code]
+        else:
+            distinct, member, counts = np.unique(code, return_inverse=True, return_counts=True)
         titles = tuple(_title(int(c), [names for names, _ in parts]) for c in distinct)
         return cls(titles, counts, member, counts >= smallest)
 
     def rows(self) -> list[Indices]:
         """The rows of every group."""
-        order = np.argsort(self.member, kind="stable")
+        order = np.argsort(narrowed(self.member), kind="stable")
         return np.split(order, np.cumsum(self.counts)[:-1])
 
     def place(self) -> Indices:

@@ -311,7 +311,10 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     """The distinct values of a column in words, and which one each row has; missing values form a category of their own."""
     values = column(preds, name)
-    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    if values.dtype.kind in "iubU":
+        gone = np.zeros(len(values), bool)
+    else:
+        gone = np.isnan(values) if values.dtype.kind == "f" else _missing(values.astype(object), name)
     held, index = validation.distinct(values[~gone], f"column {name!r}")
     words = [printable(value) for value in held]
     alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
