@@ -1,6 +1,5 @@
 """How a run ended: an answer, a clean refusal, or a failure; within bounded time and memory."""
 
-import json
 import math
 import resource
 import signal
@@ -86,15 +85,6 @@ def refusal(text: str) -> Outcome:
     lines = text.split("\n") if " problem" in text.partition("\n")[0] else [text]
     clean = 5 < len(lines[0]) <= LONGEST and all(map(str.isprintable, lines)) and "Traceback" not in text
     return Outcome("refused" if clean else "unclean", text)
-
-
-def read_json(text: str) -> Any:
-    """Read JSON strictly: NaN and Infinity are errors."""
-
-    def refuse(name: str) -> Any:
-        raise ValueError(name)
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def _numbers(answer: Any, name: str) -> Iterator[tuple[str, float]]:
