@@ -374,7 +374,9 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
     size = (len(edges) + 1) * combinations_of_levels
     count = np.bincount(code, minlength=size)
     filled = np.flatnonzero(count)
-    ones, total = (np.bincount(code, values, size)[filled] for values in (records.ones, records.score))
+    ones, total = (
+        np.bincount(code, values, size)[filled].astype(np.float64) for values in (records.ones, records.score)
+    )
     counts = count[filled].astype(np.float64)
     levels, rest = [], filled
     for column in reversed(columns):
