@@ -336,3 +336,15 @@ def test_errors_in_context(many):
     frame = drawn(ContextDisplay.from_grouping(preds, groups)).frame()
     assert frame["name"].tolist() == ["a", "b", "all groups"]
     assert frame["error"][2] == float(tc.measure(preds, lens=groups).value)
+
+
+def test_axes_of_a_reliability_diagram_fit_the_scores_and_its_legend_covers_no_bin():
+    rng = np.random.default_rng(0)
+    p = np.append(rng.beta(1.2, 18, 2000), 0.9)
+    display = ReliabilityDisplay.from_predictions(rng.random(2001) < p, p)
+    low, high = display.ax_.get_xlim()
+    assert low == 0
+    assert high < 0.5
+    display.figure_.canvas.draw()
+    assert display.ax_.get_legend().get_window_extent().y0 >= display.ax_.get_window_extent().y1 - 1
+    assert {text.get_text() for text in display.ax_.get_legend().get_texts()} == {"bins", "smooth", "its band"}

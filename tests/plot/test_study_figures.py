@@ -203,3 +203,11 @@ def test_what_cannot_be_drawn_says_why(imported, evaluated):
         draw_figure(imported, "families", Choice(dataset="x"))
     with pytest.raises(tc.InputError, match="figure must be"):
         draw_figure(imported, "pie")
+
+
+def test_models_are_coloured_by_any_covariate(imported):
+    drawn = draw_figure(imported, "recalibration", Choice(colour="data")).plot()
+    (legend,) = drawn.figure_.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"jft", "in1k"}
+    with pytest.raises(tc.InputError, match="there is no covariate 'weather'"):
+        draw_figure(imported, "recalibration", Choice(colour="weather"))

@@ -52,6 +52,7 @@ class Choice:
     dataset: str | None = None
     reference: str | None = None
     covariate: str | None = None
+    colour: str | None = None  # a covariate by which models are coloured, marked and grouped instead of their family
     after: str | None = None
     models: tuple[str, ...] = ()
     external: tuple[External, ...] = ()
@@ -73,6 +74,10 @@ class Shown:
         frame = store.frame()
         if not frame.height:
             raise InputError("the store holds no finished result yet; run the study first")
+        if choice.colour is not None:
+            if choice.colour not in frame.columns:
+                raise InputError(f"there is no covariate {choice.colour!r}; there are {_some(frame.columns)}")
+            frame = frame.with_columns(family=pl.col(choice.colour).cast(pl.String))
         return cls(
             store, frame, choice, _metric(frame, choice), _recalibrators(frame, choice), _clean(store, frame, choice)
         )

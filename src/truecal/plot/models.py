@@ -11,7 +11,18 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
-from truecal.plot.display import BLUE, GREY, ORANGE, SERIES, Display, Numbers, below, columns, legend_above
+from truecal.plot.display import (
+    BLUE,
+    GREY,
+    ORANGE,
+    SERIES,
+    Display,
+    Numbers,
+    below,
+    columns,
+    fitted_limits,
+    legend_above,
+)
 from truecal.table import Frame
 
 # ----------------------------------------------------------------------------------------------------
@@ -33,11 +44,16 @@ class BeforeAfterDisplay(Display):
     """
 
     def __init__(
-        self, numbers: Numbers, errors: Mapping[str, tuple[float, float, float]], *, outcome: str = "Frequency"
+        self,
+        numbers: Numbers,
+        errors: Mapping[str, tuple[float, float, float]],
+        *,
+        outcome: str = "Frequency",
+        limits: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         super().__init__(numbers, "name", "score", "outcome", "low", "high")
         self.errors = dict(errors)
-        self.outcome = outcome
+        self.outcome, self.limits = outcome, limits
 
     @classmethod
     def from_predictions(
@@ -59,7 +75,7 @@ class BeforeAfterDisplay(Display):
                 f"one to {len(SERIES)} sets of predictions can be told apart in one diagram, not {len(y_probs)}"
             )
         points: dict[str, list[Any]] = {name: [] for name in ("name", "score", "outcome", "low", "high")}
-        errors = {}
+        errors, limits = {}, []
         outcome = ""
         for name, probs in y_probs.items():
             preds = tc.Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
@@ -73,13 +89,15 @@ class BeforeAfterDisplay(Display):
             estimate = tc.RankSeries(level=level)(profile)
             assert estimate.curve is not None
             assert estimate.interval is not None
+            limits.append(fitted_limits(profile))
             low, high = tc.inference.band(profile, level=level).at(estimate.curve.score)
             columns = (estimate.curve.score, estimate.curve.outcome, low, high)
             points["name"] += [name] * len(low)
             for column, values in zip(("score", "outcome", "low", "high"), columns, strict=True):
                 points[column] += values.tolist()
             errors[name] = (float(estimate.value), float(estimate.interval.low), float(estimate.interval.high))
-        made = cls(points, errors, outcome=outcome)
+        ends = min(low for low, _ in limits), max(high for _, high in limits)
+        made = cls(points, errors, outcome=outcome, limits=ends)
         return made.plot(ax) if plot else made
 
     def plot(self, ax: Any = None) -> Self:
@@ -92,8 +110,11 @@ class BeforeAfterDisplay(Display):
             axes.fill_between(x, bottom, top, color=style["color"], alpha=0.1, linewidth=0)
             label = f"{name}: {value:.3f} [{low:.3f}, {high:.3f}]"
             axes.plot(x, y, color=style["color"], linestyle=style["linestyle"], linewidth=2, label=label)
-        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel=self.outcome)
-        axes.legend(loc="upper left", frameon=False)
+        low, high = self.limits
+        drawn = (self._frame["score"] >= low) & (self._frame["score"] <= high)
+        outcomes = [low, high, *self._frame["outcome"][drawn]]
+        axes.set(xlim=self.limits, ylim=(min(outcomes), max(outcomes)), xlabel="Confidence", ylabel=self.outcome)
+        legend_above(axes, 1)
         return self._done()
 
 

@@ -21,6 +21,8 @@ from truecal.plot.display import (
     Numbers,
     below,
     fitted,
+    fitted_limits,
+    legend_above,
     new_axes,
     width_of,
     zoom_axis,
@@ -48,6 +50,7 @@ class ReliabilityNumbers:
     zoomed_histogram: Frame  # the same in steps of 1 - score, for the zoomed scale
     binned: tc.Estimate
     estimate: tc.Estimate
+    limits: tuple[float, float] = (0.0, 1.0)  # of the axes: around nearly all scores
 
 
 def reliability_numbers(
@@ -92,6 +95,7 @@ def reliability_numbers(
         zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, floor, _HISTOGRAM_BINS + 1)),
         binned=binned,
         estimate=estimate,
+        limits=fitted_limits(profile),
     )
 
 
@@ -214,7 +218,14 @@ class ReliabilityDisplay(Display):
         if smooth:
             frame = self.numbers.smooth
             axes.fill_between(
-                at(frame["score"]), at(frame["low"]), at(frame["high"]), color=ORANGE, alpha=0.15, linewidth=0, zorder=1
+                at(frame["score"]),
+                at(frame["low"]),
+                at(frame["high"]),
+                color=ORANGE,
+                alpha=0.15,
+                linewidth=0,
+                label="its band",
+                zorder=1,
             )
             axes.plot(at(frame["score"]), at(frame["outcome"]), color=ORANGE, linewidth=2, label="smooth", zorder=3)
         if isotonic:
@@ -224,18 +235,30 @@ class ReliabilityDisplay(Display):
         if bins:
             self._draw_bins(at, counts)
         axes.set_ylabel(self.outcome)
-        for which in "xy":
-            if zoom:
+        if zoom:
+            for which in "xy":
                 zoom_axis(axes, which, floor)
-            else:
-                getattr(axes, f"set_{which}lim")(0, 1)
+        else:
+            axes.set(xlim=self.numbers.limits, ylim=self._outcome_limits())
         if histogram:
             self._draw_histogram(zoom, floor)
         (self.histogram_ax_ if histogram else axes).set_xlabel("Confidence")
-        if bins or smooth or isotonic:
-            axes.legend(loc="upper left", frameon=False)
-        axes.set_title(fitted(self._title(), width_of(axes), 10.0), loc="left", fontsize=10.0, parse_math=False)
+        above = 6.0
+        if bins or smooth or isotonic:  # outside the axes, where no interval of a small bin runs through it
+            legend_above(axes, 4)
+            above += float(axes.get_legend().get_window_extent().height) * 72 / float(self.figure_.dpi)
+        words = fitted(self._title(), width_of(axes), 10.0)
+        axes.set_title(words, loc="left", fontsize=10.0, parse_math=False, pad=above)
         return self._done(*([self.histogram_ax_] if histogram else []))
+
+    def _outcome_limits(self) -> tuple[float, float]:
+        """Limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
+        low, high = self.numbers.limits
+        frame = self.numbers.bins
+        share = frame["count"] / np.sum(frame["count"])
+        shown = (share >= 0.01) & (frame["score"] >= low) & (frame["score"] <= high)
+        ends = [low, high, *frame["low"][shown], *frame["high"][shown]]
+        return float(min(ends)), float(max(ends))
 
     def _title(self) -> str:
         estimate = self.numbers.estimate
@@ -271,7 +294,7 @@ class ReliabilityDisplay(Display):
         if zoom:
             zoom_axis(self.histogram_ax_, "x", floor)
         else:
-            self.histogram_ax_.set_xlim(0, 1)
+            self.histogram_ax_.set_xlim(self.numbers.limits)
         for side in ("top", "right"):
             self.histogram_ax_.spines[side].set_visible(False)
 
