@@ -159,3 +159,18 @@ def test_decision_says_what_miscalibration_costs(truecal, tmp_path):
     assert content["low"][0] > 0
     assert "a false alarm costs 1, a missed event 4" in truecal("decision", file, "--costs", "1", "4").out
     assert truecal("decision", file, "--threshold", "0.2", "--costs", "1", "4").code == 2
+
+
+def test_measure_takes_a_column_of_a_judge(truecal, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    right = rng.random(2000) < p**1.5
+    judge = np.where(rng.random(2000) < 0.9, right, ~right).astype(int)
+    label = [int(y) if checked else None for y, checked in zip(right, rng.random(2000) < 0.2, strict=True)]
+    file = tmp_path / "judged.csv"
+    pl.DataFrame({"label": label, "score": p, "verdict": judge}).write_csv(file)
+    content = json.loads(truecal("measure", file, "--judge", "verdict", "--json").out)
+    expected = tc.calibration_error(np.array(label, float), p, judge=judge)
+    assert content["results"][0]["value"] == pytest.approx(float(expected))
+    assert "trusted labels" in truecal("measure", file, "--judge", "verdict").out
+    assert truecal("measure", file).code == 2

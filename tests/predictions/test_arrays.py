@@ -41,6 +41,8 @@ CALLS = {
     "inference.below": (lambda f, *x, **o: f(*x, 0.2, **o), lambda r: r.p_value),
     "inference.bootstrap": (lambda f, *x, **o: f(tc.BinnedECE(), *x, resamples=50, **o), lambda r: r.interval()),
     "inference.rank_series_test": (lambda f, *x, **o: f(*x, **o), lambda r: r.p_value),
+    "decision_loss": (lambda f, *x, **o: f(*x, thresholds=[0.2, 0.4], **o), str),
+    "inference.decompose_score": (lambda f, *x, **o: f(*x, **o), str),
     "lab.how_biased": (lambda f, *x, **o: f(*x, m=5, **o), str),
 }
 OTHERS = {
@@ -54,6 +56,7 @@ OTHERS = {
     "compare": "takes y_true first by itself",
     "inference.compare_many": "takes y_true first by itself",
     "selective.cost_map": "takes two models",
+    "inference.compare_judged": "takes two models",
 }
 
 
@@ -148,7 +151,7 @@ def test_swapped_arguments_name_the_order_of_this_call():
 
 def test_several_labels_per_row_are_not_called_one_hot():
     probs = np.full((3, 3), 1 / 3)
-    with pytest.raises(InputError, match="several yes-or-no events per row"):
+    with pytest.raises(InputError, match="from_multilabel"):
         tc.Predictions.from_probs(probs, np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]]))
     with pytest.raises(InputError, match="argmax"):
         tc.Predictions.from_probs(probs, np.eye(3, dtype=int))

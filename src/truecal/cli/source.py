@@ -42,6 +42,7 @@ class Source:
     preset: str | None = None
     select: tuple[str, ...] = ()
     unnormalised: bool = False
+    judge: str | None = None
 
     @property
     def name(self) -> str:
@@ -129,6 +130,7 @@ _COLUMNS = (
     predictions_in,
     click.option("--weight", metavar="COLUMN", help="Column of row weights."),
     _CLUSTER,
+    click.option("--judge", metavar="COLUMNS", help="Verdicts of a judge for every row; labels may then be missing."),
     click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90."),
     click.option("--words", metavar="WORD=P,...", help="Probabilities that words stand for: likely=0.8,unsure=0.5."),
     click.option(
@@ -221,6 +223,7 @@ def wanted_of(source: Source) -> "Wanted":
         drop_null=source.drop_null,
         preset=source.preset,
         normalized=not source.unnormalised,
+        judge=source.judge,
     )
 
 

@@ -326,6 +326,7 @@ def columns_of(
     weights: str | None,
     clusters: str | None,
     classes: Sequence[object] | None,
+    judge: str | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
     """Predictions, labels and the further arguments of Predictions.from_probs, out of the columns of a frame."""
     import narwhals as nw
@@ -346,13 +347,15 @@ def columns_of(
     refuse_shared(names, label, weights)
     single = [name for name in (label, weights, clusters) if name is not None]
     matching(table.columns, single, "label, weights and clusters")
-    for name in [*(names if len(names) == 1 else ()), *single]:
+    judges = [] if judge is None else list(matching(table.columns, judge, "judge")[0])
+    needed = [name for name in (*single, *judges) if judge is None or name != label]
+    for name in [*(names if len(names) == 1 else ()), *needed]:
         _refuse_missing(table[name], name)
     values, events = outputs_of(table, names)
     _refuse_missing_outputs(table, names, values)
     labels = table[label].to_numpy()
     named = class_names(names, wanted, stars or events, classes, numeric=labels.dtype.kind in "iubf")
-    used = {*names, *single}
+    used = {*names, *single, *judges}
     rest = [name for name in table.columns if name not in used]
     further = {
         "weights": None if weights is None else table[weights].to_numpy(),
@@ -360,6 +363,8 @@ def columns_of(
         "classes": named,
         "columns": {column.name: column.to_numpy() for column in table.select(rest).iter_columns()} if rest else {},
     }
+    if judges:
+        further["judge"] = table.select(judges).to_numpy()
     return values, labels, further
 
 

@@ -269,11 +269,13 @@ class Predictions:
         clusters: str | None = None,
         classes: Sequence[object] | None = None,
         normalized: bool = True,
+        judge: str | None = None,
     ) -> "Predictions":
         """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
 
         `probs` (or `logits`) names one column (P(positive)), a pattern such as "p_*", or a list of columns in class order. With
         a pattern, the part matched by the star names the classes. All other columns are kept for selecting and grouping.
+        With `judge`, a column (or pattern) of verdicts, labels may be missing: see :meth:`from_probs`.
 
         >>> import pandas as pd, truecal as tc
         >>> frame = pd.DataFrame({"y": ["a", "b"], "p_a": [0.9, 0.3], "p_b": [0.1, 0.7], "site": ["x", "y"]})
@@ -281,8 +283,17 @@ class Predictions:
         ('a', 'b')
         """
         values, labels, further = columns_of(
-            frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
+            frame,
+            label=label,
+            probs=probs,
+            logits=logits,
+            weights=weights,
+            clusters=clusters,
+            classes=classes,
+            judge=judge,
         )
+        if probs is None and judge is not None:
+            raise InputError("a judge needs a column of probabilities, not logits: give probs=")
         if probs is None:
             return cls.from_logits(values, labels, **further)
         return cls.from_probs(values, labels, **further, normalized=normalized)

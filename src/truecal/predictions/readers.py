@@ -48,6 +48,7 @@ class Wanted:
     drop_null: bool = False
     preset: str | None = None
     normalized: bool = True
+    judge: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
 
     table = nw.from_native(frame, eager_only=True)
     other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
+    if wanted.judge is not None:
+        other += matching(table.columns, wanted.judge, "judge")[0]
     choice = choose(
         table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other, by=wanted.by
     )
@@ -183,7 +186,8 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
         table = table.with_columns(column.alias(names[0]))
     singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
     matching(table.columns, singles, "label, weights and clusters")
-    table, dropped = _without_missing(table, [*names, *singles]) if wanted.drop_null else (table, 0)
+    needed = [*names, *(name for name in singles if wanted.judge is None or name != choice.label)]
+    table, dropped = _without_missing(table, needed) if wanted.drop_null else (table, 0)
     preds = _build(table, choice, wanted)
     grouped = {name: table[name].to_numpy() for name in wanted.by}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
@@ -205,6 +209,7 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
         "weights": wanted.weights,
         "clusters": wanted.clusters,
         "normalized": wanted.normalized,
+        "judge": wanted.judge,
     }
     numeric = labels.dtype.is_numeric()
     if classes is not None and numeric and all(isinstance(name, str) for name in classes):
