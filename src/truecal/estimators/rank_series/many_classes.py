@@ -6,6 +6,7 @@ those of several classes as one batch. Turning the signs of whole groups, in all
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def _turn(held: Float64s, shares: Float64s, signs: JointSigns) -> None:
     count, score, ones = held
     whole = count.sum(axis=1)
     rate = ones.sum(axis=1) / positive(whole)
-    ranks = rank_cells(Counted(_means(whole, score.sum(axis=1)), rate, whole))
+    ranks = replace(rank_cells(Counted(_means(whole, score.sum(axis=1)), rate, whole)), clusters=wide.GROUPS)
     functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(wide.GROUPS)]
     sums = (ones - score) @ functions.transpose(0, 2, 1) / ranks.n[:, None, None]
     for own, share in zip(sums, shares, strict=False):
