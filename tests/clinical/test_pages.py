@@ -130,7 +130,10 @@ def test_the_dossier_says_how_many_rows_were_dropped(table, tmp_path):
     rows = tc.inference.RowCounts(read=665, judged=600, dropped=65)
     page = write_dossier(PREDS, tmp_path / "dossier.html", rows=rows).read_text()
     assert page.count("65 of 665 rows were dropped because of missing values") == 2  # in the conclusion and in item 11
-    assert "every row that was given was judged" in write_dossier(PREDS, tmp_path / "all.html").read_text()
+    whole = write_dossier(PREDS, tmp_path / "all.html", rows=tc.inference.RowCounts(read=600, judged=600)).read_text()
+    assert "every one of 600 rows read was judged" in whole
+    unknown = write_dossier(PREDS, tmp_path / "unknown.html").read_text()
+    assert "rows left out before this page are not known to it" in unknown
 
 
 def test_the_headline_of_the_dossier_counts_the_slope_as_evidence(tmp_path):

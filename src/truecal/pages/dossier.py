@@ -147,8 +147,9 @@ class Dossier:
     @property
     def missing(self) -> str:
         """What happened to rows with missing values."""
-        dropped = "" if self.row_counts is None else self.row_counts.sentence
-        return dropped.rstrip(".") or "every row that was given was judged"
+        if self.row_counts is None:
+            return "rows left out before this page are not known to it"
+        return self.row_counts.sentence.rstrip(".") or f"every one of {self.row_counts.read:,} rows read was judged"
 
     @property
     def heterogeneity(self) -> str:
