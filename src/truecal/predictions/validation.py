@@ -6,9 +6,10 @@ Nothing is parsed: text is text, also where it spells a number. Mixed lists stay
 import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from numbers import Real
+from operator import is_
 from types import ModuleType
 from typing import Any
 
@@ -132,8 +133,11 @@ def is_missing(value: object) -> bool:
 def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Which values of a column of any objects are missing."""
     rows = values.tolist()
-    if set(map(type, rows)) <= {str, int, bool, type(None)}:  # the usual kinds need no comparison with themselves
-        return np.fromiter((value is None for value in rows), bool, len(rows))
+    kinds = set(map(type, rows))
+    if kinds <= {str, int, bool}:  # the usual kinds need no comparison with themselves
+        return np.zeros(len(rows), bool)
+    if kinds <= {str, int, bool, type(None)}:
+        return np.fromiter(map(partial(is_, None), rows), bool, len(rows))
     return np.fromiter(map(is_missing, rows), bool, len(rows))
 
 
