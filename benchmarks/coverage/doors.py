@@ -166,7 +166,7 @@ def draw_clusters(world: World, n: int, rng: np.random.Generator) -> tc.Predicti
 
 def _closed_form(estimator: Estimator, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     intervals = (estimator(profile).interval for profile in draw_profiles(world, n, m, rng))
-    return Trials.of_intervals(intervals, world.true_error(estimator.power_norm))
+    return Trials.of_intervals(intervals, world.true_error(estimator.norm))
 
 
 def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
@@ -183,7 +183,7 @@ def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """The truth is the error of the population's bins where `binned`, else the true error."""
     datasets = (tc.profile.Profile.from_arrays(*(part[0] for part in world.draw(n, 1, rng=rng))) for _ in range(m))
-    truth = _binned_error(estimator, world) if binned else world.true_error(estimator.power_norm)
+    truth = _binned_error(estimator, world) if binned else world.true_error(estimator.norm)
     return Trials.of_intervals((estimator.interval(profile, level=LEVEL, rng=rng) for profile in datasets), truth)
 
 

@@ -18,13 +18,14 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.estimate import Interval
-from truecal.estimators.resampling import cells
-from truecal.estimators.resampling.units import Units, softened_incidence
 from truecal.lenses.lens import Lens, check_lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.profile.binning import Cut
+from truecal.resampling import cells
+from truecal.resampling.draws import CellBatch
+from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
@@ -65,7 +66,7 @@ class ConfidenceGroups:
         """
         check_predictions(preds)
         profile: tc.profile.Profile = answer_lens(preds, lens)(preds)
-        boundaries = cells.cell_places(profile, profile.rows)[None]
+        boundaries = cells.cell_starts(profile, profile.rows)[None]
         cut = Cut(boundaries, boundaries)
         weight, right = (np.diff(profile.sums(name, cut), axis=1)[:, ::-1] for name in ("w", "y"))
         scale = float(profile.size[0] / profile.total[0])
@@ -164,19 +165,19 @@ def draw(
     drawn = []
     for preds in models:
         sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
-        cells, incidence = softened_incidence(sample, units, _CELLS)
-        both = [
-            incidence @ counts[:, start : start + _BATCH].astype(np.float64) for start in range(0, resamples, _BATCH)
-        ]
-        centre = _groups_of_cells(cells, np.asarray(incidence.sum(axis=1))[None])
-        drawn.append(ResampledGroups(centre, _groups_of_cells(cells, np.concatenate(both, axis=1).T)))
+        starts = cells.cell_starts(sample.profile, _CELLS)[None]
+        sums = UnitSums.of(sample, units, Cut(starts, starts))
+        confidence = sums.observed.score_sums[0] / positive(sums.observed.rows[0])
+        batches = [sums.draw(counts[:, start : start + _BATCH]) for start in range(0, resamples, _BATCH)]
+        centre = _groups_of_cells(confidence, sums.drawn_from)
+        drawn.append(ResampledGroups(centre, _groups_of_cells(confidence, *batches)))
     return drawn
 
 
-def _groups_of_cells(cells: tc.profile.Profile, both: Float64s) -> ConfidenceGroups:
-    """Make groups of the counts of zeros, then of ones, in every cell, shape (batch, 2 x cells)."""
-    zeros, ones = both[:, : cells.rows], both[:, cells.rows :]
-    return ConfidenceGroups(cells.scores[0, ::-1].astype(np.float64), (zeros + ones)[:, ::-1], zeros[:, ::-1])
+def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
+    """Make groups of the cells of all datasets of the batches, the most confident cells first."""
+    rows, ones = (np.concatenate([getattr(batch, name) for batch in batches])[:, ::-1] for name in ("rows", "ones"))
+    return ConfidenceGroups(confidence[::-1], rows, np.maximum(rows - ones, 0.0))
 
 
 def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64s, Float64s]:

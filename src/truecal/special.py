@@ -134,6 +134,21 @@ def positive(values: NDArray[Any]) -> Float64s:
     return np.where(values > 0, values, 1.0)
 
 
+def symmetric_root(covariance: Float64s) -> Float64s:
+    """Compute the symmetric root of covariances (..., k, k); standard normals times it have the covariance.
+
+    Other roots depend on the signs and order of eigenvectors, which differ between processors.
+
+    >>> root = symmetric_root(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> (root @ root).round(12)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    sizes, directions = np.linalg.eigh(covariance)
+    scaled = directions * np.sqrt(np.maximum(sizes, 0.0))[..., None, :]
+    return np.asarray(scaled @ np.swapaxes(directions, -1, -2))
+
+
 # ----------------------------------------------------------------------------------------------------
 # The one logistic regression of the project: weighted maximum likelihood by Newton's method, with an optional offset
 

@@ -111,9 +111,7 @@ def test_k_by_risk_follows_the_world_and_is_kept_in_resamples():
     profile = tc.profile.Profile.from_arrays(SCORES, OUTCOMES)
     k = int(tc.NearestECE(neighbors="risk").count(profile)[0])
     drawn = {
-        name: tc.NearestECE(neighbors=name)
-        .resampled(profile, resamples=30, level=0.9, rng=np.random.default_rng(0))
-        .powers
+        name: tc.inference.bootstrap(tc.NearestECE(neighbors=name), profile, resamples=30, level=0.9).powers
         for name in ("risk", k)
     }
     np.testing.assert_array_equal(drawn["risk"], drawn[k])

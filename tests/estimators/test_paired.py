@@ -7,7 +7,7 @@ import truecal as tc
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import CommonNoise, JointDistribution, Side, UnitNoise
 from truecal.estimators.rank_series.interval import Pivot
-from truecal.estimators.resampling.units import Units
+from truecal.resampling.units import Units
 
 
 def noises(seed, shared, chosen=3):

@@ -186,8 +186,8 @@ def test_the_table_can_fail():
     """An estimator that looks at the order of rows, at n, or at the first dataset only is caught."""
 
     class Careless(tc.BinnedECE):
-        def find(self, profile):
-            found = super().find(profile)
+        def estimate(self, profile):
+            found = super().estimate(profile)
             return type(found)(found.power + 1e-3 / profile.rows, found.bins)
 
     careless = Careless()

@@ -6,8 +6,8 @@ from scipy.stats import binomtest
 
 import truecal as tc
 from tests.simulations import datasets
-from truecal.estimators.rank_series import joint_labels
 from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.tests import label_test
 
 CURVES = {
     "calibrated": lambda c: c,
@@ -161,7 +161,7 @@ def test_the_joint_test_of_many_rare_classes_keeps_its_level():
     def p_value(preds):
         """What `measure` gives, without the resamples of its interval."""
         samples, shares = list(lens.samples(preds)), lens.shares(preds)
-        return joint_labels.label_test(samples, shares, 999, np.random.default_rng(0).spawn(1)[0])
+        return label_test(samples, shares, 999, np.random.default_rng(0).spawn(1)[0])
 
     calibrated = [drawn(30, 400, 0.1, s) for s in range(datasets(40))]
     p = [p_value(preds) for preds in calibrated]

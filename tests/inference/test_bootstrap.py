@@ -11,12 +11,12 @@ from tests.datasets import named
 from tests.inference.worlds import clustered
 from tests.simulations import datasets
 from truecal.errors import InputError
-from truecal.estimators.resampling.bootstrap import acceleration
-from truecal.estimators.resampling.cells import CELLS, collapse
-from truecal.estimators.resampling.draws import multinomial, unit_counts
-from truecal.estimators.resampling.units import Units, incidence
+from truecal.estimators.bootstrap import resample_rows
 from truecal.inference import bootstrap
 from truecal.lenses import default_lens
+from truecal.resampling.cells import CELLS
+from truecal.resampling.draws import multinomial, unit_counts
+from truecal.resampling.units import Units, incidence
 
 DATA = named()
 ESTIMATORS = [
@@ -45,7 +45,7 @@ def naive(estimator, c, y, resamples, seed):
     """Rows drawn with replacement and sorted again, one resample at a time."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(len(c), size=(resamples, len(c)))
-    return estimator.find(tc.profile.Profile.from_arrays(c[rows], y[rows])).power
+    return estimator.estimate(tc.profile.Profile.from_arrays(c[rows], y[rows])).power
 
 
 @pytest.mark.parametrize("n", [200, 3000])
@@ -68,7 +68,7 @@ def test_resamples_scatter_like_those_of_rows_drawn_and_sorted_again(estimator, 
     theirs = naive(estimator, c, y, 1000, 1)
     assert ours.powers.std() == pytest.approx(theirs.std(), rel=0.12)  # 5 standard errors of a ratio of two spreads
     assert abs(np.median(ours.powers) - np.median(theirs)) < 0.3 * theirs.std()
-    assert ours.power == pytest.approx(float(estimator.find(tc.profile.Profile.from_arrays(c, y)).power[0]))
+    assert ours.power == pytest.approx(float(estimator.estimate(tc.profile.Profile.from_arrays(c, y)).power[0]))
 
 
 def test_draws_over_cells_have_the_moments_of_a_multinomial():
@@ -175,11 +175,20 @@ def test_acceleration_is_the_jackknife_of_rows():
     c, y = DATA["tied"]
     estimator = tc.BinnedECE(norm=2)
     without = [
-        estimator.find(tc.profile.Profile.from_arrays(np.delete(c, i), np.delete(y, i))).power[0] for i in range(len(c))
+        estimator.estimate(tc.profile.Profile.from_arrays(np.delete(c, i), np.delete(y, i))).power[0]
+        for i in range(len(c))
     ]
     d = np.mean(without) - np.array(without)
     expected = (d**3).sum() / (6 * (d**2).sum() ** 1.5)
-    assert acceleration(estimator, collapse(tc.profile.Profile.from_arrays(c, y))) == pytest.approx(expected)
+    resampled = resample_rows(
+        estimator,
+        tc.profile.Profile.from_arrays(c, y),
+        resamples=10,
+        level=0.9,
+        method="bca",
+        rng=np.random.default_rng(0),
+    )
+    assert resampled.acceleration == pytest.approx(expected)
 
 
 def test_weights_that_repeat_rows_equal_repeated_rows():
@@ -232,7 +241,7 @@ def test_default_bootstrap_intervals_cover(estimator, exponent):
     from truecal.lab import Power, Uniform, World
 
     world = World(Uniform(), Power(exponent))
-    truth = world.true_error(estimator.power_norm)
+    truth = world.true_error(estimator.norm)
     trials = datasets(300)
     c, y = world.draw(500, trials, rng=11)
     held = 0

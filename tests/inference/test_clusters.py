@@ -12,9 +12,9 @@ from tests.inference.worlds import clustered
 from tests.simulations import datasets, within
 from truecal.errors import InputError
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.resampling.units import Units
 from truecal.inference import below, hosmer_lemeshow, kuiper, rank_series_test, spiegelhalter
 from truecal.lenses import default_lens
+from truecal.resampling.units import Units
 
 
 def series(c, y, g, **options):

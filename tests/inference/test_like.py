@@ -45,7 +45,7 @@ def several(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def ours(convention: tc.inference.Convention, probs: np.ndarray, labels: np.ndarray) -> float:
     preds = tc.Predictions.from_probs(probs, labels)
     shares = convention.lens.shares(preds)
-    powers = np.atleast_1d(convention.estimator.find(convention.lens(preds)).power)
+    powers = np.atleast_1d(convention.estimator.estimate(convention.lens(preds)).power)
     power = powers[0] if shares is None else shares @ powers
     return float(convention.estimator.root(np.array([power]))[0])
 

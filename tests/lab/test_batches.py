@@ -33,10 +33,10 @@ class Fragile(Estimator):
     silent: bool = False
 
     @property
-    def power_norm(self):
+    def norm(self):
         return 2.0
 
-    def find(self, profile):
+    def estimate(self, profile):
         broken = profile.outcomes.mean(axis=1) > self.above
         if broken.any() and not self.silent:
             raise ZeroDivisionError("too many ones")

@@ -29,7 +29,7 @@ def test_the_known_errors_are_what_large_draws_show(name):
     assert fine(TopLabel()(preds)).value == pytest.approx(world.true_top_label_error(), rel=0.04)
     # what `measure` gives, without its test and its interval
     lens = ClassWise()
-    power = combined(fine.find(lens(preds)).power, lens.shares(preds), fine.norm)
+    power = combined(fine.estimate(lens(preds)).power, lens.shares(preds), fine.norm)
     assert fine.root(power) == pytest.approx(world.true_class_wise_error(), rel=0.04)
 
 

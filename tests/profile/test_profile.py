@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.datasets import small
-from truecal.estimators.resampling.cells import Counted
 from truecal.profile import Cut
 from truecal.profile.rows import Ones
 from truecal.profile.sort import _threads, packed_sort
+from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
 

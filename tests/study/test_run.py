@@ -41,7 +41,7 @@ def direct_value(preds, lens, metric):
     estimator = parse_metric(metric).estimator()
     if isinstance(lens, tc.ClassWise):
         powers = estimator(lens(preds)).power
-        return estimator.root(np.array([powers.max() if estimator.power_norm == np.inf else powers.mean()]))[0]
+        return estimator.root(np.array([powers.max() if estimator.norm == np.inf else powers.mean()]))[0]
     return estimator(lens(preds)).value
 
 

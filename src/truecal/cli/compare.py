@@ -187,7 +187,7 @@ def _record(
         worst = max(increases, key=increases.__getitem__)
         gate = IncreaseRecord(max_increase, increases[worst], worst, increases[worst] <= max_increase)
     first = comparisons[0]
-    return CompareRecord(first.n, first.lens, first.estimator.metric or _RMS, level, errors, pairs, gate)
+    return CompareRecord(first.n, first.lens, first.estimator.name or _RMS, level, errors, pairs, gate)
 
 
 def _increase(pair: comparison.PairRow, reference: str | None) -> float:

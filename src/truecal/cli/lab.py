@@ -257,12 +257,12 @@ def power(
     ]
     table = Frame.from_records(records)
     words = (
-        f"an error of {question.error:g} (norm {estimator.power_norm:g}) is found with probability {question.target:g} "
+        f"an error of {question.error:g} (norm {estimator.norm:g}) is found with probability {question.target:g} "
         f"from about n = {needed.n} rows on ({metric.estimator}); 95 % interval of n for the noise of the simulations: "
         f"{needed.low} to {needed.high}"
     )
     facts = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, **asked}
-    facts |= {"estimator": metric.estimator, "norm": estimator.power_norm}
+    facts |= {"estimator": metric.estimator, "norm": estimator.norm}
     reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 

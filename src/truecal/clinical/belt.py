@@ -19,7 +19,6 @@ from truecal.clinical.curves import (
     stabilised_error,
 )
 from truecal.errors import InputError
-from truecal.estimators import noise
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.special import expit, logit
@@ -190,7 +189,7 @@ def _null_statistics(design: Float64s, cohort: Cohort, line: tuple[float, float]
     total = cohort.weights.sum()
     residual = cohort.outcomes - cohort.scores
     meat = cohort.covariance(design * residual[:, None])
-    draws = rng.standard_normal((_DRAWS, len(meat))) @ noise.symmetric_root(meat)
+    draws = rng.standard_normal((_DRAWS, len(meat))) @ special.symmetric_root(meat)
     information = (design * (cohort.weights * cohort.scores * (1 - cohort.scores))[:, None]).T @ design / total
     max_degree = design.shape[1] - 1
     limit = -ndtri(_ENTRY_LEVEL / 2)

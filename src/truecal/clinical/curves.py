@@ -13,7 +13,6 @@ import truecal as tc
 from truecal import options, special
 from truecal.clinical.cohort import Cohort, student
 from truecal.errors import InputError
-from truecal.estimators import noise
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
@@ -556,6 +555,6 @@ def critical_value(
     if not (size > 0).any():
         raise InputError("the standard error of the curve is 0 everywhere; give more rows, or other scores")
     standard = (jacobian[size > 0] / size[size > 0, None]).T
-    errors = rng.standard_normal((_DRAWS, len(covariance))) @ (noise.symmetric_root(covariance) @ standard)
+    errors = rng.standard_normal((_DRAWS, len(covariance))) @ (special.symmetric_root(covariance) @ standard)
     largest = np.maximum(errors.max(axis=1), -errors.min(axis=1)) / np.sqrt(rng.chisquare(df, _DRAWS) / df)
     return np.asarray(np.quantile(largest, level))

@@ -10,8 +10,7 @@ import numpy as np
 
 from truecal.clinical.cohort import Cohort, Quantity
 from truecal.clinical.curves import SplineCurve
-from truecal.estimators import noise
-from truecal.special import expit
+from truecal.special import expit, symmetric_root
 from truecal.types import Float64s, Indices
 
 _POINTS = 60  # scores, one for each equal share of the rows, at which drawn curves are compared with the diagonal
@@ -121,7 +120,7 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
     """Draw parameters around the fitted ones and the line from there to the diagonal; also their squared Mahalanobis distance."""
     step = curve.parameters - curve.calibrated
-    root = noise.symmetric_root(covariance)
+    root = symmetric_root(covariance)
     standard = np.linalg.pinv(root, rcond=1e-6, hermitian=True)
     # within the span of the covariance: directions without variance are not tried
     direction = rng.standard_normal((_CANDIDATES, len(root))) @ (root @ standard)
@@ -190,7 +189,7 @@ def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
     turned = np.linalg.qr(rng.standard_normal((sets, k, k)))[0]
     direction = np.concatenate([turned, -turned]).reshape(-1, k)
     length = np.sqrt(2 * gammaincinv(k / 2, _stratified_probabilities(len(direction), rng)))
-    return np.asarray(length[:, None] * direction @ noise.symmetric_root(covariance))
+    return np.asarray(length[:, None] * direction @ symmetric_root(covariance))
 
 
 def _stratified_probabilities(count: int, rng: np.random.Generator) -> Float64s:

@@ -30,8 +30,9 @@ from truecal.engines.sources import (
 )
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
-from truecal.estimators.base import Estimator, check_estimator
-from truecal.estimators.bins import combined
+from truecal.estimators.base import Estimator, with_level
+from truecal.estimators.bins import combined, root
+from truecal.estimators.functions import as_estimator
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
@@ -135,12 +136,12 @@ def measure_classes(
 ) -> tc.Estimate:
     """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
     chosen = _estimator(estimator, level)
-    norm = chosen.power_norm
+    norm = chosen.norm
     parts = [chosen(sketch) for sketch in sketches]
-    ranges = [chosen.sketch_range(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
+    ranges = [chosen.sketch_bound(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
     power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
     overall = combined(power, shares, norm)
-    value, low, high = chosen.root(overall).tolist()
+    value, low, high = root(overall, norm).tolist()
     return tc.Estimate(
         value=value,
         power=float(overall[0]),
@@ -151,13 +152,13 @@ def measure_classes(
         direction=float(shares @ np.array([float(part.direction) for part in parts])),
         lens=lens,
         warnings=_warnings(parts, ranges),
-        parts=chosen.root(power[:, 0]),
+        parts=root(power[:, 0], norm),
         sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
         sketch_bound="probed" if any(r.bound == "probed" for r in ranges) else "proved",
     )
 
 
-def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchBound]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0
@@ -170,9 +171,7 @@ def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchRange]) 
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
-    chosen = tc.RankSeries() if estimator is None else estimator
-    check_estimator(chosen)
-    return chosen.at_level(level)
+    return with_level(tc.RankSeries() if estimator is None else as_estimator(estimator), level)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from truecal import options
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.sketch_bounds import binned_range, boxes, label_binned_range
@@ -43,11 +43,7 @@ class BinnedEstimator(Estimator):
         return Binning(self.bins, self.scheme, self.ties, self.closed)
 
     @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    @property
-    def target(self) -> str:
+    def estimand(self) -> str:
         return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
 
@@ -81,19 +77,15 @@ class BinnedECE(BinnedEstimator):
     def fixed_cut(self, profile: Profile) -> Cut:
         return self.binning.cut(profile)
 
-    @property
-    def fixed_binning(self) -> Binning | None:
-        return self.binning
-
-    def of_bins(self, bins: Bins) -> Float64s:
+    def from_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         bins = self.binning.bins_of(profile)
-        return Findings(self.of_bins(bins), bins)
+        return Findings(self.from_bins(bins), bins)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
-        return SketchRange(*binned_range(boxes(cells, self.binning, self.bins), self.norm))
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        return SketchBound(*binned_range(boxes(cells, self.binning, self.bins), self.norm))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -114,10 +106,10 @@ class LabelBinnedECE(BinnedEstimator):
     """
 
     @property
-    def target(self) -> str:
+    def estimand(self) -> str:
         return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         cut = self.binning.cut(profile)
         bins = Bins.of(profile, cut)
         if self.norm == 2:
@@ -132,13 +124,13 @@ class LabelBinnedECE(BinnedEstimator):
             power = _any_norm(profile, cut, bins, self.norm)
         return Findings(power, bins)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if self.norm not in (1, 2, np.inf):  # a mean of powers lies between that of norm 1 and the largest
             ends = [replace(self, norm=p) for p in (1.0, np.inf)]
-            low, high = (e.sketch_range(cells, estimate) for e in ends)
-            return SketchRange(max(low.low, 0.0) ** self.norm, min(high.high, 1.0) ** self.norm)
+            low, high = (e.sketch_bound(cells, estimate) for e in ends)
+            return SketchBound(max(low.low, 0.0) ** self.norm, min(high.high, 1.0) ** self.norm)
         value = float(self.values(cells)[0])
-        return SketchRange(*label_binned_range(cells, self.binning, norm=self.norm, value=value))
+        return SketchBound(*label_binned_range(cells, self.binning, norm=self.norm, value=value))
 
 
 def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:

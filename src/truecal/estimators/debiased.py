@@ -7,7 +7,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Bias, Estimator, Findings, SketchBound
 from truecal.estimators.bins import Binning, Bins, distinct_cut
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.noise import debiased_gaps, over_usable
@@ -66,20 +66,12 @@ class DebiasedECE(Estimator):
         return Binning(bins, self.scheme, self.ties)
 
     @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    @property
-    def target(self) -> str:
+    def estimand(self) -> str:
         return f"the error of {self.bins} bins of equal mass, at most the true one"
 
     @property
-    def unbiased(self) -> bool:
-        return self.norm == 2
-
-    @property
-    def corrected(self) -> bool:
-        return True
+    def bias(self) -> Bias:
+        return "none" if self.norm == 2 else "reduced"
 
     def used(self, profile: Profile) -> int:
         """The number of bins: a bin needs two rows to be debiased."""
@@ -99,10 +91,14 @@ class DebiasedECE(Estimator):
         """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
         return self.correction == "kumar" or self.norm != 2
 
+    @property
+    def folds(self) -> bool:
+        return False
+
     def fixed_cut(self, profile: Profile) -> Cut | None:
         return self._cut(profile) if self._by_bins() else None
 
-    def of_bins(self, bins: Bins) -> Float64s:
+    def from_bins(self, bins: Bins) -> Float64s:
         return over_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
@@ -111,7 +107,7 @@ class DebiasedECE(Estimator):
         several = np.where(bins.count >= 2, bins.count, 2.0)
         return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         bins = self._bins(profile)
         if self._by_bins():
             terms = self._terms(bins)
@@ -125,15 +121,15 @@ class DebiasedECE(Estimator):
         used = self.used(profile)
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if self.bins is None:
             raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
         used = self.used(cells)
         open_bins = debiased_range(cells, self.binning(used), norm=self.norm, correction=self.correction)
         if open_bins is None:  # no bin can be debiased, but all are known
             power = float(np.ravel(estimate.power)[0])
-            return SketchRange(power, power)
-        return SketchRange(*open_bins)
+            return SketchBound(power, power)
+        return SketchBound(*open_bins)
 
 
 def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:

@@ -17,10 +17,9 @@ class Measuring(Protocol):
     """What an Estimate asks of the estimator behind it."""
 
     @property
-    def power_norm(self) -> float: ...
+    def norm(self) -> float: ...
     @property
-    def metric(self) -> str: ...
-    def root(self, power: Float64s) -> Float64s: ...
+    def name(self) -> str: ...
 
 
 class Filled(Protocol):
@@ -145,7 +144,7 @@ class Estimate(Tabular):
     @property
     def metric(self) -> str:
         """What kind of average the value is, in words."""
-        return self.estimator.metric or norm_name(self.norm)
+        return self.estimator.name or norm_name(self.norm)
 
     def __str__(self) -> str:
         name = type(self.estimator).__name__

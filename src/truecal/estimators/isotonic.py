@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.estimate import Curve, Estimate
 from truecal.estimators.sketch_bounds import arranged
 from truecal.profile.binning import Cut
@@ -31,10 +31,10 @@ class IsotonicError(Estimator):
     """
 
     @property
-    def power_norm(self) -> float:
+    def norm(self) -> float:
         return 2.0
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         whole = profile.at_count(np.array([[profile.rows]]))
         square, product = (profile.sums(name, whole)[:, 0] for name in ("cc", "cy"))
         fitted = np.empty(profile.batch)  # sum of m(c)^2, which is also sum of m(c) y
@@ -49,9 +49,9 @@ class IsotonicError(Estimator):
         power = np.maximum((square - 2 * product + fitted) / profile.total, 0.0)
         return Findings(power, curve=curve)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         power = float(estimate.power)
-        return SketchRange(power - cells.rounding, power + _excess(cells) + cells.rounding)
+        return SketchBound(power - cells.rounding, power + _excess(cells) + cells.rounding)
 
 
 def _excess(cells: CellProfile) -> float:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, Findings, SketchRange
-from truecal.estimators.bins import Bins, power_mean
+from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, VectorEstimator
+from truecal.estimators.bins import Bins, power_mean, root
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.lenses.lens import Lens
 from truecal.lenses.sample import Sample
@@ -33,15 +33,8 @@ _BLOCK = 2000  # rows whose pairs are looked at together
 
 
 @dataclass(frozen=True)
-class PairEstimator(Estimator):
+class PairEstimator(VectorEstimator):
     """An error made of pairs of rows, of one or several probabilities; independent rows of equal weight."""
-
-    @property
-    def several(self) -> bool:
-        return True
-
-    def find(self, profile: Profile) -> Findings:
-        raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
 
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of a sample of predictions."""
@@ -70,15 +63,15 @@ class PairEstimator(Estimator):
     def judge(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         """The Estimate of one dataset of independent rows."""
 
-    def estimate(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
+    def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
         """The Estimate of a power."""
         return Estimate(
-            value=min(float(self.root(np.array([power]))[0]), 1.0),
+            value=min(float(root(np.array([power]), self.norm)[0]), 1.0),
             power=power,
             n=len(sample),
             effective_n=float(len(sample)),
             estimator=self,
-            norm=self.power_norm,
+            norm=self.norm,
             direction=sample.direction,
             interval=interval,
             settings={"bandwidth": np.array([bandwidth])},
@@ -133,8 +126,8 @@ class AdaptiveECE(Estimator):
             raise InputError(f"threshold must be at least 0 and below 1, not {self.threshold!r}")
 
     @property
-    def power_norm(self) -> float:
-        return self.norm
+    def folds(self) -> bool:
+        return False
 
     def fixed_cut(self, profile: Profile) -> Cut:
         start = profile.places(np.array([self.threshold]), "left")
@@ -149,18 +142,18 @@ class AdaptiveECE(Estimator):
             cut = profile.at_mass(below + mass)
         return cut.keep_ties() if self.ties == "keep" else cut
 
-    def of_bins(self, bins: Bins) -> Float64s:
+    def from_bins(self, bins: Bins) -> Float64s:
         filled = np.count_nonzero(bins.weight, axis=1)
         share = (bins.weight > 0) / np.maximum(filled, 1)[:, None]
         return power_mean(bins.gap, share, self.norm)
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         bins = Bins.of(profile, self.fixed_cut(profile))
         empty = not bins.weight.any(axis=1).all()
         notes = (f"no score reaches the threshold {self.threshold:g}: nothing was judged",) if empty else ()
-        return Findings(self.of_bins(bins), bins, notes)
+        return Findings(self.from_bins(bins), bins, notes)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         raise InputError("AdaptiveECE needs rows, not a sketch; use tc.BinnedECE(scheme='mass')")
 
 
@@ -192,22 +185,22 @@ class KSError(Estimator):
     """
 
     @property
-    def power_norm(self) -> float:
+    def norm(self) -> float:
         return 1.0
 
     @property
-    def metric(self) -> str:
+    def name(self) -> str:
         return "Kolmogorov-Smirnov calibration error"
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         return Findings(np.nanmax(np.abs(walks(profile)), axis=1))
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         # The walk is exact at the ends of cells; inside one it can leave the line between them by the cell's share, up or down.
         mass = cells.sums("w", cells.at_count(np.arange(cells.rows + 1)[None, :]))
         most = float(np.diff(mass, axis=1).max() / cells.total[0])
         value = float(estimate.value)
-        return SketchRange(max(value - cells.rounding, 0.0), min(value + 2 * most + cells.rounding, 1.0))
+        return SketchBound(max(value - cells.rounding, 0.0), min(value + 2 * most + cells.rounding, 1.0))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -244,10 +237,6 @@ class DirichletECE(PairEstimator):
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 
-    @property
-    def power_norm(self) -> float:
-        return self.norm
-
     def own_lens(self, lens: Lens | None) -> Lens:
         return lens or Canonical()
 
@@ -259,7 +248,7 @@ class DirichletECE(PairEstimator):
             kernel = _weights(_log_kernel(probs, bandwidth))
             far = np.abs(kernel @ (residual + probs) - probs)
             total += float((far**self.norm).sum()) / 2
-        estimate = self.estimate(sample, total / len(sample), None, bandwidth)
+        estimate = self._report(sample, total / len(sample), None, bandwidth)
         return estimate.but(
             warnings=("no interval: resampling rows would make this estimate smaller, not more variable",)
         )
@@ -418,10 +407,6 @@ class ForeignECE(Estimator):
         options.norm(self.norm, (2,) if self.debias else None)
 
     @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    @property
     def folds(self) -> bool:
         return self.norm == 1 and self.average == "rows"
 
@@ -447,7 +432,7 @@ class ForeignECE(Estimator):
         number = RULES[self.rule](np.repeat(scores, counts), self.bins)
         return number[np.minimum(np.cumsum(counts) - counts, len(number) - 1)]
 
-    def of_bins(self, bins: Bins) -> Float64s:
+    def from_bins(self, bins: Bins) -> Float64s:
         if self.debias:
             several = np.where(bins.count >= 2, bins.count, 2.0)
             square = bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
@@ -457,11 +442,11 @@ class ForeignECE(Estimator):
             share = (bins.weight > 0) / np.count_nonzero(bins.weight, axis=1)[:, None]
         return power_mean(bins.gap, share, self.norm)
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         bins = Bins.of(profile, self.fixed_cut(profile))
-        return Findings(self.of_bins(bins), bins)
+        return Findings(self.from_bins(bins), bins)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         raise InputError("another tool's bins need rows, not a sketch; use tc.BinnedECE")
 
 
@@ -516,19 +501,16 @@ class KernelError(PairEstimator):
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 
     @property
-    def power_norm(self) -> float:
+    def norm(self) -> float:
         return 2.0
 
     @property
-    def metric(self) -> str:
+    def name(self) -> str:
         return "root of the kernel calibration error"
 
     @property
-    def unbiased(self) -> bool:
-        return True
-
-    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "KernelError":
-        return replace(self, level=level)
+    def bias(self) -> Bias:
+        return "none"
 
     def judge(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         bandwidth = self.bandwidth or median_distance(sample, rng)
@@ -543,7 +525,7 @@ class KernelError(PairEstimator):
         power = float(np.mean(powers))
         deviation = float(np.sqrt(np.sum(variances))) / len(powers)
         p = (1 + np.count_nonzero(np.mean(redrawn, axis=0) >= power - 1e-15)) / (1 + self.resamples)
-        return self.estimate(sample, power, self._interval(power, deviation), bandwidth).but(p_value=float(p))
+        return self._report(sample, power, self._interval(power, deviation), bandwidth).but(p_value=float(p))
 
     def _interval(self, power: float, deviation: float) -> Interval:
         from statistics import NormalDist

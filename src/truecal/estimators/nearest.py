@@ -8,9 +8,8 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.resampling.bootstrap import Bootstrap, Method
 from truecal.estimators.sketch_bounds import DENSE, MOST_ROWS, STRIPES, nearest_range
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
@@ -63,10 +62,6 @@ class NearestECE(Estimator):
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 
-    @property
-    def power_norm(self) -> float:
-        return self.norm
-
     def count(self, profile: Profile) -> Float64s:
         """k of every dataset."""
         n = profile.size
@@ -78,7 +73,7 @@ class NearestECE(Estimator):
         k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n) - log(self.alpha), 1.0))
         return np.clip(k, 1.0, np.maximum(n, 1.0))
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         k = self.count(profile)
         fine = profile.coarsen(MOST_ROWS, moments=False)
         warnings = self._warnings(k)
@@ -101,20 +96,18 @@ class NearestECE(Estimator):
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
         return Findings(power, warnings=warnings, settings={"neighbors": k})
 
-    def resampled(
-        self, profile: Profile, *, resamples: int, level: float, rng: np.random.Generator, method: Method = "percentile"
-    ) -> Bootstrap:
-        fixed = replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
-        return Estimator.resampled(fixed, profile, resamples=resamples, level=level, rng=rng, method=method)
+    def fixed_to(self, profile: Profile) -> "NearestECE":
+        """Fix the number of neighbours that is chosen by risk, before resamples are drawn."""
+        return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if self.score == "own":
-            return SketchRange(
+            return SketchBound(
                 0.0, 1.0, warnings=("NearestECE(score='own') has no bound from a sketch; use score='mean'",)
             )
         assert self.neighbors != "risk", "the cells of a sketch have weights, which were refused"
         k = None if self.neighbors == "auto" else self.neighbors
-        return SketchRange(*nearest_range(cells, neighbors=k, alpha=self.alpha, region=self.region, norm=self.norm))
+        return SketchBound(*nearest_range(cells, neighbors=k, alpha=self.alpha, region=self.region, norm=self.norm))
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
         """Too few neighbours to tell a rate from chance: nearly all scores lie in the dense region."""

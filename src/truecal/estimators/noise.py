@@ -1,27 +1,10 @@
-"""Noise that is drawn with a given covariance, and what noise adds to a mean absolute gap: |gap + noise| is larger than |gap| on
-average."""
+"""What noise adds to a mean absolute gap: |gap + noise| is larger than |gap| on average."""
 
 import numpy as np
 
 from truecal.estimators.bins import Bins
 from truecal.special import positive
 from truecal.types import Float64s
-
-
-def symmetric_root(covariance: Float64s) -> Float64s:
-    """The symmetric matrices whose squares are the covariances (..., k, k): normal numbers times it have the covariance.
-
-    Eigenvectors times the roots of their sizes would do as well, but their signs and order are the processor's, and with them the
-    numbers that are drawn.
-
-    >>> root = symmetric_root(np.array([[2.0, 1.0], [1.0, 2.0]]))
-    >>> (root @ root).round(12)
-    array([[2., 1.],
-           [1., 2.]])
-    """
-    size, direction = np.linalg.eigh(covariance)
-    scaled = direction * np.sqrt(np.maximum(size, 0.0))[..., None, :]
-    return np.asarray(scaled @ np.swapaxes(direction, -1, -2))
 
 
 def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:

@@ -13,7 +13,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.bins import power_mean
 from truecal.estimators.estimate import Estimate
 from truecal.profile.binning import Cut
@@ -30,7 +30,7 @@ _SEARCH_FROM = 16  # rows per cell from which searching every edge beats countin
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
-    place = _cell_places(profile, cells)
+    place = _cell_starts(profile, cells)
     cut = Cut(place, place)
     weight, score, outcome = (
         np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
@@ -38,7 +38,7 @@ def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64
     return weight, score, outcome
 
 
-def _cell_places(profile: Profile, cells: int) -> Indices:
+def _cell_starts(profile: Profile, cells: int) -> Indices:
     """How many rows lie below each edge j / cells, the last one closed. A power of two makes edges and products exact."""
     if profile.rows > _SEARCH_FROM * cells:
         place = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
@@ -109,11 +109,7 @@ class KernelDensityECE(Estimator):
         elif self.bandwidth is not None and not 0 < self.bandwidth <= 1:
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 
-    @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         h = self._bandwidths(profile)
         weight, _, outcome = cell_sums(profile, _CELLS)
         power = np.empty(profile.batch)
@@ -248,10 +244,10 @@ class SmoothECE(Estimator):
         options.choice(self.rule, ("exact", "relplot"), "rule")
 
     @property
-    def power_norm(self) -> float:
+    def norm(self) -> float:
         return 1.0
 
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         if self.rule == "relplot":
             value, sigma = np.array([fixed_point(*rows) for rows in _rows(profile)]).T
             return Findings(value, settings={"bandwidth": sigma})
@@ -259,10 +255,10 @@ class SmoothECE(Estimator):
         value, sigma = _fixed_point(outcome - score)
         return Findings(value, settings={"bandwidth": sigma})
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if self.rule == "relplot":
             raise InputError("another tool's grids need rows, not a sketch; use tc.SmoothECE()")
-        return super().sketch_range(cells, estimate)
+        return super().sketch_bound(cells, estimate)
 
 
 def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:

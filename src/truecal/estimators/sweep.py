@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.rank_series.estimator import RankSeries
@@ -54,22 +54,18 @@ class SweepECE(Estimator):
         """Which rows share a bin, for any number of bins."""
         return Binning(bins, self.scheme, self.ties)
 
-    @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         count, finest, power = self.sweep(profile)
         bins = self._bins(profile, count, bool(finest[0])) if profile.batch == 1 else None
         return Findings(power, bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if not (cells.low < cells.high).any():  # every cell is one score: nothing is open
             power = float(estimate.power)
-            return SketchRange(power - cells.rounding, power + cells.rounding)
+            return SketchBound(power - cells.rounding, power + cells.rounding)
         stops = sweep_stops(cells, self.binning(1), self.norm)
         note = f"the sweep of the sketch stopped at {int(estimate.settings['bins'][0])} bins; that of all rows stops at {stops}"
-        return SketchRange(*stops.power, warnings=() if stops.first == stops.last else (note,))
+        return SketchBound(*stops.power, warnings=() if stops.first == stops.last else (note,))
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator, VectorEstimator, with_level
 from truecal.estimators.estimate import Interval
-from truecal.estimators.rank_series import family
-from truecal.estimators.rank_series.family import Family, narrowed
+from truecal.estimators.functions import as_estimator
+from truecal.estimators.rank_series.tests import Family, narrowed
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -105,12 +105,12 @@ def redraws(level: float, groups: int) -> int:
 def group_estimates(preds: tc.Predictions, groups: Groups, setting: Setting) -> list[tuple[tc.Estimate, float] | None]:
     """The Estimate of every judged group and its family-wise p-value, None for the others."""
     estimator, lens = setting.estimator, setting.lens
-    if estimator is not None:
+    if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
     lens = default_lens(preds) if lens is None else lens
     if not groups.judged.any():
         return [None] * len(groups.counts)
-    several = lens.several or (estimator is not None and estimator.several)
+    several = lens.several or isinstance(estimator, VectorEstimator)
     family = None
     if not several:
         family = Family(redraws(setting.level, int(groups.judged.sum())), setting.rng)
@@ -137,7 +137,7 @@ def _holm(estimates: Sequence[tc.Estimate]) -> Float64s:
 
 
 def _batched(
-    preds: tc.Predictions, groups: Groups, lens: Lens, setting: Setting, family: family.Family
+    preds: tc.Predictions, groups: Groups, lens: Lens, setting: Setting, family: Family
 ) -> list[tc.Estimate] | None:
     """Many groups of independent rows, those of equal size in one pass; None where groups are measured one by one."""
     if int(groups.judged.sum()) <= _MANY or lens.shares(preds) is not None or preds.weights is not None:
@@ -145,9 +145,7 @@ def _batched(
     sample = lens.sample(preds)
     if not sample.independent:
         return None
-    estimator = (tc.RankSeries() if setting.estimator is None else setting.estimator).at_level(
-        setting.level, setting.rng
-    )
+    estimator = with_level(setting.estimator or tc.RankSeries(), setting.level, setting.rng)
     rows = [r for r, judged in zip(groups.rows(), groups.judged, strict=True) if judged]
     sizes = np.array([len(r) for r in rows])
     p = family.p_values()
@@ -352,7 +350,7 @@ def subgroups(
     options.whole(smallest, "smallest")
     check_lens(lens)
     if estimator is not None:
-        check_estimator(estimator)
+        estimator = as_estimator(estimator)
     if not isinstance(preds, tc.Predictions):
         if not hasattr(preds, "sketches"):
             check_predictions(preds)

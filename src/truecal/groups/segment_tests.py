@@ -19,8 +19,8 @@ more of them reach the largest u of the data, nothing can be found and no more a
 would give. The seed of the redraws is a checksum of the outcomes: with a fixed one, all datasets of the same scores and columns
 would be judged by the same limit, which is that of 5 % only on average over seeds (with 199 redraws: 5 % +- 1.5 %).
 
-Rows that share a unit. Residuals of whole units are multiplied by one normal variable each (the wild bootstrap of Liu 1988, with
-normal multipliers as in Chernozhukov, Chetverikov & Kato 2013); every sum is judged in units of the deviation its multiples have.
+Rows that share a unit. Residuals of whole units get random signs (the wild bootstrap of Liu 1988); every sum is expressed in units
+of the standard deviation that it has with them.
 A segment in which nothing happened has next to no residuals and would make a deviation of its own far too small. So that of the
 data is not taken below the model's: with v the variance of a row, and rho the correlation within units (the largest of that of
 all rows and of each region of scores), sum v + rho (sum_g (sum_{i in g} sqrt v_i)^2 - sum v). The skewness of independent rows
@@ -37,6 +37,8 @@ from numpy.typing import NDArray
 
 from truecal import parallel
 from truecal.groups.segments import Records, Tables
+from truecal.resampling.redraws import redraw_ones
+from truecal.resampling.sign_flips import draw_signs
 from truecal.special import expit, logit
 from truecal.types import Float64s, Indices
 
@@ -302,21 +304,21 @@ def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
         own = _residuals(records, records.ones[:, None])
         yield from (own * multiples for multiples in _multipliers(records, draws))
         return
-    rng, score = _generator(records), records.score[:, None]
-    count = None if records.count is None else records.count[:, None].astype(np.int64)
+    rng, score, counts = _generator(records), records.score, records.counts
+    expected, variances = counts * score, counts * score * (1 - score)
     for start in range(0, draws, _TOGETHER):
-        shape = len(records), min(_TOGETHER, draws - start)
-        # Double precision: scores closer to 0 or 1 than 6e-8 have their own chance too.
-        yield _residuals(records, rng.random(shape) < score if count is None else rng.binomial(count, score, shape))
+        # Double precision: scores closer to 0 or 1 than 6e-8 have their own chance too. Whole numbers, as in the data.
+        surplus = redraw_ones(counts, score, variances, min(_TOGETHER, draws - start), rng)
+        yield _residuals(records, np.clip(np.rint(surplus + expected), 0, counts).T)
 
 
 def _multipliers(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
-    """One normal variable per unit and redraw, for every record, shape (records, d)."""
+    """One sign per unit and redraw, for every record, shape (records, d)."""
     assert records.unit is not None
     rng = _generator(records)
     for start in range(0, draws, _TOGETHER):
-        count = min(_TOGETHER, draws - start)
-        yield rng.standard_normal((int(records.unit.max()) + 1, count), dtype=np.float32)[records.unit]
+        signs = draw_signs(min(_TOGETHER, draws - start), int(records.unit.max()) + 1, rng)
+        yield signs.T.astype(np.float32)[records.unit]
 
 
 def _generator(records: Records) -> np.random.Generator:

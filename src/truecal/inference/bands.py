@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from truecal import options
 from truecal.estimators import bins
 from truecal.estimators.bins import Bins
-from truecal.estimators.resampling import cells
 from truecal.predictions import validation
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.resampling import cells
 from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # of the largest run
@@ -72,7 +72,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     """
     options.level(level)
     cells.refuse_batch(profile)
-    place = cells.cell_places(profile, _CELLS)
+    place = cells.cell_starts(profile, _CELLS)
     count = len(place) - 1
     first, last = np.triu_indices(count)
     sums = {name: profile.sums(name, Cut(place[None], place[None]))[0] for name in ("w", "c", "y")}

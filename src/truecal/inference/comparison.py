@@ -1,27 +1,33 @@
 """The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
 difference of two of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators import jointly
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator, VectorEstimator, with_level
+from truecal.estimators.bootstrap import (
+    Bootstrap,
+    HasClusteredForm,
+    resample_rows,
+    resample_units,
+    sample_parts,
+    sign_flips,
+)
 from truecal.estimators.estimate import Interval
-from truecal.estimators.generalized.estimator import GeneralizedECE
+from truecal.estimators.functions import ErrorFunction, as_estimator
+from truecal.estimators.generalized.estimator import GeneralizedECE, ResampledErrors
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import Side
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.resampling import bootstrap, units
-from truecal.estimators.resampling.units import Units
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
 from truecal.lenses.lens import Lens, check_lens
@@ -30,12 +36,38 @@ from truecal.lenses.sample import Sample
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.selection import column
+from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
+from truecal.resampling import units
+from truecal.resampling.units import Units
 from truecal.table import Frame, Tabular
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
 # The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
+
+
+@runtime_checkable
+class HasPairedForm(Protocol):
+    """An estimator that compares two models by formula, where `paired` holds."""
+
+    @property
+    def paired(self) -> bool: ...
+    def side(self, data: Sample | Profile, units: Units | None = None) -> Side: ...
+
+
+@runtime_checkable
+class HasResampledErrors(Protocol):
+    """An estimator of several probabilities that resamples the units of a comparison by itself."""
+
+    def compared(
+        self,
+        samples: Iterable[Sample],
+        shares: Float64s | None,
+        units: Indices,
+        resamples: int,
+        rng: np.random.Generator,
+    ) -> ResampledErrors: ...
 
 
 @dataclass(frozen=True)
@@ -51,12 +83,11 @@ class Model:
     side: Side | None = None  # of an estimator that needs no resamples
 
     @classmethod
-    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "Model":
+    def of(cls, resampled: Bootstrap, level: float, interval: Interval | None) -> "Model":
         """From resamples of rows or of whole units."""
-        value = float(estimator.root(np.array([joint.power]))[0])
-        drawn = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
-        ends = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
-        return cls(value, drawn, joint.p_value > 1 - level, 0.0, ends, joint.unselected)
+        value = resampled.value
+        limits = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
+        return cls(value, resampled.errors, resampled.p_value > 1 - level, 0.0, limits, resampled.unselected)
 
     @classmethod
     def of_sketch(
@@ -64,14 +95,13 @@ class Model:
     ) -> "Model":
         """From the cells of a sketch, which are drawn like the rows in them."""
         estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
-        side = estimator.side(sketch.to_profile())
-        if side is not None:
+        if isinstance(estimator, HasPairedForm) and estimator.paired:
+            side = estimator.side(sketch.to_profile())
             return cls(float(estimate), unseen=estimate.sketch_error or 0.0, side=side)
-        found = estimator.resampled(sketch.to_profile(), resamples=resamples, level=level, rng=rng)
-        drawn = np.minimum(estimator.root(found.power - found.deviations), 1.0)
+        drawn = resample_rows(estimator, sketch.to_profile(), resamples=resamples, level=level, rng=rng).errors
         p = 0.0 if estimate.p_value is None else float(estimate.p_value)
         ends = None
-        if estimator.corrected and estimate.interval is not None:
+        if estimator.bias != "plug-in" and estimate.interval is not None:
             ends = float(estimate.interval.low), float(estimate.interval.high)
         return cls(float(estimate), drawn, p > 1 - level, estimate.sketch_error or 0.0, ends)
 
@@ -92,24 +122,25 @@ def by_counts(
 ) -> dict[str, Model]:
     """Errors of one probability: by formula where the estimator has one, else resamples are counts of units, for all models."""
     units, rng = drawing.units, drawing.rng
-    if all(lenses[name].shares(preds) is None for name, preds in all_preds.items()):
+    one_dataset = all(lenses[name].shares(preds) is None for name, preds in all_preds.items())
+    if one_dataset and isinstance(estimator, HasPairedForm) and estimator.paired:
         sides = {name: estimator.side(lenses[name].sample(preds), units[name]) for name, preds in all_preds.items()}
-        known = {name: Model(side.value, side=side) for name, side in sides.items() if side is not None}
-        if len(known) == len(sides):
-            return known
+        return {name: Model(side.value, side=side) for name, side in sides.items()}
     counts = next(iter(units.values())).draws(drawing.resamples, rng)
     models = {}
     for name, preds in all_preds.items():
         own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
+        shares = lenses[name].shares(preds)
+        flips = sign_flips(units[name], 1 if shares is None else len(shares), rng)
+        parts = sample_parts(estimator, lenses[name].samples(preds), units[name], flips)
+        level = drawing.level
+        resampled = resample_units(estimator, parts, shares, units[name], own, level, rng, test=True, flips=flips)
         interval = None
-        if estimator.corrected:
+        if estimator.bias != "plug-in":
             if shares is None:
-                interval = _by_formula(lenses[name].sample(preds), units[name], estimator, drawing.level)
-            if interval is None:
-                interval = bootstrap.Bootstrap.of(estimator, joint, drawing.level, units[name].kind).interval()
-        models[name] = Model.of(joint, estimator, drawing.level, interval)
+                interval = _by_formula(lenses[name].sample(preds), units[name], estimator, level)
+            interval = resampled.interval() if interval is None else interval
+        models[name] = Model.of(resampled, level, interval)
     return models
 
 
@@ -117,9 +148,8 @@ def _by_formula(sample: Sample, units: units.Units, estimator: Estimator, level:
     """The interval of one model by itself, of an estimator that needs no resamples for it."""
     if units.kind == "clusters":
         series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
-        counted = estimator.of_clusters(series, level)
-        return None if counted is None else counted[2]
-    return estimator.at_level(level).complete(sample.profile).interval
+        return estimator.of_clusters(series, level)[2] if isinstance(estimator, HasClusteredForm) else None
+    return with_level(estimator, level)(sample.profile).interval
 
 
 def in_context(
@@ -133,6 +163,10 @@ def in_context(
         units.refuse_one()
         rng = np.random.default_rng(seed if drawing.paired else [seed, i])
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        if not isinstance(estimator, HasResampledErrors):
+            raise InputError(
+                f"{type(estimator).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability"
+            )
         found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
         models[name] = Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
     return models
@@ -252,7 +286,7 @@ def compare(
     prob_a: ArrayLike | Predictions | Sketch,
     prob_b: ArrayLike | None = None,
     *,
-    estimator: Estimator | None = None,
+    estimator: Estimator | ErrorFunction | None = None,
     lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -324,7 +358,7 @@ def compare_many(
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
-    estimator: Estimator | None = None,
+    estimator: Estimator | ErrorFunction | None = None,
     lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -373,7 +407,7 @@ class _Chosen:
     """What is compared, and how rows of two models belong together."""
 
     reference: str | None
-    estimator: Estimator | None
+    estimator: Estimator | ErrorFunction | None
     lens: Lens | None
     key: str | None
     paired: bool
@@ -381,9 +415,7 @@ class _Chosen:
     def judge(self) -> Estimator:
         """The estimator asked for, or the one that suits the lens."""
         several = self.lens is not None and self.lens.several
-        estimator = self.estimator or (GeneralizedECE() if several else RankSeries())
-        check_estimator(estimator)
-        return estimator
+        return as_estimator(self.estimator or (GeneralizedECE() if several else RankSeries()))
 
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         if len(names) < 2:
@@ -408,10 +440,11 @@ def _compare_all(
     pairs = chosen.pairs(list(all_preds))
     estimator = chosen.judge()
     generator = options.generator(rng)
-    lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
+    lens = estimator.own_lens(chosen.lens) if isinstance(estimator, VectorEstimator) else chosen.lens
+    lenses = {name: lens or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    judge = in_context if estimator.several else by_counts
+    judge = in_context if isinstance(estimator, VectorEstimator) else by_counts
     models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
@@ -428,8 +461,7 @@ def _compare_sketches(
     options.resamples(resamples)
     options.level(level)
     pairs = chosen.pairs(list(sketches))
-    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
-    check_estimator(estimator)
+    estimator = RankSeries() if chosen.estimator is None else as_estimator(chosen.estimator)
     generator = options.generator(rng)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
     models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}

@@ -22,8 +22,6 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.resampling.cells import cell_places
-from truecal.estimators.resampling.units import Units
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -31,6 +29,8 @@ from truecal.lenses.sample import Sample
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.resampling.cells import cell_starts
+from truecal.resampling.units import Units
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
@@ -70,7 +70,7 @@ class DecisionCells:
         units, profile, order = Units.of(sample, rng), sample.profile, sample.order
         series, scores = ClusteredSeries.of(sample, units), sample.scores[order].astype(np.float64)
         positions = np.searchsorted(scores, thresholds)
-        places = np.unique(np.concatenate([cell_places(profile, _MAX_CUTS), positions]))
+        places = np.unique(np.concatenate([cell_starts(profile, _MAX_CUTS), positions]))
         cell = np.repeat(np.arange(len(places) - 1), np.diff(places))
         weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
         weights = weights * float(profile.size[0] / profile.total[0])

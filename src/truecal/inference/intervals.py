@@ -1,26 +1,31 @@
 """Intervals and tests of any data: bootstrap, the debiased interval, and `below`."""
 
-from dataclasses import replace
-from itertools import chain
-
 import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators import jointly
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator
+from truecal.estimators.bootstrap import (
+    METHODS,
+    Bootstrap,
+    Method,
+    resample_rows,
+    resample_units,
+    sample_parts,
+    sign_flips,
+)
 from truecal.estimators.estimate import Interval
+from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.rank_series import clusters, interval
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.resampling import cells, units
-from truecal.estimators.resampling.bootstrap import METHODS, Bootstrap, Method
-from truecal.estimators.resampling.units import Units
 from truecal.inference.tests import Verdict
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays, takes_arrays_second
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
+from truecal.resampling import cells, units
+from truecal.resampling.units import Units
 from truecal.special import positive
 
 # ----------------------------------------------------------------------------------------------------
@@ -29,7 +34,7 @@ from truecal.special import positive
 
 @takes_arrays_second
 def bootstrap(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     data: Profile | Predictions,
     *,
     lens: Lens | None = None,
@@ -59,7 +64,7 @@ def bootstrap(
     >>> 0.1 in found.interval(), found.value in found.interval(0.5)
     (True, True)
     """
-    check_estimator(estimator)
+    estimator = as_estimator(estimator)
     check_predictions(data, Profile, name="data")
     check_lens(lens)
     options.resamples(resamples)
@@ -72,15 +77,15 @@ def bootstrap(
         if shares is None and blocks is None:
             sample = lens.sample(data)
             if sample.independent:
-                return estimator.resampled(
-                    sample.profile, resamples=resamples, level=level, rng=generator, method=method
+                return resample_rows(
+                    estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method
                 )
         return resampled_units(estimator, lens, data, resamples, level, method, generator, blocks)
     if lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
     cells.refuse_batch(data)
     data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
-    return estimator.resampled(data, resamples=resamples, level=level, rng=generator, method=method)
+    return resample_rows(estimator, data, resamples=resamples, level=level, rng=generator, method=method)
 
 
 def resampled_units(
@@ -96,12 +101,12 @@ def resampled_units(
     """Resamples of whole units, the same for all datasets of a lens."""
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
-    samples = lens.samples(preds)
-    first = next(samples)
-    units = Units.of(first, rng, blocks=blocks)
+    shares = lens.shares(preds)
+    units = Units.of(next(lens.samples(preds)), rng, blocks=blocks)
     counts = units.draws(resamples, rng)
-    joint = jointly.resampled_jointly(estimator, chain([first], samples), lens.shares(preds), units, counts, rng)
-    return replace(Bootstrap.of(estimator, joint, level, units.kind), method=method)
+    flips = sign_flips(units, 1 if shares is None else len(shares), rng)
+    parts = sample_parts(estimator, lens.samples(preds), units, flips)
+    return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips, method=method)
 
 
 # ----------------------------------------------------------------------------------------------------

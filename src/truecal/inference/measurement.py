@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import overload
 
 import numpy as np
@@ -10,15 +9,26 @@ from numpy.typing import ArrayLike
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators import estimate, jointly
-from truecal.estimators.base import Estimator, check_estimator
-from truecal.estimators.bins import combined
+from truecal.estimators import estimate
+from truecal.estimators.base import Estimator, VectorEstimator, report, with_level
+from truecal.estimators.binned import BinnedECE
+from truecal.estimators.bins import Binning, combined, root
+from truecal.estimators.bootstrap import (
+    FEW_RESAMPLES,
+    Bootstrap,
+    HasClusteredForm,
+    column_parts,
+    resample_units,
+    sample_parts,
+    sign_flips,
+)
 from truecal.estimators.estimate import Estimate, Estimates, Interval
+from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.generalized.estimator import GeneralizedECE
-from truecal.estimators.rank_series import clusters, joint_labels, many_classes
+from truecal.estimators.rank_series import clusters
+from truecal.estimators.rank_series.clusters import JointSigns
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.resampling import bootstrap, wide
-from truecal.estimators.resampling.units import Units
+from truecal.estimators.rank_series.tests import label_test
 from truecal.inference.judged import measure_judged
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -26,12 +36,16 @@ from truecal.lenses.sample import Sample
 from truecal.predictions.arrays import as_predictions
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
+from truecal.profile.binning import one_pass
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
+from truecal.resampling import columns
+from truecal.resampling.redraws import REDRAWS
+from truecal.resampling.units import Units
 from truecal.special import draw_labels
 from truecal.types import Float64s
 
-_RESAMPLES = 200
+_SERIES_CELLS = 32  # of every class where there are very many
 _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
 _MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
 _LABEL_WORK = 2_000_000  # redrawn labels
@@ -45,7 +59,7 @@ def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    estimator: Estimator | None = None,
+    estimator: Estimator | ErrorFunction | None = None,
     lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -61,7 +75,7 @@ def calibration_error(
     ----------
     y_true : labels: class indices, or names listed in `classes`. Never "was correct".
     y_prob : 1-D: P(positive). 2-D: one column per class.
-    estimator : default :class:`RankSeries` (root-mean-square error, norm 2).
+    estimator : default :class:`RankSeries` (root-mean-square error, norm 2); or a function of scores and outcomes.
     lens : what is judged; default the positive class for 1-D, the top label for 2-D probabilities.
     sample_weight : whole numbers count repetitions, other weights are importance weights.
     clusters : marks rows that are not independent (one patient, one question).
@@ -94,7 +108,7 @@ def calibration_error(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Estimator | None = None,
+    estimator: Estimator | ErrorFunction | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
@@ -104,7 +118,7 @@ def measure(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: list[Estimator] | tuple[Estimator, ...],
+    estimator: list[Estimator | ErrorFunction] | tuple[Estimator | ErrorFunction, ...],
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
@@ -113,7 +127,11 @@ def measure(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
+    estimator: Estimator
+    | ErrorFunction
+    | list[Estimator | ErrorFunction]
+    | tuple[Estimator | ErrorFunction, ...]
+    | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
@@ -153,13 +171,17 @@ def measure(
     generator = options.generator(rng)
     if preds.judge is not None:
         judged_rows = preds if select is None else select(preds)
-        return measure_judged(judged_rows, estimator, lens, level, generator)
+        judge = None if estimator is None else as_estimator(estimator)
+        return measure_judged(judged_rows, judge, lens, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
-    check_estimator(estimator)
-    estimator = estimator.at_level(level, generator)
-    judged, select = estimator.chosen(preds, select)
-    lens = estimator.own_lens(lens) or default_lens(judged)
+    estimator = with_level(as_estimator(estimator), level, generator)
+    if isinstance(estimator, VectorEstimator):
+        judged, select = estimator.chosen(preds, select)
+        lens = estimator.own_lens(lens)
+    else:
+        judged = preds if select is None else select(preds)
+    lens = lens or default_lens(judged)
     estimate = _measured(judged, estimator, lens, level, generator)
     by_label = select is not None and select.uses_labels
     notes = (*([] if by_label else _notes(judged)), *estimate.warnings)
@@ -178,7 +200,7 @@ def measure(
 def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
     """Value, interval and test of all that a lens sees."""
     shares = lens.shares(preds)
-    if estimator.several:
+    if isinstance(estimator, VectorEstimator):
         return estimator.of_samples(lens.samples(preds), shares, rng)
     if lens.several:
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
@@ -201,7 +223,7 @@ def _if_calibrated(
     """
     values = []
     draw = rng.spawn(1)[0]
-    plain = estimator.without_interval()
+    plain = with_level(estimator, None) if isinstance(estimator, GeneralizedECE) else estimator
     for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
         twin = replace(preds, labels=draw_labels(preds.probs, draw))
         rows = select.mask(twin)
@@ -213,23 +235,25 @@ def _if_calibrated(
 def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
     """The value alone, without interval and test."""
     shares = lens.shares(preds)
-    if estimator.several:
+    if isinstance(estimator, VectorEstimator):
         return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
     if shares is not None:
         return float(_combined(preds, estimator, lens, shares).value)
     return float(estimator.values(lens.sample(preds).profile)[0])
 
 
-def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
+def _of_sketch(
+    sketch: Sketch, estimator: Estimator | ErrorFunction | None, level: float, rng: int | np.random.Generator
+) -> Estimate:
     """Value, interval, test and `sketch_error` of the scores behind a sketch."""
     options.level(level)
-    chosen = RankSeries() if estimator is None else estimator
-    check_estimator(chosen)
-    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, options.generator(rng))
+    chosen = RankSeries() if estimator is None else as_estimator(estimator)
+    return measure_profile(sketch.to_profile(), with_level(chosen, level), level, options.generator(rng))
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
+    profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
     p = float(RankSeries().test(profile, rng=rng).p_value[0])
     if estimate.interval is None:
@@ -249,94 +273,126 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))
-    counted = estimator.of_clusters(series, level)
-    if counted is None:
-        joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
-        estimate = estimate.but(interval=bootstrap.Bootstrap.of(estimator, joint, level, units.kind).interval())
-    else:
-        value, power, interval = counted
+    if isinstance(estimator, HasClusteredForm):
+        value, power, interval = estimator.of_clusters(series, level)
         estimate = estimate.but(value=value, power=power, interval=interval)
+    else:
+        resampled = _resample(estimator, [sample], None, units, level, rng)
+        estimate = estimate.but(interval=resampled.interval())
     return estimate.but(p_value=series.test(rng=rng)[1])
 
 
 def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """One dataset of several pairs per row: rows are resampled."""
-    estimate = estimator.report(sample.profile, estimator.find(sample.profile))
+    """Measure one dataset of several pairs per row: rows are resampled."""
+    estimate = report(estimator, sample.profile, estimator.estimate(sample.profile))
     units = Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
-    joint = _joint(estimator, [sample], None, _RESAMPLES, rng, sign_test=True)
-    interval = bootstrap.Bootstrap.of(estimator, joint, level, units.kind).interval()
-    return estimate.but(interval=interval, p_value=joint.test, parts=estimator.root(joint.parts))
+    resampled = _resample(estimator, [sample], None, units, level, rng, flip_rows=True)
+    assert resampled.parts is not None
+    return estimate.but(
+        interval=resampled.interval(), p_value=resampled.joint_p_value, parts=root(resampled.parts, estimator.norm)
+    )
 
 
 def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
-    """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
-    if lens.every_column(preds) and wide.pays(preds):
-        binning = estimator.fixed_binning
-        if binning is not None and wide.fits(preds, binning):
-            groups = wide.Groups.of(preds.probs, preds.labels, binning)
-            return _wide(preds, estimator, wide.resampled(estimator, groups, shares, rng), level)
-        if estimator.by_rank:
-            series = many_classes.of_many_classes(estimator, preds, lens, shares, rng)
-            return _wide(preds, estimator, series, level)
+    """Measure one error over all datasets of a lens on the same rows, which are drawn for all of them together."""
+    binning = _column_bins(preds, estimator, lens)
+    if binning is not None:
+        return _columns(preds, estimator, lens, binning, shares, level, rng)
     estimate = _combined(preds, estimator, lens, shares)
     units = Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
-    resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
     few = not preds.multilabel and units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
-    joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
-    found = bootstrap.Bootstrap.of(estimator, joint, level, units.kind)
-    p = joint.test
+    resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng, flip_rows=not few)
+    p = resampled.joint_p_value
     if few:
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
-        p = joint_labels.label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+        p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+    assert resampled.parts is not None
     return estimate.but(
-        value=found.value,
-        power=found.power,
-        interval=found.interval(),
+        value=resampled.value,
+        power=resampled.power,
+        interval=resampled.interval(),
         p_value=p,
-        parts=estimator.root(joint.parts),
+        parts=root(resampled.parts, estimator.norm),
     )
 
 
-def _wide(preds: Predictions, estimator: Estimator, joint: wide.Wide, level: float) -> Estimate:
-    """The same for very many probabilities, from sums over groups of rows."""
-    found = bootstrap.Bootstrap.of(estimator, joint, level, "rows")
+def _column_bins(preds: Predictions, estimator: Estimator, lens: Lens) -> Binning | None:
+    """Choose the bins (or cells) of all columns where these are so many that groups of rows stand for rows."""
+    if not lens.every_column(preds) or not columns.groups_suffice(preds):
+        return None
+    if isinstance(estimator, RankSeries) and estimator.norm == 2:
+        return Binning(_SERIES_CELLS, "mass")
+    if not isinstance(estimator, BinnedECE):
+        return None
+    binning = estimator.binning
+    counted = binning.ties == "keep" if binning.scheme == "mass" else one_pass(binning.bins, preds.probs.dtype)
+    return binning if counted else None
+
+
+def _columns(
+    preds: Predictions,
+    estimator: Estimator,
+    lens: Lens,
+    binning: Binning,
+    shares: Float64s,
+    level: float,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Measure very many classes: bins are counted without a sort, and random groups of rows are resampled."""
+    units = columns.row_groups(len(preds))
+    powers: Float64s | None = None
+    warnings: tuple[str, ...] = ()
+    if not isinstance(estimator, BinnedECE):
+        found = [estimator.estimate(profile) for profile in lens.profiles(preds)]
+        powers = np.concatenate([each.power for each in found])
+        warnings = tuple(dict.fromkeys(note for each in found for note in each.warnings))
+    counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
+    parts, flips = column_parts(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
+    resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
+    rates = np.bincount(preds.labels, minlength=preds.class_count) / len(preds)
+    assert resampled.parts is not None
     return Estimate(
-        value=found.value,
-        power=found.power,
+        value=resampled.value,
+        power=resampled.power,
         n=len(preds),
         effective_n=float(len(preds)),
         estimator=estimator,
-        norm=estimator.power_norm,
-        direction=joint.direction,
-        interval=found.interval(),
-        p_value=joint.test,
-        parts=estimator.root(joint.parts),
-        warnings=joint.warnings,
+        norm=estimator.norm,
+        direction=float(shares @ (preds.probs.mean(axis=0, dtype=np.float64) - rates)),
+        interval=resampled.interval(),
+        p_value=resampled.joint_p_value,
+        parts=root(resampled.parts, estimator.norm),
+        warnings=warnings,
     )
 
 
-def _joint(
+def _resamples(datasets: int) -> int:
+    return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
+
+
+def _resample(
     estimator: Estimator,
     samples: Iterable[Sample],
     shares: Float64s | None,
-    resamples: int,
+    units: Units,
+    level: float,
     rng: np.random.Generator,
     *,
-    sign_test: bool = False,
-) -> jointly.Joint:
-    """Resamples of whole units, the same for all samples."""
-    each = iter(samples)
-    first = next(each)
-    units = Units.of(first, rng)
-    draws = units.draws(resamples, rng)
-    return jointly.resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
+    flip_rows: bool = False,
+) -> Bootstrap:
+    """Resample whole units, the same for all samples."""
+    datasets = 1 if shares is None else len(shares)
+    counts = units.draws(_resamples(datasets), rng)
+    flips = sign_flips(units, datasets, rng, rows=flip_rows)
+    parts = sample_parts(estimator, samples, units, flips)
+    return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
@@ -346,20 +402,20 @@ def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
 
 def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
     """One error over all datasets of a lens: the weighted p-mean of theirs, in parts of bounded memory."""
-    parts = [estimator.report(profile, estimator.find(profile)) for profile in lens.profiles(preds)]
+    parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
     directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
-    power = combined(powers, shares, estimator.power_norm)
+    power = combined(powers, shares, estimator.norm)
     return Estimate(
-        value=float(estimator.root(power)),
+        value=float(root(power, estimator.norm)),
         power=float(power),
         n=parts[-1].n,
         effective_n=float(np.max(parts[-1].effective_n)),
         estimator=estimator,
-        norm=estimator.power_norm,
+        norm=estimator.norm,
         direction=float(shares @ directions),
         warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
-        parts=estimator.root(powers),
+        parts=root(powers, estimator.norm),
     )
 
 

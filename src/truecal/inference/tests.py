@@ -8,17 +8,18 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators import sweep
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator
 from truecal.estimators.bins import Binning
+from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.resampling import cells, redraw, units
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
+from truecal.resampling import cells, redraws, sign_flips, units
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
@@ -62,16 +63,16 @@ def verdict_of(
 
 
 def redraw_test(
-    profile: Profile, statistic: redraw.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
+    profile: Profile, statistic: redraws.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
     check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
-        redrawn = redraw.against_redraws(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = redraws.against_redraws(profile, statistic, resamples=resamples, rng=rng)
     else:
-        redrawn = redraw.against_signs(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = sign_flips.against_signs(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
 
 
@@ -135,14 +136,14 @@ def hosmer_lemeshow(
 
     found = _signed(profile, _chi_square(bins))
     freedom = np.empty(profile.batch)
-    for place, part in cells.alike(profile):
+    for place, part in cells.share_scores(profile):
         freedom[place] = len(_starts(cells.collapse(part), bins))
     p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
     return verdict_of(profile, found, p, method)
 
 
-def _signed(profile: Profile, statistic: redraw.Statistic) -> Float64s:
-    return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.alike(profile)])
+def _signed(profile: Profile, statistic: redraws.Statistic) -> Float64s:
+    return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.share_scores(profile)])
 
 
 def _z(cells: Profile) -> Float64s:
@@ -163,7 +164,7 @@ def _starts(cells: Profile, bins: int) -> np.ndarray:
     return np.unique(ruler.mass_cut(bins).below[0])[:-1]
 
 
-def _chi_square(bins: int) -> redraw.Statistic:
+def _chi_square(bins: int) -> redraws.Statistic:
     def statistic(cells: Profile) -> Float64s:
         assert cells.weights is not None
         start = _starts(cells, bins)
@@ -185,7 +186,7 @@ def _chi_square(bins: int) -> redraw.Statistic:
 
 def consistency_test(
     profile: Profile,
-    estimator: Estimator | None = None,
+    estimator: Estimator | ErrorFunction | None = None,
     *,
     resamples: int = 999,
     rng: int | np.random.Generator = 0,
@@ -201,10 +202,9 @@ def consistency_test(
     >>> consistency_test(sharp, tc.BinnedECE(bins=10)).p_value
     0.001
     """
-    estimator = sweep.SweepECE() if estimator is None else estimator
-    check_estimator(estimator)
-    method = f"consistency resampling of {type(estimator).__name__}"
-    return redraw_test(profile, estimator.values, method=method, resamples=resamples, rng=rng)
+    chosen = sweep.SweepECE() if estimator is None else as_estimator(estimator)
+    method = f"consistency resampling of {type(chosen).__name__}"
+    return redraw_test(profile, chosen.values, method=method, resamples=resamples, rng=rng)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def kuiper(
     return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
 
 
-def _range(both: bool) -> redraw.Statistic:
+def _range(both: bool) -> redraws.Statistic:
     def measure(cells: Profile) -> Float64s:
         assert cells.weights is not None
         walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)

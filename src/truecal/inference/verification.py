@@ -307,7 +307,7 @@ def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLik
 
 def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
     """Estimate the error as `measure` does."""
-    power = shares @ [float(RankSeries().found(profile).power[0]) for profile in profiles]
+    power = shares @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
     return sqrt(max(float(power), 0.0))
 
 

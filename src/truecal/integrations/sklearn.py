@@ -6,7 +6,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator
+from truecal.estimators.functions import as_estimator
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, check_lens
 from truecal.predictions import validation
@@ -61,6 +62,6 @@ def scorer(estimator: Estimator | None = None, lens: Lens | None = None) -> Scor
     A calibration error alone rewards a model that always says the base rate; weigh it with a proper score such as neg_log_loss.
     """
     if estimator is not None:
-        check_estimator(estimator)
+        as_estimator(estimator)
     check_lens(lens)
     return Scorer(estimator, lens)

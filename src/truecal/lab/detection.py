@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.base import Estimator, with_level
+from truecal.estimators.functions import as_estimator
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
 from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval
@@ -96,12 +97,12 @@ def coverage(
     True
     """
     options.level(level)
-    check_estimator(estimator)
+    estimator = as_estimator(estimator)
     options.instance(world, World, "world", "a World, such as tc.lab.PAPER_WORLDS['resnet110_c10']")
-    at_level = estimator.at_level(level)
+    at_level = with_level(estimator, level)
     measure: Measure = Bounds(at_level) if has_interval(at_level) else ResampledBounds(estimator, level)
     ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)
-    truth = world.true_error(estimator.power_norm)
+    truth = world.true_error(estimator.norm)
     return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
 
 
@@ -230,9 +231,9 @@ def samples_needed(
     options.between(error, "error", 0, 1)
     options.between(target, "target", 0, 1)
     if world is None:
-        world = World(Uniform(), power_curve(error, norm=estimator.power_norm))
+        world = World(Uniform(), power_curve(error, norm=estimator.norm))
     else:
-        world = world.with_error(error, norm=estimator.power_norm)
+        world = world.with_error(error, norm=estimator.norm)
     tried: dict[int, Detection] = {}
 
     with (run or Run()).kept() as kept:

@@ -8,6 +8,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator
+from truecal.estimators.functions import ErrorFunction
 from truecal.lab.fit import Goodness, WorldFit, fit_world, goodness
 from truecal.lab.trials import Run, Trial, all_estimators, table_of, trials
 from truecal.lab.worlds import Seed, World
@@ -55,7 +56,7 @@ class HowBiased:
 def how_biased(
     preds: tc.Predictions | tc.profile.Profile,
     *,
-    estimators: Mapping[str, Estimator] | None = None,
+    estimators: Mapping[str, Estimator | ErrorFunction] | None = None,
     n: int | None = None,
     m: int = 200,
     lens: Lens | None = None,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError, extra
-from truecal.estimators.base import Estimator
+from truecal.estimators.base import Estimator, with_level
 from truecal.lab.curves import Curve, Power
 from truecal.lab.detection import held
 from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
@@ -160,7 +160,7 @@ def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
     """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
-    able = {name: e.at_level(LEVEL) for name, e in estimators.items() if has_interval(e)}
+    able = {name: with_level(e, LEVEL) for name, e in estimators.items() if has_interval(e)}
     cells = [
         Cell(world_name, world, size, m, tuple(Bounds(e) for e in able.values()))
         for world_name, world in worlds.items()
@@ -169,5 +169,5 @@ def _coverages(
     hits = np.zeros(len(able))
     for cell, answers in zip(cells, answers_of(cells, rng=rng, run=run), strict=True):
         for k, (bounds, estimator) in enumerate(zip(answers, able.values(), strict=True)):
-            hits[k] += held(bounds, cell.world.true_error(estimator.power_norm)).mean()
+            hits[k] += held(bounds, cell.world.true_error(estimator.norm)).mean()
     return dict(zip(able, (hits / len(cells)).tolist(), strict=True))

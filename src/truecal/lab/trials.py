@@ -26,6 +26,7 @@ import truecal as tc
 from truecal import options, parallel
 from truecal.errors import FileError, InputError, TruecalError
 from truecal.estimators.base import Estimator
+from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.lab.distributions import Array
 from truecal.lab.worlds import Seed, World
 from truecal.table import Frame
@@ -472,7 +473,7 @@ def all_estimators() -> dict[str, Estimator]:
 # ----------------------------------------------------------------------------------------------------
 # Trials: how far an estimator is from the known truth, on average and in spread, over many simulated datasets
 
-Estimators = Mapping[str, Estimator]
+Estimators = Mapping[str, Estimator | ErrorFunction]
 Field = str | int | float | None
 
 
@@ -545,7 +546,7 @@ class Trial:
 
 
 def bias(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     world: World,
     *,
     n: int = 1000,
@@ -560,7 +561,8 @@ def bias(
     >>> -0.01 < trial.bias < 0.0, trial.standard_error < 0.003
     (True, True)
     """
-    (trial,) = trials({repr(estimator): estimator}, {"world": world}, n=[n], m=m, rng=rng, run=run)
+    name = repr(estimator) if isinstance(estimator, Estimator) else as_estimator(estimator).name
+    (trial,) = trials({name: estimator}, {"world": world}, n=[n], m=m, rng=rng, run=run)
     return trial
 
 
@@ -587,12 +589,13 @@ def trials(
     if not worlds or not n:
         raise InputError("trials need at least one world and one n")
     cells: list[Cell] = []
-    named: list[Estimators] = []
+    named: list[dict[str, Estimator]] = []
     for name, world in worlds.items():
-        chosen = estimators if isinstance(estimators, Mapping) else estimators(name)
-        for estimator_name, estimator in chosen.items():
-            if not isinstance(estimator, Estimator):
+        given = estimators if isinstance(estimators, Mapping) else estimators(name)
+        for estimator_name, estimator in given.items():
+            if not isinstance(estimator, Estimator) and not callable(estimator):
                 raise InputError(f"{estimator_name!r} is {estimator!r}, not an estimator such as tc.RankSeries()")
+        chosen = {estimator_name: as_estimator(estimator) for estimator_name, estimator in given.items()}
         if not isinstance(world, World):
             raise InputError(f"{name!r} is {world!r}, not a World")
         for size in n:
@@ -603,9 +606,9 @@ def trials(
     result: list[Trial] = []
     for cell, chosen, values in zip(cells, named, answers, strict=True):
         for (estimator_name, estimator), value in zip(chosen.items(), values, strict=True):
-            key = (id(cell.world), estimator.power_norm)
+            key = (id(cell.world), estimator.norm)
             if key not in truth:
-                truth[key] = cell.world.true_error(estimator.power_norm)
+                truth[key] = cell.world.true_error(estimator.norm)
             result.append(Trial(estimator_name, cell.name, cell.n, truth[key], value[0]))
     return result
 

@@ -29,13 +29,14 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import names
 from truecal.errors import InputError
-from truecal.estimators import bins, jointly
+from truecal.estimators import bins
 from truecal.estimators.base import Estimator
 from truecal.estimators.bins import Binning, Bins, combined
+from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_parts, sign_flips
 from truecal.estimators.estimate import Interval
-from truecal.estimators.resampling import bootstrap, grouped, redraw
-from truecal.estimators.resampling.units import Units
+from truecal.estimators.functions import FunctionEstimator
 from truecal.lenses.lens import Lens
+from truecal.resampling.units import Units
 from truecal.special import positive
 from truecal.types import Float64s
 
@@ -89,6 +90,8 @@ class Metric:
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
         """The estimator behind it (not for scores); `level` matters to those with an interval of their own."""
+        if self.kind == "function":
+            return FunctionEstimator(names.load_object(self.name))
         options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "ece":
             return tc.BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
@@ -118,7 +121,7 @@ def parse_metric(name: str) -> Metric:
         return Metric(name, "abstaining", rate=float(abstain[1]), cost=float(abstain[2]))
     if ":" in name:
         names.load_object(name)
-        return Metric(name, "function")
+        return Metric(name, "function", norm=1.0)
     match = _PATTERN.fullmatch(name)
     if match is None:
         raise InputError(
@@ -205,12 +208,6 @@ def measure_lens(
     come in clusters :func:`truecal.measure` counts those. A metric that cannot be had from these rows is nan, with the reason as
     its warning.
     """
-    functions = [metric for metric in metrics if metric.kind == "function"]
-    if functions:
-        others = [metric for metric in metrics if metric.kind != "function"]
-        plain = measure_lens(preds, lens, others, sample=sample, intervals=intervals, level=level)
-        results = {one.metric: one for one in (*plain, *_measure_functions(preds, lens, functions))}
-        return [results[metric] for metric in metrics]
     if not metrics:
         return []
     if lens.several:
@@ -222,8 +219,8 @@ def measure_lens(
             return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
         wanted = only.independent and not only.pooled and intervals
         profile = _sorted(only.profile)
-        binnings = [metric.estimator(level).fixed_binning for metric in metrics]
-        bins.Binning.make_all(profile, [binning for binning in binnings if binning is not None])
+        estimators = [metric.estimator(level) for metric in metrics]
+        bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
         n = _rows(profile)
         return [_alone(profile, n, metric, wanted, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
@@ -238,8 +235,8 @@ def measure_lens(
     measured = []
     for metric in metrics:
         estimator = metric.estimator()
-        power = combined(np.concatenate(powers[metric]), shares, estimator.power_norm)
-        measured.append(Found(metric, float(estimator.root(power)), n, warnings=tuple(notes[metric])))
+        power = combined(np.concatenate(powers[metric]), shares, estimator.norm)
+        measured.append(Found(metric, float(bins.root(power, estimator.norm)), n, warnings=tuple(notes[metric])))
     return measured
 
 
@@ -264,7 +261,7 @@ def _alone(profile: tc.profile.Profile, n: int, metric: Metric, intervals: Inter
         low, high = float(interval.low), float(interval.high)
     elif intervals == "bootstrap":
         low, high = _bootstrapped(profile, metric, level)
-    value = float(metric.estimator(level).root(power)[0])
+    value = float(bins.root(power, metric.estimator(level).norm)[0])
     return Found(metric, value, n, low, high, notes)
 
 
@@ -275,20 +272,6 @@ def _clustered(
     if intervals != "bootstrap" and not metric.by_formula:
         return _alone(sample.profile, _rows(sample.profile), metric, False, level)
     return _measure(preds, lens, metric, intervals, level)
-
-
-def _measure_functions(preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric]) -> list[Found]:
-    """Metrics of one's own: function(scores, outcomes) of each dataset of the lens, averaged by its shares."""
-    samples, shares = list(lens.samples(preds)), lens.shares(preds)
-    measured = []
-    for metric in metrics:
-        function = names.load_object(metric.name)
-        if preds.weights is not None:
-            measured.append(Found(metric, float("nan"), len(preds), warnings=("a function takes no weights",)))
-            continue
-        values = [float(function(s.scores.astype(np.float64), s.outcomes.astype(np.float64))) for s in samples]
-        measured.append(Found(metric, float(np.average(values, weights=shares)), len(preds)))
-    return measured
 
 
 def _measure(preds: tc.Predictions, lens: Lens, metric: Metric, intervals: Intervals, level: float) -> Found:
@@ -309,9 +292,9 @@ def _found(
     estimator = metric.estimator(level)
     try:
         if metric.by_formula:
-            estimate = estimator.complete(profile)
+            estimate = estimator(profile)
             return np.atleast_1d(estimate.power), estimate.interval, estimate.warnings
-        findings = estimator.found(profile)
+        findings = estimator.estimate(profile)
     except InputError as error:
         return np.full(profile.batch, np.nan), None, (str(error),)
     return findings.power, None, findings.warnings
@@ -323,7 +306,7 @@ def _rows(profile: tc.profile.Profile) -> int:
 
 def _bootstrapped(profile: tc.profile.Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
     estimator = metric.estimator()
-    resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
+    resamples = _RESAMPLES if fixed_cut(estimator, profile) is None else _RESAMPLES_OF_BINS
     try:
         interval = tc.inference.bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
     except InputError:
@@ -371,8 +354,8 @@ class Drawn:
 class Draws:
     """The resamples of the rows of one dataset."""
 
-    groups: grouped.GroupDraws
-    counts: NDArray[np.uint16]
+    units: Units
+    counts: NDArray[np.uint16]  # (units + 2, resamples)
 
     @classmethod
     def of(cls, sample: tc.lenses.Sample) -> "Draws":
@@ -380,20 +363,17 @@ class Draws:
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
     def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> Drawn:
-        """A calibration error; clusters, and what groups do not tell, are resampled as `tc.inference.bootstrap` does it."""
-        estimator, units = metric.estimator(level), self.groups.units
-        drawn = estimator.in_groups(sample, self.groups, level) if sample.independent else None
-        if drawn is None:
-            rng = np.random.default_rng(_SEED_PAIRED)
-            joint = jointly.resampled_jointly(estimator, [sample], None, units, self.counts, rng)
-            drawn = bootstrap.Bootstrap.of(estimator, joint, level, units.kind)
-        interval = drawn.interval()
-        values = np.minimum(estimator.root(drawn.power - drawn.deviations), 1.0)
-        return Drawn(metric, values, float(interval.low), float(interval.high))
+        """A calibration error on every resample, as `tc.inference.bootstrap` has it."""
+        estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
+        flips = sign_flips(self.units, 1, rng)
+        parts = sample_parts(estimator, [sample], self.units, flips)
+        resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
+        interval = resampled.interval()
+        return Drawn(metric, resampled.errors, float(interval.low), float(interval.high))
 
     def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float) -> list[Drawn]:
         """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
-        units = self.groups.units
+        units = self.units
         sizes = np.bincount(units.of_row, weights, units.count)
         values = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
         finite = [metric for metric in scores if np.isfinite(values[metric])]
@@ -401,7 +381,7 @@ class Draws:
             np.bincount(units.of_row, scores[metric] if weights is None else weights * scores[metric], units.count)
             for metric in finite
         ]
-        drawn = self.groups.times[:, :-2] @ np.column_stack([sizes, *sums])
+        drawn = self.counts[:-2].T.astype(np.float64) @ np.column_stack([sizes, *sums])
         means = drawn[:, 1:] / positive(drawn[:, :1])
         moved = 2 * np.array([[values[metric]] for metric in finite]).reshape(-1, 1) - means.T
         lows, highs = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=1)
@@ -417,9 +397,7 @@ def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
         drawn = Units(rng.permutation(rows) % _GROUPS, _GROUPS, unit)
     else:
         drawn = Units.of(tc.lenses.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
-    counts = drawn.draws(RESAMPLES, rng)
-    turns = np.asarray(rng.integers(0, 2, (redraw.REDRAWS, drawn.count)) * 2.0 - 1, np.float64)
-    return Draws(grouped.GroupDraws(drawn, counts.T.astype(np.float64, order="C"), turns), counts)
+    return Draws(drawn, drawn.draws(RESAMPLES, rng))
 
 
 def can_be_paired(metric: Metric) -> bool:

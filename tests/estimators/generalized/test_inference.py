@@ -10,28 +10,12 @@ from tests.groups.data import drawn, simulated
 from tests.simulations import datasets
 from truecal.estimators import ClassWeighted, EqualMass, GeneralizedECE, KDTree, Lp, TotalVariation
 from truecal.estimators.generalized.binning import VectorBins
-from truecal.estimators.generalized.chance import Chance, _labels
+from truecal.estimators.generalized.chance import Chance
 from truecal.estimators.generalized.directed import Directed
 from truecal.estimators.generalized.fitted import fitted_outputs
 from truecal.estimators.generalized.inference import _most
 from truecal.lenses import Canonical, OneClass, TopK
 from truecal.predictions import Predictions
-
-
-@pytest.mark.parametrize("events", [2, 3, 30])
-def test_labels_are_the_same_by_comparison_and_by_search(events, monkeypatch):
-    """Also where an event has no probability, and where one has all of it."""
-    probs = np.random.default_rng(0).dirichlet(np.full(events, 0.3), 400)
-    probs[:2] = np.eye(events)[[0, -1]]
-    probs[2] = np.append(0.0, np.full(events - 1, 1 / (events - 1)))
-    ends = np.cumsum(probs.T, axis=0)
-    ends /= ends[-1]
-    compared = _labels(ends, 50, np.random.default_rng(1))
-    monkeypatch.setattr("truecal.estimators.generalized.chance._COMPARED", 0)
-    np.testing.assert_array_equal(compared, _labels(ends, 50, np.random.default_rng(1)))
-    assert (compared[:, 0] == 0).all()
-    assert (compared[:, 1] == events - 1).all()
-    assert (compared[:, 2] > 0).all()
 
 
 def world(classes, exponent, n, rng, spread=2.0):

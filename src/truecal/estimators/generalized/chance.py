@@ -14,14 +14,14 @@ from truecal.estimators.bins import power_mean
 from truecal.estimators.generalized.binning import Partition, VectorBins, weighted
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.fitted import blocks, logs_of
-from truecal.estimators.noise import symmetric_root
 from truecal.lenses.sample import Sample
+from truecal.resampling.redraws import NORMAL_VARIANCE, label_ends, redraw_labels
+from truecal.resampling.sign_flips import draw_signs
+from truecal.special import symmetric_root
 from truecal.types import Float64s, Indices
 
 _WORK = 20_000_000  # redrawn labels
-_NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from which it is drawn as a normal
 _MOST_EVENTS = 8  # beyond, covariances cost more than draws
-_COMPARED = 32  # events up to which comparing with each beats a search: five times as fast at 2, as fast at 50
 _TURNED = 1 << 16  # numbers whose signs are turned at a time: they stay in the cache
 _DRAWN = 1 << 14  # labels drawn at a time: larger arrays would be given back to the system after every step
 _AT_ONCE = 1 << 22  # numbers held at a time: draws x bins x events
@@ -124,14 +124,13 @@ def _gaps(
     large = _LargeBins.of(columns, weight, partition, draws)
     rows = slice(None) if large is None else large.others(partition)
     bin_of, weight = partition.bin_of[rows], None if weight is None else weight[rows]
-    ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
-    ends /= ends[-1]
+    ends = label_ends(columns[:, rows])
     # with large bins uniform and normal numbers are drawn in turns, so how many at a time decides which
     at_once = _DRAWN if large is None else _AT_ONCE
     step = max(1, at_once // max(b * d, len(bin_of), 1))
     for start in range(0, draws, step):
         some = min(step, draws - start)
-        code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
+        code = (np.arange(some)[:, None] * b + bin_of) * d + redraw_labels(ends, some, rng)
         each = None if weight is None else np.broadcast_to(weight, code.shape).ravel()
         flat = np.bincount(code.ravel(), each, some * b * d)
         counts = flat.reshape(some, b, d).astype(np.float64)
@@ -157,7 +156,7 @@ def _flipped(
     step = max(1, _TURNED // (len(pair) * d))
     for start in range(0, draws, step):
         some = min(step, draws - start)
-        signs = rng.integers(0, 2, (some, len(present))) * 2.0 - 1.0
+        signs = draw_signs(some, len(present), rng)
         gap = np.zeros((some, b, d))
         gap[:, filled] = np.add.reduceat(signs[:, unit, None] * surplus, first, axis=1)
         yield gap / bins.safe
@@ -190,7 +189,7 @@ class _LargeBins:
         else:
             np.maximum.at(heaviest, partition.bin_of, squares)
         variance = covariance.diagonal(axis1=1, axis2=2)
-        member = np.asarray((variance > _NORMAL_FROM * heaviest[:, None]).all(axis=1))
+        member = np.asarray((variance > NORMAL_VARIANCE * heaviest[:, None]).all(axis=1))
         return cls(member, symmetric_root(covariance[member]))
 
     def others(self, partition: Partition) -> Indices:
@@ -201,17 +200,3 @@ class _LargeBins:
         """What the numbers are beyond their means, shape (draws, large bins, d)."""
         normal = rng.standard_normal((draws, *self.root.shape[:2]))
         return np.asarray((self.root @ normal[..., None])[..., 0])
-
-
-def _labels(ends: Float64s, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One label per row and draw, shape (draws, n): how many of the row's events end at or below a uniform number."""
-    d, n = ends.shape
-    u = rng.random((draws, n))
-    if d <= _COMPARED:
-        labels = np.zeros(u.shape, np.intp)
-        for end in ends[:-1]:
-            labels += u >= end
-        return labels
-    # rows are searched side by side, each in its own unit interval
-    found = np.searchsorted((ends + np.arange(n)).T.ravel(), u + np.arange(n), side="right")
-    return np.clip(found - np.arange(n) * d, 0, d - 1)

@@ -7,8 +7,8 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Compared, Estimator, Findings
-from truecal.estimators.bins import combined, power_mean
+from truecal.estimators.base import VectorEstimator
+from truecal.estimators.bins import combined, power_mean, root
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins
 from truecal.estimators.generalized.distances import Distance, TotalVariation
@@ -29,7 +29,7 @@ _FEW = 10  # predictions in the median bin below which the plug-in is mostly noi
 
 
 @dataclass(frozen=True)
-class GeneralizedECE(Estimator):
+class GeneralizedECE(VectorEstimator):
     r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
 
     Kirchenbauer, Oaks & Heim (2022), eq. 3, after Vaicenavicius et al. (2019). With `lens=TopK(1)`, `binning=EqualWidth(15)` and
@@ -91,29 +91,10 @@ class GeneralizedECE(Estimator):
         options.generator(self.rng)
 
     @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    @property
-    def metric(self) -> str:
+    def name(self) -> str:
         averages = {1: "mean", 2: "root-mean-square", np.inf: "largest"}
         average = averages.get(self.norm, f"{self.norm:g}-mean")
         return f"{average} calibration error by {self.distance}"
-
-    @property
-    def several(self) -> bool:
-        return True
-
-    def find(self, profile: Profile) -> Findings:
-        raise InputError(
-            "GeneralizedECE judges rows, not sorted scores; use tc.measure(preds, estimator=GeneralizedECE(...))"
-        )
-
-    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "GeneralizedECE":
-        return replace(self, level=level, rng=rng)
-
-    def without_interval(self) -> "GeneralizedECE":
-        return replace(self, level=None)
 
     def own_lens(self, lens: Lens | None) -> Lens:
         if lens is not None and self.lens is not None and lens != self.lens:
@@ -199,7 +180,7 @@ class GeneralizedECE(Estimator):
         units: Indices,
         resamples: int,
         rng: np.random.Generator,
-    ) -> Compared:
+    ) -> "ResampledErrors":
         """What a comparison needs: the value, and where the true error may be in each resample of whole `units`.
 
         The same state of the generator draws the same units, so that what two models have in common cancels. Of the family of
@@ -223,11 +204,11 @@ class GeneralizedECE(Estimator):
         resampled = judge._resampled(sample, partition, bins, rng, by_rows=True)
         assert resampled is not None
         reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
-        return Compared(value, resampled.truths(value), (1 + reached) / (1 + resamples))
+        return ResampledErrors(value, resampled.truths(value), (1 + reached) / (1 + resamples))
 
     def _value(self, bins: VectorBins, judged: int) -> float:
         far = self.distance.between(bins.gap, bins.mean_outcome, judged)
-        return float(self.root(power_mean(far, bins.share, self.norm)))
+        return float(root(power_mean(far, bins.share, self.norm), self.norm))
 
     def _resampled(
         self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator, *, by_rows: bool
@@ -264,7 +245,7 @@ class GeneralizedECE(Estimator):
                 draws.append(self._resampled(vector, partition, bins, np.random.default_rng(seed), by_rows=True))
 
         def overall(each: Float64s) -> Float64s:
-            return self.root(combined(each**self.norm if self.norm < np.inf else each, shares, self.norm))
+            return root(combined(each**self.norm if self.norm < np.inf else each, shares, self.norm), self.norm)
 
         kept = [draw for draw in draws if draw is not None]
         resampled = None
@@ -310,6 +291,15 @@ class GeneralizedECE(Estimator):
             interval=interval,
             chance=None if resampled is None else float(resampled.chance.mean()),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledErrors:
+    """One model of a comparison: its error, its true error as each resample has it, and the p-value of calibration."""
+
+    value: float
+    drawn: Float64s
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)

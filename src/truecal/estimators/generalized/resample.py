@@ -20,9 +20,8 @@ import numpy as np
 
 from truecal.estimators.generalized.binning import Partition, VectorBins, with_implied
 from truecal.estimators.generalized.distances import Distance
-from truecal.estimators.noise import symmetric_root
 from truecal.lenses.sample import Sample
-from truecal.special import positive
+from truecal.special import positive, symmetric_root
 from truecal.types import Float64s, Indices
 
 _WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one

@@ -28,16 +28,17 @@ from truecal.estimators.rank_series.interval import (
     predicted_outcome,
     window_index,
 )
-from truecal.estimators.resampling.units import Units, incidence, one_sided
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
+from truecal.resampling.redraws import NullDistribution
+from truecal.resampling.sign_flips import draw_signs, flip_sums
+from truecal.resampling.units import Units, incidence, one_sided
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 COMPARISON_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
 CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
 _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
-_SIGNS_AT_ONCE = 1 << 22  # signs of clusters drawn at a time
 _STATISTIC_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
 
 
@@ -242,12 +243,8 @@ class ClusteredSeries:
         if not (squares.diagonal() > 0).any():
             return 0.0, 1.0
         statistic = float(smooth_test_statistic(self.coefficients, squares))
-        exceedances = 0
-        step = max(1, _SIGNS_AT_ONCE // self._clusters)
-        for start in range(0, resamples, step):
-            signs = generator.integers(0, 2, (min(step, resamples - start), self._clusters)) * 2.0 - 1
-            exceedances += _count_exceedances(smooth_test_statistic(signs @ self.sums, squares), statistic)
-        return statistic, (1 + exceedances) / (1 + resamples)
+        null = NullDistribution(lambda flips, rng: smooth_test_statistic(flip_sums(self.sums, flips, rng), squares))
+        return statistic, null.p_value(statistic, resamples, generator)
 
     # ------------------------------------------------------------------ parts of the pivot
 
@@ -301,7 +298,7 @@ class JointSigns:
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
         self.units = units.whole()
-        self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
+        self._signs = draw_signs(resamples, self.units.count, rng)
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
     def add(self, sums: Float64s, share: float) -> None:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.estimators.noise import symmetric_root
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import SeriesFit, fit_series, fits
 from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_steps
-from truecal.estimators.resampling.units import Units, incidence
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
-from truecal.special import positive
+from truecal.resampling.units import Units, incidence
+from truecal.special import positive, symmetric_root
 from truecal.types import Float64s
 
 _DRAWS = 1000  # of X, each with its mirror image

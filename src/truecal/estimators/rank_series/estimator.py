@@ -6,25 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
-from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.absolute import absolute_interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
-from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits, smooth_test_statistic
-from truecal.estimators.rank_series.grouped import deviations_in_groups
+from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits
 from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
-from truecal.estimators.rank_series.null import Null
-from truecal.estimators.resampling.bootstrap import Bootstrap
-from truecal.estimators.resampling.grouped import GroupDraws
-from truecal.estimators.resampling.redraw import Redrawn
-from truecal.estimators.resampling.units import Units
+from truecal.estimators.rank_series.tests import test_series
 from truecal.estimators.sketch_bounds import arranged
 from truecal.lenses.sample import Sample
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
-from truecal.special import positive
+from truecal.resampling.redraws import Redrawn
+from truecal.resampling.units import Units
 from truecal.types import Float64s
 
 _FEW_ROWS = 50  # rows below which the interval gets a warning
@@ -32,7 +28,6 @@ _SUM_ROUNDING = 1e-8  # derived: rounding of sums taken in another order
 _MIN_PROBED = 2e-5  # smallest probed bound of a sketch
 _PROBE_MARGIN = 4.0  # multiple of the largest probed change that is stated; tuned on tests/estimators/test_sketched.py
 _RISK_ROUNDING = 1e-9  # derived: risks this close may be ordered either way
-_RESIDUAL_ROUNDING = 1e-12  # derived: rounding of the residual of a score of 0 or 1
 _MIN_SQUARE = 1e-300  # derived: the smallest divisor whose inverse is finite
 
 
@@ -92,11 +87,7 @@ class RankSeries(Estimator):
         options.norm(self.norm, (1, 2))
         options.level(self.level)
 
-    @property
-    def power_norm(self) -> float:
-        return self.norm
-
-    def find(self, profile: Profile) -> Findings:
+    def estimate(self, profile: Profile) -> Findings:
         parts = [(self._power(fit), fit.theta[:, -1]) for fit in fits(profile)]
         powers, unselected = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Findings(powers, unselected=unselected)
@@ -105,7 +96,7 @@ class RankSeries(Estimator):
         """Compute the signed power of the error."""
         return np.where(fit.value > 0, series_error(fit, self.norm) ** self.norm, np.minimum(fit.power, 0.0))
 
-    def complete(self, profile: Profile) -> Estimate:
+    def _complete(self, profile: Profile) -> Estimate:
         parts, curve = [], None
         for fit in fits(profile):
             parts.append((self._power(fit), *self._limits(fit)))
@@ -115,7 +106,7 @@ class RankSeries(Estimator):
         interval = Interval(lower, upper, self.level, "rank series")
         if profile.single:
             interval = replace(interval, low=float(lower[0]), high=float(upper[0]))
-        return self.report(profile, Findings(powers, None, _warnings(profile), curve, interval))
+        return report(self, profile, Findings(powers, None, _warnings(profile), curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
         """Compute the limits of every dataset, widened to contain the value."""
@@ -130,19 +121,8 @@ class RankSeries(Estimator):
         return np.minimum(lower, value), np.minimum(np.maximum(upper, value), 1.0)
 
     @property
-    def unbiased(self) -> bool:
-        return self.norm == 2
-
-    @property
-    def by_rank(self) -> bool:
-        return self.norm == 2
-
-    @property
-    def corrected(self) -> bool:
-        return True
-
-    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "RankSeries":
-        return replace(self, level=level)
+    def bias(self) -> Bias:
+        return "none" if self.norm == 2 else "reduced"
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
         """Test every dataset for calibration, by the statistic (18) and outcomes redrawn from the scores.
@@ -163,29 +143,29 @@ class RankSeries(Estimator):
         """
         options.resamples(resamples)
         generator = options.generator(rng)
-        parts = [_test(fit, resamples, generator) for fit in fits(profile)]
+        parts = [test_series(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
         return (*series.estimate(self.norm), series.interval(level, self.norm))
 
-    def side(self, data: Sample | Profile, units: Units | None = None) -> Side | None:
-        return comparison_side(data, units) if self.norm == 2 else None
+    @property
+    def paired(self) -> bool:
+        """Whether two models are compared by formula."""
+        return self.norm == 2
 
-    def in_groups(self, sample: Sample, draws: GroupDraws, level: float) -> Bootstrap | None:
-        if self.norm != 2:
-            return None
-        power, deviations = float(self.found(sample.profile).power[0]), deviations_in_groups(sample, draws)
-        return Bootstrap(self, power, power + deviations, deviations, level, "percentile", "rows", 0.0)
+    def side(self, data: Sample | Profile, units: Units | None = None) -> Side:
+        """Compute what a comparison of two models needs of one, on rows drawn as `units` say."""
+        return comparison_side(data, units)
 
-    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
-        range_ = super().sketch_range(cells, estimate)
+    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        range_ = super().sketch_bound(cells, estimate)
         if not (cells.low < cells.high).any():
             return range_
         value = float(estimate.value)
         error = _SUM_ROUNDING + cells.rounding + sketch_error(self.norm, cells, estimate) + _MIN_PROBED
         lower, upper = max(value - error, 0.0), min(value + error, 1.0)
-        return SketchRange(lower**self.norm, upper**self.norm, "probed")
+        return SketchBound(lower**self.norm, upper**self.norm, "probed")
 
     def pivot(self, profile: Profile) -> Pivot:
         """Compute the pivot of the interval of norm 2: the estimate with all terms and its variance at any truth."""
@@ -210,29 +190,6 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     if profile.constant.any():
         notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
-
-
-def _test(fit: SeriesFit, resamples: int, generator: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Compute statistic and p-value of every dataset."""
-    cells, covariances, counts = fit.cells, fit.null_covariance, fit.cells.dataset_counts
-    statistics, p_values = np.zeros(len(cells.n)), np.empty(len(cells.n))
-    null = None
-    for i, covariance in enumerate(covariances):
-        if not (covariance.diagonal() > 0).any():
-            # Scores of 0 and 1 only: any unexpected outcome refutes them.
-            impossible = bool((np.abs(cells.residual_sums[i]) > _RESIDUAL_ROUNDING).any())
-            statistics[i], p_values[i] = (np.inf, 1 / (resamples + 1)) if impossible else (0.0, 1.0)
-            continue
-        count, score = counts[i], cells.scores[i]
-        repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.scores[i - 1])
-        if null is None or not repeated:  # datasets with the same scores share their redraws
-            basis = fit.basis[i if len(fit.basis) > 1 else 0]
-            null = Null(
-                count, score, cells.null_variances[i], basis / np.sqrt(positive(count) * cells.n[i]), covariance
-            )
-        statistics[i] = smooth_test_statistic(fit.coefficients[i], covariance)
-        p_values[i] = null.p_value(float(statistics[i]), resamples, generator)
-    return statistics, p_values
 
 
 # ---------------------------------------------------------------------- sketches

@@ -9,7 +9,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Binning, Bins
-from truecal.estimators.resampling import cells
+from truecal.resampling import cells
 from truecal.study.analyses.points import (
     CONDITION,
     Analysed,

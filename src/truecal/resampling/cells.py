@@ -1,4 +1,4 @@
-"""Cells: one row per distinct score. What every resampling here works on, so that nothing is ever sorted twice."""
+"""Cells of equal or neighbouring scores: what resamples and redraws are made of, so that no row is sorted twice."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,7 @@ from truecal.profile.profile import Profile, check_profile
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
-AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
+CELLS = 128  # distinct scores of a resample; more are joined into so many cells of equal mass
 
 
 class Counted(Profile):
@@ -20,46 +19,46 @@ class Counted(Profile):
     counted = True
 
 
-def cell_places(profile: Profile, most: int) -> Indices:
-    """Where the cells of a single set of sorted scores begin, and where the last one ends.
+def cell_starts(profile: Profile, limit: int) -> Indices:
+    """Find where the cells of a single set of sorted scores begin, and where the last one ends.
 
-    A cell is a group of equal scores; if there are more than `most`, neighbours are joined into cells of about equal mass.
+    A cell is a group of equal scores; if there are more than `limit`, neighbours are joined into cells of about equal mass.
     """
     scores = profile.scores[0]
     fresh = scores[1:] != scores[:-1]
-    if np.count_nonzero(fresh) < most:
+    if np.count_nonzero(fresh) < limit:
         return np.concatenate([[0], np.flatnonzero(fresh) + 1, [profile.rows]])
     alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
-    return np.unique(alone.mass_cut(most).below[0])
+    return np.unique(alone.mass_cut(limit).below[0])
 
 
-def collapse(profile: Profile, most: int = 4096) -> Profile:
-    """The same data with one row per distinct score (or at most `most` cells); weights count rows.
+def collapse(profile: Profile, limit: int = 4096) -> Profile:
+    """Join the rows of each distinct score (or of neighbouring ones, into at most `limit` cells); weights count rows.
 
-    All datasets of the batch must share their scores and weights (see :func:`alike`); outcomes become means.
+    All datasets of the batch must share their scores and weights (see :func:`share_scores`); outcomes become means.
 
     >>> import truecal as tc
     >>> cells = collapse(tc.profile.Profile.from_arrays([0.2, 0.9, 0.9], [0, 1, 0]))
     >>> cells.scores, cells.outcomes, cells.weights
     (array([[0.2, 0.9]]), array([[0. , 0.5]]), array([[1., 2.]]))
     """
-    return collapse_at(profile, cell_places(profile, most))
+    return collapse_at(profile, cell_starts(profile, limit))
 
 
-def collapse_at(profile: Profile, places: Indices) -> Profile:
-    """The same with cells that begin at the given places of the sorted rows; the last of these is where they end."""
-    cut = Cut(places[None, :], places[None, :])
+def collapse_at(profile: Profile, starts: Indices) -> Profile:
+    """Join rows into cells that begin at `starts` of the sorted rows; the last of these is the end."""
+    cut = Cut(starts[None, :], starts[None, :])
     weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
     filled = weight[0] > 0
     weight, score, outcome = weight[:1, filled], score[:1, filled], outcome[:, filled]
-    first, last = profile.scores[:1, places[:-1][filled]], profile.scores[:1, places[1:][filled] - 1]
+    first, last = profile.scores[:1, starts[:-1][filled]], profile.scores[:1, starts[1:][filled] - 1]
     mean = (score / weight).astype(profile.scores.dtype)
     scale = profile.size[0] / profile.total[0]
     return Counted(np.where(first == last, first, mean), outcome / weight, weight * scale, single=profile.single)
 
 
-def alike(profile: Profile) -> Iterator[tuple[slice, Profile]]:
-    """A batch in parts whose datasets share scores and weights, with the place of each part in the batch."""
+def share_scores(profile: Profile) -> Iterator[tuple[slice, Profile]]:
+    """Split a batch into parts whose datasets share scores and weights, each with its slice of the batch."""
     shared = profile.scores.shape[0] == 1 and (profile.weights is None or profile.weights.shape[0] == 1)
     if shared:
         yield slice(0, profile.batch), profile
@@ -70,20 +69,13 @@ def alike(profile: Profile) -> Iterator[tuple[slice, Profile]]:
 
 
 def refuse_batch(profile: Profile) -> None:
-    """Resampling is for one dataset at a time."""
+    """Refuse a batch: datasets are resampled one at a time."""
     check_profile(profile)
     if profile.batch != 1:
         raise InputError(f"one dataset is needed, not a batch of {profile.batch}; take them one at a time")
 
 
 def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
-    """Resampled numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
+    """Make a batch from numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
     count = zeros + ones
     return Counted(cells.scores, ones / positive(count), count)
-
-
-def in_parts(resamples: int, cells: int) -> Iterator[int]:
-    """Sizes of the parts that resamples are worked through in, so that memory stays bounded."""
-    step = max(1, AT_ONCE // cells)
-    for start in range(0, resamples, step):
-        yield min(step, resamples - start)

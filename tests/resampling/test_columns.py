@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binomtest
 
 import truecal as tc
-from truecal.estimators.resampling import wide
-from truecal.estimators.resampling.equal_mass import mass_bins
+from truecal.inference.measurement import _column_bins
+from truecal.resampling import columns
+from truecal.resampling.columns import mass_bins
 
 
 def drawn(rng, probs):
@@ -21,7 +22,7 @@ def outputs(rng, n=5000, classes=8, alpha=0.4):
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(wide, "_LEAST_WORK", 0)
+    monkeypatch.setattr(columns, "_MIN_PROBABILITIES", 0)
 
 
 @pytest.mark.parametrize("lens", [tc.ClassWise(), tc.ClassWise(weights=(1, 2, 0, 4, 1, 1, 1, 3))])
@@ -34,7 +35,7 @@ def test_one_pass_gives_the_values_of_class_by_class(monkeypatch, lens, scheme, 
     preds = tc.Predictions.from_probs(probs, drawn(rng, probs**2 / (probs**2).sum(axis=1, keepdims=True)))
     estimator = tc.BinnedECE(bins=12, norm=norm, scheme=scheme, closed="right")
     one_by_one = tc.measure(preds, lens=lens, estimator=estimator)
-    monkeypatch.setattr(wide, "_LEAST_WORK", 0)
+    monkeypatch.setattr(columns, "_MIN_PROBABILITIES", 0)
     together = tc.measure(preds, lens=lens, estimator=estimator)
     assert together.value == pytest.approx(one_by_one.value, rel=1e-9)
     kept = np.asarray(lens.shares(preds)) > 0
@@ -67,13 +68,15 @@ def test_weights_clusters_and_few_rows_are_judged_class_by_class(always):
     probs = outputs(rng)
     labels = drawn(rng, probs)
     preds = tc.Predictions.from_probs(probs, labels)
-    assert wide.pays(preds)
-    assert not wide.pays(tc.Predictions.from_probs(probs[:1000], labels[:1000]))
-    assert not wide.pays(tc.Predictions.from_probs(probs, labels, weights=np.ones(len(labels))))
-    assert not wide.pays(tc.Predictions.from_probs(probs, labels, clusters=np.arange(len(labels)) // 5))
-    assert wide.fits(preds, tc.BinnedECE(scheme="mass").fixed_binning)
-    assert not wide.fits(preds, tc.BinnedECE(scheme="mass", ties="split").fixed_binning)
-    assert tc.SweepECE().fixed_binning is None
+    assert columns.groups_suffice(preds)
+    assert not columns.groups_suffice(tc.Predictions.from_probs(probs[:1000], labels[:1000]))
+    assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, weights=np.ones(len(labels))))
+    assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, clusters=np.arange(len(labels)) // 5))
+    bins = [
+        _column_bins(preds, estimator, tc.ClassWise())
+        for estimator in (tc.BinnedECE(scheme="mass"), tc.BinnedECE(scheme="mass", ties="split"), tc.SweepECE())
+    ]
+    assert [binning is not None for binning in bins] == [True, False, False]
 
 
 @pytest.mark.parametrize("power", [1.0, 1.3])
@@ -83,7 +86,7 @@ def test_the_rank_series_of_many_classes_is_that_of_class_by_class(monkeypatch, 
     shown = probs**power / (probs**power).sum(axis=1, keepdims=True)
     preds = tc.Predictions.from_probs(shown, drawn(rng, probs))
     one_by_one = tc.measure(preds, lens=tc.ClassWise())
-    monkeypatch.setattr(wide, "_LEAST_WORK", 0)
+    monkeypatch.setattr(columns, "_MIN_PROBABILITIES", 0)
     together = tc.measure(preds, lens=tc.ClassWise())
     assert together.value == pytest.approx(one_by_one.value, rel=1e-9, abs=1e-12)
     np.testing.assert_allclose(together.parts, one_by_one.parts, rtol=1e-9, atol=1e-12)

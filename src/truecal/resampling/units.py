@@ -1,0 +1,193 @@
+"""Units: what is drawn as a whole (rows, clusters, runs in time), and the sums of every unit in every cell of scores.
+
+Clusters, blocks in time, pooled pairs and paired models draw units: rows of one unit are correlated, and the resamples of
+several datasets on the same rows must be the same.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.lenses.sample import Sample
+from truecal.profile.binning import Cut
+from truecal.profile.profile import Profile
+from truecal.resampling.cells import cell_starts, collapse
+from truecal.resampling.draws import CellBatch, check_block, unit_counts
+from truecal.special import positive
+from truecal.types import Float64s, Indices
+
+_MAX_UNITS = 1 << 14  # units drawn one by one; as many give a standard deviation to 1 %
+_DENSE_UNITS = 512  # up to so many units, a product of full matrices is quicker than a sparse one
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is drawn as a whole: `of_row` is the unit of every row of a sample."""
+
+    of_row: Indices
+    count: int
+    kind: str  # "rows", "clusters" or "blocks"
+    block: int = 1  # units are drawn in runs of this length
+
+    @classmethod
+    def of(cls, sample: Sample, rng: np.random.Generator, *, blocks: int | None = None) -> "Units":
+        """Take runs of `blocks` rows where given, else the units of the sample, else its rows.
+
+        Above 16,384 independent rows or clusters, random groups of them are drawn, which leaves the distribution of sums
+        unchanged; of rows in order, groups of neighbours.
+        """
+        if blocks is not None:
+            return cls._runs(sample, blocks)
+        of_row = np.arange(len(sample)) if sample.units is None else sample.units
+        count = int(of_row.max()) + 1
+        weighed = np.ones(len(of_row), bool) if sample.weights is None else sample.weights > 0
+        if (np.bincount(of_row[weighed], minlength=count) == 0).any():
+            # Units without a row of positive weight are not drawn; their rows may then belong to any unit.
+            of_row = np.where(weighed, of_row, of_row[weighed][0])
+            of_row = np.unique(of_row, return_inverse=True)[1].astype(np.intp)
+            count = int(of_row.max()) + 1
+        if count > _MAX_UNITS:
+            of_row, count = (rng.permutation(count) % _MAX_UNITS)[of_row], _MAX_UNITS
+        return cls(of_row, count, sample.unit)
+
+    @classmethod
+    def _runs(cls, sample: Sample, blocks: int) -> "Units":
+        if sample.unit == "clusters":
+            raise InputError("give clusters or blocks, not both: each says which rows belong together")
+        of_row = np.arange(len(sample)) if sample.units is None else sample.units
+        n = int(of_row.max()) + 1
+        check_block(blocks, n)
+        neighbours = -(-n // _MAX_UNITS)
+        return cls(of_row // neighbours, -(-n // neighbours), "blocks", max(1, round(blocks / neighbours)))
+
+    def refuse_one(self) -> None:
+        """Raise where there is a single unit: it gives no variance between units."""
+        if self.count < 2:
+            noun = "cluster" if self.kind == "clusters" else "row"
+            raise InputError(
+                f"all rows belong to one {noun}: it cannot tell how much another would differ; give at least two"
+            )
+
+    def draws(self, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
+        """Draw how often each unit, and each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""
+        self.refuse_one()
+        return unit_counts(self.count + 2, resamples, rng, block=self.block)
+
+    def grouped(self, limit: int) -> "Units":
+        """Join later units to earlier ones, up to `limit` units; independent units stay independent."""
+        return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
+
+    def whole(self) -> "Units":
+        """Take runs in time as units, for tests that flip the signs of whole units."""
+        return Units(self.of_row // self.block, -(-self.count // self.block), self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Rows, ones and sums of scores of every unit in every cell, matrices (cells, units), full or sparse.
+
+    Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: they keep resamples
+    of a model without errors from being all equal. Where all outcomes are equal, nothing shows how rows of a unit are
+    correlated, and the two weigh as much as a unit.
+    """
+
+    rows: Any
+    ones: Any
+    score_sums: Any
+    variances: Float64s  # (cells,) of the number of ones under calibration
+
+    @classmethod
+    def of(cls, sample: Sample, units: Units, cut: Cut) -> "UnitSums":
+        """Sum over the units of a sample, in cells between consecutive cuts."""
+        profile, starts = sample.profile, cut.below[0]
+        cells = len(starts) - 1
+        cell = np.searchsorted(starts, np.arange(profile.rows), side="right") - 1
+        weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+        weights = weights * float(profile.size[0] / profile.total[0])
+        inside = np.flatnonzero((cell >= 0) & (cell < cells) & (weights > 0))
+        unit, cell, weights = units.of_row[sample.order[inside]], cell[inside], weights[inside]
+        scores, outcomes = profile.scores[0, inside].astype(np.float64), profile.outcomes[0, inside]
+        values = weights, weights * outcomes, weights * scores
+        variances = np.bincount(cell, weights * scores * (1 - scores), cells).astype(np.float64)
+        if units.count <= _DENSE_UNITS:
+            code, shape = cell * units.count + unit, (cells, units.count)
+            sums: list[Any] = [np.bincount(code, value, cells * units.count).reshape(shape) for value in values]
+        else:
+            from scipy.sparse import csr_array
+
+            ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=cells))])
+            sums = [csr_array((value, unit, ends), shape=(cells, units.count)) for value in values]
+        return cls(sums[0], sums[1], sums[2], variances)
+
+    @cached_property
+    def observed(self) -> CellBatch:
+        """The cells as observed, one dataset."""
+        return CellBatch(*(np.asarray(sums.sum(axis=1)).reshape(1, -1) for sums in self._matrices))
+
+    @cached_property
+    def drawn_from(self) -> CellBatch:
+        """The cells with both pseudo-rows: the distribution that resamples are drawn from."""
+        return self._with_pseudo_rows(self.observed, np.ones((1, 1)), np.ones((1, 1)))
+
+    def draw(self, counts: NDArray[np.uint16]) -> CellBatch:
+        """Sum the cells of resamples in which units occur as often as `counts` say, shape (units + 2, resamples)."""
+        times = counts[:-2].astype(np.float64)
+        batch = CellBatch(*(np.asarray(sums @ times).T for sums in self._matrices))
+        return self._with_pseudo_rows(batch, *(counts[-2:, :, None].astype(np.float64)))
+
+    @property
+    def _matrices(self) -> tuple[Any, Any, Any]:
+        return self.rows, self.ones, self.score_sums
+
+    @cached_property
+    def _pseudo_row(self) -> Float64s:
+        """Share of a pseudo-row in every cell, shape (1, cells)."""
+        rows, ones = self.observed.rows, self.observed.ones
+        n = float(rows.sum())
+        one_sided = not ones.any() or np.array_equal(ones, rows)
+        return rows / positive(np.array(n)) * (n / self.rows.shape[1] if one_sided else 1.0)
+
+    def _with_pseudo_rows(self, batch: CellBatch, zeros: Float64s, ones: Float64s) -> CellBatch:
+        """Add pseudo-rows as often as they were drawn, shape (resamples, 1) each."""
+        share = self._pseudo_row
+        rows = batch.rows + (zeros + ones) * share
+        mean = self.observed.score_sums / positive(self.observed.rows)
+        return CellBatch(rows, batch.ones + ones * share, batch.score_sums + (zeros + ones) * share * mean)
+
+
+def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tuple[Profile, Any]:
+    """Collapse scores to cells, and sum weights by unit: sparse (2 x cells, units), zeros first, then ones.
+
+    `unit` is that of every sorted row, one of `count`.
+    """
+    from scipy.sparse import csr_array
+
+    cells = collapse(profile, max_cells)
+    cell, rows = _cell_of_row(profile, max_cells)
+    outcome = profile.outcomes[0, rows].astype(np.intp)
+    by_line = np.concatenate([np.flatnonzero(outcome == 0), np.flatnonzero(outcome)])  # cells ascend in both already
+    rows = rows[by_line]
+    weight = np.ones(len(rows)) if profile.weights is None else profile.weights[0, rows]
+    weight = weight * (profile.size[0] / profile.total[0])
+    lengths = np.bincount(outcome * cells.rows + cell, minlength=2 * cells.rows)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    return cells, csr_array((weight, unit[rows], ends), shape=(2 * cells.rows, count))
+
+
+def one_sided(profile: Profile) -> bool:
+    """Decide whether all outcomes are the same."""
+    return bool((profile.outcomes == profile.outcomes[0, 0]).all())
+
+
+def _cell_of_row(profile: Profile, max_cells: int) -> tuple[Indices, Indices]:
+    """Find the cell of every sorted row of positive weight, and those rows."""
+    starts = cell_starts(profile, max_cells)
+    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    if profile.weights is None:
+        return cell, np.arange(profile.rows)
+    rows = np.flatnonzero(profile.weights[0] > 0)
+    return np.unique(cell[rows], return_inverse=True)[1].astype(np.intp), rows
