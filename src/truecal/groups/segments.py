@@ -384,7 +384,7 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
         levels.append(replace(column, codes=codes.astype(np.int32)))
     low, high = np.append(0.0, edges)[rest], np.append(np.nextafter(edges, 0.0), 1.0)[rest]
     score = np.clip(total / counts, low, high)  # no rounding out of the cell, hence of the region
-    return Records(score, ones, {}, counts, given_edges=records.edges), levels[::-1]
+    return Records(score, ones.astype(np.float64), {}, counts, given_edges=records.edges), levels[::-1]
 
 
 def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
