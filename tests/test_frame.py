@@ -20,7 +20,7 @@ def test_columns_rows_and_length():
     assert "n" in FRAME
     assert "m" not in FRAME
     assert FRAME.select("n", "name").columns == ("n", "name")
-    assert FRAME.but(n=[1, 2])["n"].tolist() == [1, 2]
+    assert FRAME.with_columns(n=[1, 2])["n"].tolist() == [1, 2]
 
 
 def test_columns_cannot_be_changed_behind_the_frame():

@@ -1,7 +1,7 @@
-"""One vocabulary: what estimators, lenses and recalibrators are called on the command line, in study files, JSON and on pages.
+"""Names of estimators, lenses and recalibrators on the command line, in study files, in JSON and on pages.
 
-Words are data: a word stands for a public name of truecal and the arguments to call it with. Whoever uses a word resolves it
-against the package itself (``lens_named("class=dog").of(truecal)``), so that this file depends on nothing that it names.
+A word stands for a public name of truecal and the arguments to call it with. It is resolved against the package
+(``lens_named("class=dog").of(truecal)``), so that this module does not import what it names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ class Named:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, package: Any, **options: object) -> Any:
-        """What the word stands for, made from the package that holds the public names."""
+        """Make the object that the word stands for."""
         return getattr(package, self.name)(**self.arguments, **options)
 
 
@@ -36,7 +36,7 @@ ESTIMATORS = {
     "smooth": Named("SmoothECE", "Smooth (smECE)"),
     "isotonic": Named("IsotonicError", "Isotonic (CORP)"),
 }
-# Errors that papers and other tools report: known by name, but not among those that pages show side by side.
+# Errors that papers and other tools report; pages do not show them side by side with the others.
 CITED = {
     "ks": Named("KSError", "Kolmogorov-Smirnov"),
     "adaptive": Named("AdaptiveECE", "Adaptive (ACE)"),
@@ -92,18 +92,18 @@ def load_object(words: str) -> Any:
 
 
 def estimator_named(word: str) -> Named:
-    """The estimator of a word."""
+    """Return the estimator of a word."""
     words = {**ESTIMATORS, **CITED}
     return words[_known(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
-    """The recalibrator of a word."""
+    """Return the recalibrator of a word."""
     return RECALIBRATORS[_known(word, RECALIBRATORS, "recalibrator")]
 
 
 def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
-    """The lens of a word; `classes` finds the class of ``class=NAME`` by its word, where it is not text.
+    """Return the lens of a word; `classes` maps the NAME of ``class=NAME`` to a class that is not text.
 
     >>> import truecal as tc
     >>> lens_named("class-wise").of(tc)
@@ -124,13 +124,13 @@ def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
 
 
 def class_of(word: str) -> str | None:
-    """The class that a lens of the form ``class=NAME`` judges; None for the other lenses."""
+    """Return the NAME of a lens ``class=NAME``; None for other lenses."""
     name = word.removeprefix(_ONE_CLASS)
     return name if name and name != word else None
 
 
 def word_of(name: str, words: Mapping[str, Named]) -> str:
-    """The word of a public name; the name itself where it has none.
+    """Return the word of a public name; the name itself where it has none.
 
     >>> word_of("SweepECE", ESTIMATORS)
     'sweep'
@@ -159,12 +159,12 @@ def tendency(lens: str, direction: float) -> str:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """The nearest known words as the end of a message; empty where none is near.
+    """Return the nearest words as the end of a message; empty where none is near.
 
     >>> did_you_mean("confidense", ["confidence", "label"])
     "; did you mean 'confidence'?"
     """
-    from difflib import get_close_matches  # takes longer to load than all words are looked up in
+    from difflib import get_close_matches  # imported on use: it takes longer to load than the search
 
     lower = {name.lower(): name for name in words}
     near = get_close_matches(word.lower(), lower, n=2, cutoff=0.7)

@@ -1,4 +1,4 @@
-"""Checks of the values of options, with one wording each: levels, whole numbers, choices, norms, seeds, objects of truecal."""
+"""Checks of option values, each with one message: levels, whole numbers, choices, norms, seeds, objects of truecal."""
 
 import os
 from collections.abc import Sequence
@@ -8,22 +8,22 @@ import numpy as np
 
 from truecal.errors import InputError
 
-MOST_BINS = 1_000_000
-_LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
+MAX_BINS = 1_000_000
+_MAX_NORM = 20  # derived: 1e-15 to this power is still a float
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number, Python's or numpy's, and not a truth value."""
+    """Return whether a value is a whole number of Python or numpy, and not a boolean."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number, Python's or numpy's."""
+    """Return whether a value is a real number of Python or numpy."""
     return isinstance(value, (float, np.floating)) or is_whole(value)
 
 
 def level(level: float) -> float:
-    """Refuse a confidence level that is not a number strictly between 0 and 1; one of numpy's comes back as Python's own."""
+    """Refuse a confidence level that is not strictly between 0 and 1; return it as a Python float."""
     between(level, "level", 0, 1)
     return float(level)
 
@@ -52,12 +52,12 @@ def whole(value: object, name: str, low: int = 1, high: int | None = None) -> No
 
 
 def bins(value: object) -> None:
-    """Refuse a number of bins that is no whole number, or that is a mistake and would only cost memory."""
-    whole(value, "bins", 1, MOST_BINS)
+    """Refuse a number of bins that is no whole number from 1 to a million."""
+    whole(value, "bins", 1, MAX_BINS)
 
 
 def second_spelling(owner: object, n_bins: int | None) -> None:
-    """Take `n_bins`, scikit-learn's word, for the field `bins` of a frozen dataclass."""
+    """Accept `n_bins`, scikit-learn's name, for the field `bins` of a frozen dataclass."""
     if n_bins is None:
         return
     if owner.bins != type(owner).bins:  # type: ignore[attr-defined]
@@ -66,14 +66,14 @@ def second_spelling(owner: object, n_bins: int | None) -> None:
 
 
 def resamples(value: object, name: str = "resamples", low: int = 1) -> None:
-    """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
+    """Refuse a number of resamples, redraws or datasets that is no whole number up to 10 million."""
     whole(value, name, low, 10_000_000)
 
 
 def choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
     for choice in choices:
-        if value is choice:  # the usual case, and the quickest to see
+        if value is choice:  # the usual case, and the fastest
             return
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
@@ -83,21 +83,21 @@ def texts(values: Sequence[object], name: str) -> None:
     """Refuse a list of names in which something is not text."""
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"{name} are named by text, not {_shown(value)}")
+            raise InputError(f"{name} must be named by text, not by {_shown(value)}")
 
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     if not is_number(norm) or not norm >= 1:  # type: ignore[operator]
         raise InputError(f"norm must be a number of at least 1, or inf, not {_shown(norm)}")
-    if _LARGEST_NORM < norm < np.inf:  # type: ignore[operator]
-        raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {_shown(norm)}")
+    if _MAX_NORM < norm < np.inf:  # type: ignore[operator]
+        raise InputError(f"norm must be at most {_MAX_NORM}, or inf for the largest gap, not {_shown(norm)}")
     if allowed is not None and norm not in allowed:
         raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """The generator behind `rng`: a seed (a whole number of at least 0), or a numpy Generator that goes on where it is."""
+    """Return the generator of `rng`: a seed (a whole number of at least 0), or a numpy Generator, which continues."""
     if isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
     whole(rng, "rng", 0)
@@ -105,7 +105,7 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 def instance(value: object, kind: type | tuple[type, ...], name: str, expected: str, remedy: str = "") -> None:
-    """Refuse an object of another class; the class where its instance is needed is the usual slip.
+    """Refuse an object of another class; passing the class instead of an instance is a common mistake.
 
     >>> instance("ece", dict, "metrics", "a mapping of metrics by name", "write {'ece': 'ece'}")
     Traceback (most recent call last):
@@ -130,7 +130,7 @@ def number(value: object, name: str) -> None:
 
 
 def _shown(value: object) -> str:
-    """A value in a message: plain values as they are, objects by their class."""
+    """Format a value for a message: plain values as they are, objects by their class."""
     plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
     text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,10 +1,10 @@
-"""One pool of processes and one way to tell progress, for all long work: simulations, studies, trainings.
+"""A pool of worker processes and progress reports for long computations: simulations, studies, trainings.
 
-`Pool.each` does jobs in this process or in others and yields each result with its place as it is ready; an interrupted or failed
-run leaves no process behind. Processes are started with spawn, which works the same on every system; a script that asks for
-more than one worker needs the usual `if __name__ == "__main__":`.
+`Pool.each` runs jobs in this process or in workers and yields each result with its position as it is ready; an interrupted or
+failed run leaves no process behind. Processes are started with spawn, which works on every system; a script with more than one
+worker needs `if __name__ == "__main__":`.
 
-Long work tells a `Progress`, any function of a `Step`. `progress_bar` is one that draws on a terminal.
+Progress is reported to a function of a `Step`; `progress_bar` is one that draws on a terminal.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """What is under way, and how much of it is done; a total of 0 means that it is not known."""
+    """A description of the running work, and how much of it is done; a total of 0 is unknown."""
 
     words: str
     done: int = 0
@@ -43,16 +43,16 @@ Progress = Callable[[Step], object]
 
 
 def unheard(step: Step) -> None:
-    """The progress of work that nobody watches."""
+    """Ignore progress."""
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Count the processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Pool:
-    """Worker processes, started when there is work for them and kept until `close` or the end of the `with`.
+    """Run jobs in worker processes, which are started on first use and end with `close` or the `with` block.
 
     >>> with Pool(workers=1) as pool:
     ...     list(pool.each(len, ["a", "bb"]))
@@ -60,17 +60,17 @@ class Pool:
     """
 
     def __init__(self, workers: int = 1, *, prepare: Callable[[], object] | None = None) -> None:
-        """`prepare` is called first in every worker process (a picklable function, for what all jobs share)."""
+        """Set the number of workers; `prepare`, a picklable function, is called first in every worker."""
         options.whole(workers, "workers")
         self.workers = int(workers)
         self._prepare = prepare
         self._executor: ProcessPoolExecutor | None = None
 
     def each(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[int, Result]]:
-        """(place of the job, its result) in the order in which jobs finish; one job or one worker needs no process.
+        """Yield (position of the job, its result) in the order in which jobs finish; one job or one worker needs no process.
 
         Function, jobs and results must be picklable where there are several workers. Only twice as many jobs as workers are
-        handed out ahead, so that little is lost when the caller stops.
+        submitted ahead, so that little is lost when the caller stops.
         """
         if self.workers == 1 or len(jobs) < 2:
             for position, job in enumerate(jobs):
@@ -81,7 +81,7 @@ class Pool:
         try:
             executor = self._started()
             while True:
-                with one_thread_each():  # processes are started when jobs are handed out
+                with one_thread_each():  # processes are started when jobs are submitted
                     for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
                         under_way[executor.submit(function, job)] = position
                 if not under_way:
@@ -92,7 +92,7 @@ class Pool:
             self.close()
             raise InputError(
                 "a worker process died: out of memory (use fewer workers), or a script without "
-                'if __name__ == "__main__": around its calls; what was finished is kept'
+                'if __name__ == "__main__": around its calls; finished results are saved'
             ) from error
         except BaseException:
             self.close()
@@ -121,7 +121,7 @@ class Pool:
 
 
 def _begin(prepare: Callable[[], object] | None) -> None:
-    """What a worker process does first: leave Ctrl-C to its parent, end when the parent is gone, keep freed memory."""
+    """Initialise a worker: leave Ctrl-C to the parent, end with the parent, keep freed memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     keep_memory()
@@ -137,16 +137,16 @@ def _end_with_parent() -> None:
 
 
 def keep_memory() -> None:
-    """Let the allocator keep what one job frees for the next: page faults would cost a quarter of the time.
+    """Let the allocator keep freed memory for the next job: page faults would cost a quarter of the time.
 
-    glibc gives back what lies above twice the largest block it has seen freed, up to 32 MiB; so show it one, never touched.
+    glibc returns memory above twice the largest block freed so far, up to 32 MiB; so one such block is allocated and freed.
     """
     np.empty(31 << 20, np.uint8)
 
 
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Processes started within use one thread for linear algebra: the cores are already taken by their siblings."""
+    """Start processes with one thread for linear algebra: the other workers use the other cores."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -162,7 +162,7 @@ def one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(words: str, *, enabled: bool = True) -> Iterator[Progress]:
-    """A `Progress` drawn on stderr, if that is a terminal and rich is installed; otherwise silence."""
+    """Draw progress on stderr, if that is a terminal and rich is installed."""
     if not (enabled and sys.stderr.isatty()):
         yield unheard
         return

@@ -332,7 +332,7 @@ def summary(preds: tc.Predictions) -> Summary:
     >>> import truecal as tc
     >>> numbers = summary(tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.6], [1, 0, 1, 0]))
     >>> numbers.n, numbers.accuracy, round(numbers.log_loss, 3)
-    (4, 0.75, 0.401)
+    (4, 0.75, 0.4)
     """
     confidence, right = _rates(tc.TopLabel()(preds))
     return Summary(len(preds), right, confidence, log_loss(preds), brier(preds))

@@ -1,7 +1,9 @@
-"""The one tabular result (`.frame()`): named columns of plain arrays, turned into whatever a reader works with.
+"""The table that `.frame()` of every result returns: named columns of numpy arrays, with conversions and writers.
 
-Nothing but numpy is needed to hold one; polars and pandas are imported when they are asked for.
+polars and pandas are imported on conversion.
 """
+
+from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
@@ -21,7 +23,7 @@ from truecal.writing import write_whole
 Column = NDArray[Any]
 
 _SHOWN = 10  # rows at either end of a longer frame that are printed
-_LONGEST = 200  # characters of a result that are printed in one line
+_MAX_LINE = 200  # characters of a result that are printed in one line
 OPTIONAL = {"left out of JSON where None": True}  # metadata of a field
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -33,20 +35,31 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes text that 
 
 
 class Frame:
-    """Columns of one length, by name. Values that are missing are None in a column of objects, or NaN in one of numbers.
+    """Hold columns of one length, by name; missing values are None in a column of objects, NaN in one of numbers.
 
-    `frame["n"]` is a column (a read-only array), `frame[0]` a row (a dictionary of plain values); iterating gives rows.
-    Frames are equal if their columns have the same names in the same order and the same values (NaN equals NaN); a frame can be
-    compared with a plain mapping too.
+    `frame["n"]` is a column (a read-only array), `frame[0]` a row (a dictionary of plain values); iteration is over rows. Frames
+    are equal if their columns have the same names in the same order and the same values (NaN equals NaN).
 
-    >>> frame = Frame({"model": ["a", "b"], "error": [0.01, 0.125], "kept": [True, None]})
+    Parameters
+    ----------
+    columns : mapping of str to iterable
+        Columns of one length.
+
+    Raises
+    ------
+    InputError
+        Columns have different lengths or more than one dimension.
+
+    Examples
+    --------
+    >>> frame = Frame({"model": ["a", "b"], "error": [0.01, 0.125], "pass": [True, None]})
     >>> frame["error"], frame[1]
-    (array([0.01 , 0.125]), {'model': 'b', 'error': 0.125, 'kept': None})
+    (array([0.01 , 0.125]), {'model': 'b', 'error': 0.125, 'pass': None})
     >>> print(frame)
-    model  error  kept
+    model  error  pass
     a      0.01   True
     b      0.125
-    >>> frame == {"model": ["a", "b"], "error": [0.01, 0.125], "kept": [True, None]}
+    >>> frame == {"model": ["a", "b"], "error": [0.01, 0.125], "pass": [True, None]}
     True
     """
 
@@ -64,9 +77,23 @@ class Frame:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_records(cls, records: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> "Frame":
-        """From rows; a value that a row lacks is None. `columns` names and orders them (needed where there may be no row).
+    def from_records(cls, records: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Frame:
+        """Make a frame of rows; a value that a row lacks is None.
 
+        Parameters
+        ----------
+        records : iterable of mappings
+            The rows.
+        columns : sequence of str, default None
+            Names and order of the columns; needed where there may be no row.
+
+        Returns
+        -------
+        frame : Frame
+            One row per record.
+
+        Examples
+        --------
         >>> Frame.from_records([{"n": 1}, {"n": 2, "note": "few"}])["note"].tolist()
         [None, 'few']
         """
@@ -75,8 +102,19 @@ class Frame:
         return cls({name: [row.get(name) for row in rows] for name in names})
 
     @classmethod
-    def of(cls, data: Any) -> "Frame":
-        """A frame of whatever holds columns: a Frame, a mapping, rows, or a polars, pandas or pyarrow frame."""
+    def of(cls, data: Any) -> Frame:
+        """Convert what holds columns to a frame.
+
+        Parameters
+        ----------
+        data : Frame, mapping, list of mappings, or polars, pandas or pyarrow frame
+            The columns or rows.
+
+        Returns
+        -------
+        frame : Frame
+            The same table.
+        """
         if isinstance(data, Frame):
             return data
         if isinstance(data, Mapping):
@@ -89,7 +127,7 @@ class Frame:
             table = nw.from_native(data, eager_only=True)
         except TypeError as error:
             raise InputError(
-                f"{type(data).__name__} holds no columns; pass a Frame, a mapping or a data frame"
+                f"{type(data).__name__} has no columns; pass a Frame, a mapping or a data frame"
             ) from error
         return cls({name: table[name].to_list() for name in table.columns})
 
@@ -128,27 +166,49 @@ class Frame:
         theirs = Frame.of(other)
         return self.columns == theirs.columns and all(_same(self[name], theirs[name]) for name in self.columns)
 
-    def select(self, *names: str) -> "Frame":
-        """Some columns, in this order."""
+    def select(self, *names: str) -> Frame:
+        """Select columns, in this order.
+
+        Parameters
+        ----------
+        *names : str
+            Names of columns.
+
+        Returns
+        -------
+        frame : Frame
+            The selected columns.
+        """
         options.texts(names, "columns")
         return Frame({name: self[name] for name in names})
 
-    def but(self, **columns: Iterable[Any]) -> "Frame":
-        """The frame with columns added or replaced."""
+    def with_columns(self, **columns: Iterable[Any]) -> Frame:
+        """Add or replace columns.
+
+        Parameters
+        ----------
+        **columns : iterable
+            Columns by name.
+
+        Returns
+        -------
+        frame : Frame
+            A new frame.
+        """
         return Frame({**self._columns, **columns})
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns as lists of plain values, ready for JSON (where NaN must be replaced first)."""
+        """Return columns as lists of plain values."""
         return {name: values.tolist() for name, values in self._columns.items()}
 
     # ------------------------------------------------------------------ as something else
 
     def to_polars(self) -> Any:
-        """A polars DataFrame."""
+        """Convert to a polars DataFrame."""
         return extra("polars").DataFrame(self.to_dict(), strict=False)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
+        """Convert to a pandas DataFrame."""
         try:
             import pandas  # type: ignore[import-untyped]
         except ImportError as error:
@@ -156,11 +216,11 @@ class Frame:
         return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     def to_text(self) -> str:
-        """Aligned for a terminal, every row."""
+        """Return all rows as aligned text."""
         return "\n".join(_aligned(self._cells()))
 
     def to_markdown(self) -> str:
-        """A Markdown table.
+        """Return a Markdown table.
 
         >>> print(Frame({"a|b": [1, 2.5]}).to_markdown())
         | a\\|b |
@@ -173,7 +233,7 @@ class Frame:
         return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
     def to_latex(self) -> str:
-        """A LaTeX tabular with the rules of booktabs; text is escaped."""
+        """Return a LaTeX tabular with the rules of booktabs; text is escaped."""
         header, *rows = ([_latex(_line(cell)) for cell in row] for row in self._cells())
         kinds = "".join("r" if values.dtype.kind in "iuf" else "l" for values in self._columns.values())
         lines = [f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", f"{' & '.join(header)} \\\\", "\\midrule"]
@@ -181,7 +241,7 @@ class Frame:
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
 
     def to_html(self) -> str:
-        """An HTML table; text is escaped.
+        """Return an HTML table; text is escaped.
 
         >>> Frame({"name": ["<b>"]}).to_html()
         '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
@@ -194,7 +254,7 @@ class Frame:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_csv(self) -> str:
-        """Comma-separated values in full precision; text that a spreadsheet would compute has a quote before it.
+        """Return comma-separated values in full precision; text that a spreadsheet would evaluate is quoted.
 
         >>> Frame({"name": ["=1+1"], "n": [2]}).to_csv()
         "name,n\\n'=1+1,2\\n"
@@ -208,7 +268,18 @@ class Frame:
         return text.getvalue()
 
     def write(self, path: str | Path) -> Path:
-        """To .csv (full precision), .parquet, .md, .tex or .html, by the ending; whole or not at all."""
+        """Write a file atomically, in the format of its ending.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ending in .csv (full precision), .parquet, .md, .tex or .html.
+
+        Returns
+        -------
+        path : Path
+            The file.
+        """
         file = Path(path)
         writers = {".md": self.to_markdown, ".tex": self.to_latex, ".html": self.to_html, ".csv": self.to_csv}
         if file.suffix == ".parquet":
@@ -218,7 +289,7 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _cells(self) -> list[list[str]]:
-        """Header and rows as text."""
+        """Return header and rows as text."""
         return [list(self.columns), *([_shown(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
@@ -263,16 +334,16 @@ class Tabular(ABC):
 
     def __repr__(self) -> str:
         line = f"{type(self).__name__}: {self._headline()}"
-        return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+        return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: records become objects, arrays lists, infinities the words "inf" and "-inf", NaN null.
+    """Convert a value to JSON types: records become objects, arrays lists, infinities "inf" and "-inf", NaN null.
 
     >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
     {'norm': 'inf', 'values': [1.0, None]}
     """
-    # Numbers of arrays are many: they are asked for first.
+    # floats first: they are the most frequent
     if type(value) is float and isfinite(value):
         return value
     if is_dataclass(value) and not isinstance(value, type):
@@ -292,7 +363,7 @@ def plain(value: Any) -> Any:
 
 
 def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
-    """A small table with its headline for a notebook: styled in place, without scripts; a long one shows its ends."""
+    """Return a small HTML table with its headline for a notebook; a long one shows its first and last rows."""
     from html import escape
 
     cells = frame._cells()
@@ -315,7 +386,7 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
 
 
 def _column(values: Iterable[Any], name: str) -> Column:
-    """A read-only array of one dimension; values of different kinds stay what they are, in a column of objects."""
+    """Convert values to a read-only array of one dimension; values of different types become a column of objects."""
     if isinstance(values, np.ndarray):
         array = values.copy()
     else:
@@ -327,7 +398,7 @@ def _column(values: Iterable[Any], name: str) -> Column:
             array = np.array(listed)
         else:
             array = np.empty(len(listed), object)
-            for i, value in enumerate(listed):  # one by one: pairs of one length would be taken for a matrix
+            for i, value in enumerate(listed):  # one by one: numpy would make a matrix of pairs of one length
                 array[i] = _plain(value)
     if array.ndim != 1:
         raise InputError(f"column {name!r} has shape {array.shape}; a column holds one value per row")
@@ -336,7 +407,7 @@ def _column(values: Iterable[Any], name: str) -> Column:
 
 
 def _plain(value: Any) -> Any:
-    """The Python value behind a numpy scalar."""
+    """Return the Python value of a numpy scalar."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -139,8 +139,8 @@ def censoring_weights(
         bad = is_known[rows] & (chance <= 0)
         if bad.any():
             raise InputError(
-                f"everybody {name}is censored before some known outcomes (first at row {rows[np.flatnonzero(bad)[0]]}); choose an "
-                "earlier horizon or larger groups"
+                f"all rows {name}are censored before some observed outcomes (first at row {rows[np.flatnonzero(bad)[0]]}); "
+                "choose an earlier horizon or larger groups"
             )
         weights[rows] = np.where(is_known[rows], 1 / positive(chance), 0.0)
     unknown = int(np.count_nonzero(~is_known))

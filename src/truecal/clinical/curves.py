@@ -541,7 +541,9 @@ def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
 
     In a tail with few events the variance between patients is estimated from very little, and mostly too low.
     """
-    counted = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # scores at which every curve has some scatter
+    counted = (binomial > 0).all(
+        axis=tuple(range(binomial.ndim - 1))
+    )  # scores at which every curve has a positive variance
     ratio = variance[..., counted] / binomial[..., counted]
     effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if counted.any() else 1.0
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))

@@ -346,7 +346,7 @@ class Sites:
 # All numbers of one cohort together
 
 _FEW_EVENTS = 100  # events or non-events below which a validation is called small (Collins, Ogundimu and Altman 2016)
-_FEW_PATIENTS = 20  # clusters below which their scatter is hardly known
+_FEW_PATIENTS = 20  # clusters below which their variance is estimated poorly
 
 
 def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
@@ -451,8 +451,8 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
     tau2 = _paule_mandel(x, variance)
     weight = 1 / (variance + tau2)
     mean = float(weight @ x / weight.sum())
-    scatter = float(weight @ (x - mean) ** 2 / (k - 1))
-    se = float(np.sqrt(max(scatter, 1.0) / weight.sum()))
+    dispersion = float(weight @ (x - mean) ** 2 / (k - 1))
+    se = float(np.sqrt(max(dispersion, 1.0) / weight.sum()))
     fixed = 1 / variance
     q = float(fixed @ (x - fixed @ x / fixed.sum()) ** 2)
     reach, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))

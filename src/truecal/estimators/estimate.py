@@ -190,7 +190,7 @@ class Estimates(Tabular):
         options = [
             ", ".join(f"{k}={v}" for k, v in estimate.to_dict()["estimator"]["options"].items()) for estimate in self
         ]
-        return Frame.from_records(rows).but(options=options)
+        return Frame.from_records(rows).with_columns(options=options)
 
     def to_dict(self) -> dict[str, Any]:
         return {"estimates": [estimate.to_dict() for estimate in self.each]}

@@ -81,7 +81,7 @@ class DecisionDisplay(Display):
     def from_curve(cls, curve: DecisionCurve | DecisionComparison, *, plot: bool = True, ax: Any = None) -> Self:
         """Draw what :func:`truecal.clinical.net_benefit` found."""
         frame = curve.frame()
-        made = cls(frame if "model" in frame else frame.but(model=["model"] * len(frame)))
+        made = cls(frame if "model" in frame else frame.with_columns(model=["model"] * len(frame)))
         return made.plot(ax) if plot else made
 
     def plot(self, ax: Any = None) -> Self:

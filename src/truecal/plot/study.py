@@ -348,7 +348,7 @@ class ParetoDisplay(Display):
 
     def __init__(self, numbers: Numbers, *, x: str = "error", y: str = "calibration") -> None:
         super().__init__(numbers, "name", x, y)
-        self._frame = self._frame.but(front=tc.study.on_front(*columns(self._frame, x, y)))
+        self._frame = self._frame.with_columns(front=tc.study.on_front(*columns(self._frame, x, y)))
         self.x, self.y = x, y
 
     @classmethod
@@ -409,10 +409,10 @@ class RecalibrationDisplay(ConditionDisplay):
         for a, b, low, high in zip(error, later, before, after, strict=True):
             self.ax_.plot([a, b], [low, high], color=GREY, linewidth=0.8, alpha=0.7)
         draw_models(self.ax_, self._frame, "error", "before", bars=False, filled=False)
-        draw_models(self.ax_, self._frame.but(error=later), "error", "after", bars=False)
+        draw_models(self.ax_, self._frame.with_columns(error=later), "error", "after", bars=False)
         self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
         self.ax_.set_ylim(bottom=0)
-        name_models(self.ax_, self._frame.but(error=later), "error", "after")
+        name_models(self.ax_, self._frame.with_columns(error=later), "error", "after")
         family_legend(self.ax_, self._frame)
         return self._done()
 

@@ -182,7 +182,9 @@ class Profile(SortedRows):
         if not isinstance(other, Profile):
             return NotImplemented
         if self.batch != other.batch or self.single != other.single:
-            raise InputError(f"profiles of {self.batch} and {other.batch} datasets cannot be added; add like to like")
+            raise InputError(
+                f"profiles of {self.batch} and {other.batch} datasets cannot be added; both must have as many"
+            )
         plain = all(p.weights is None and p.outcomes.dtype == np.uint8 for p in (self, other))
         shape = (self.batch, -1)
 
@@ -333,7 +335,7 @@ class Profile(SortedRows):
             Rows belong to clusters.
         """
         if not self.independent:
-            raise InputError(f"rows of this profile belong together; {remedy}")
+            raise InputError(f"the rows of this profile are clustered; {remedy}")
 
     def once(self, name: str, make: Callable[[Profile], T]) -> T:
         """Cache a value computed from these rows.

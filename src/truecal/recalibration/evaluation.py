@@ -459,7 +459,7 @@ class _Scoring:
         infinite = (bool(np.isinf(new).any()), bool(np.isinf(old).any()))
         if any(infinite):
             low, high = {(True, False): (inf, inf), (False, True): (-inf, -inf), (True, True): (-inf, inf)}[infinite]
-            return Interval(low, high, self.level, "infinite: a label was given probability 0")
+            return Interval(low, high, self.level, "infinite: a label had probability 0")
         gap = new - old
         w = np.ones(len(gap)) if preds.weights is None else preds.weights
         total = float(w.sum())

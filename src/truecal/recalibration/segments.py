@@ -199,7 +199,7 @@ class SegmentOffsets(Recalibrator):
         traced: object = outputs
         if isinstance(traced, Tracer):
             raise InputError(
-                "the segments are made of columns, which a model of outputs alone does not see; serve the JSON "
+                "the segments depend on columns, which an exported model of outputs does not have; serve the JSON "
                 "(to_json, `truecal recalibrate apply`)"
             )
         raise InputError(f"{type(self).__name__} needs the columns of the rows: {_HOW_TO_CALL}")
