@@ -97,7 +97,7 @@ def lacks(value: object) -> list[str]:
         return [] if text.splitlines()[0].rstrip().endswith(".") else ["a first line that is one sentence"]
     parts = sections(text)
     problems = lacks_summary(parts[""], is_function=not inspect.isclass(value))
-    problems += lacks_order(parts)
+    problems += lacks_order(parts) + lacks_readable_signature(value)
     is_result = inspect.isclass(value) and "Attributes" in parts and "Parameters" not in parts
     problems += lacks_entries(parts, value, "Attributes" if is_result else "Parameters")
     if inspect.isclass(value):
@@ -113,6 +113,16 @@ def lacks(value: object) -> list[str]:
         if ">>> " not in parts.get("Examples", ""):
             problems.append("Examples")
     return problems
+
+
+def lacks_readable_signature(value: object) -> list[str]:
+    """Types of signatures are shown as they are written: `y_true: ArrayLike`, not numpy's internals."""
+    try:
+        signature = str(inspect.signature(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
+    internal = "_SupportsArray" in signature or "numpy.ndarray[" in signature
+    return ["a readable signature (from __future__ import annotations in its module)"] if internal else []
 
 
 def lacks_summary(text: str, *, is_function: bool) -> list[str]:
@@ -147,9 +157,8 @@ def lacks_in_method(method: object) -> list[str]:
     if not text:
         return ["a docstring"]
     parts = sections(text)
-    problems = (
-        lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_entries(parts, method, "Parameters")
-    )
+    problems = lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_readable_signature(method)
+    problems += lacks_entries(parts, method, "Parameters")
     if parameters(method) and returns_something(method) and "Returns" not in parts and "Yields" not in parts:
         problems.append("Returns")
     return problems

@@ -58,7 +58,7 @@ def test_refusals():
         Frame({"a": np.ones((2, 2))})
     with pytest.raises(tc.InputError, match="no column 'm'; the columns are name"):
         FRAME["m"]
-    with pytest.raises(tc.InputError, match="int holds no columns"):
+    with pytest.raises(tc.InputError, match="int has no columns"):
         Frame.of(3)
     with pytest.raises(tc.InputError, match=r"not 'a\.xls'"):
         FRAME.write("a.xls")

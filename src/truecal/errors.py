@@ -8,6 +8,8 @@ TruecalError
 TruecalWarning            (also a UserWarning)  the result is valid, with a limitation
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import Any
 
@@ -90,13 +92,13 @@ class MissingExtraError(TruecalError, ImportError):
     """An optional package is not installed."""
 
     @classmethod
-    def of(cls, package: str, extra: str) -> "MissingExtraError":
+    def of(cls, package: str, extra: str) -> MissingExtraError:
         """The error for a package that an extra of truecal brings."""
         local = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
         return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{local}")
 
     @classmethod
-    def behind(cls, error: ModuleNotFoundError) -> "MissingExtraError | None":
+    def behind(cls, error: ModuleNotFoundError) -> MissingExtraError | None:
         """The error behind a failed import, where the module that is missing belongs to an extra."""
         entry = _EXTRAS.get((error.name or "").partition(".")[0])
         return None if entry is None else cls.of(*entry)

@@ -4,6 +4,8 @@ A word stands for a public name of truecal and the arguments to call it with. It
 (``lens_named("class=dog").of(truecal)``), so that this module does not import what it names.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module

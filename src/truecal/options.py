@@ -1,5 +1,7 @@
 """Checks of option values, each with one message: levels, whole numbers, choices, norms, seeds, objects of truecal."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -7,6 +7,8 @@ worker needs `if __name__ == "__main__":`.
 Progress is reported to a function of a `Step`; `progress_bar` is one that draws on a terminal.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal

@@ -1,5 +1,7 @@
 """Cohorts, numbers with intervals, and the calibration line of clinical summaries."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -117,7 +119,7 @@ class Cohort:
     lens: str
 
     @classmethod
-    def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
+    def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> Cohort:
         """Select the rows of a lens; with `prevalence`, weight events and non-events to that share of events."""
         check_predictions(preds)
         check_lens(lens)
@@ -156,7 +158,7 @@ class Cohort:
             f"{other}: merge it with other data or leave it out"
         )
 
-    def at_prevalence(self, prevalence: float) -> "Cohort":
+    def at_prevalence(self, prevalence: float) -> Cohort:
         """Weight the rows so that events have their share in the target population."""
         options.between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
@@ -191,7 +193,7 @@ class Cohort:
         """Degrees of freedom of a standard error: independent units minus one."""
         return float(max(self.patients - 1, 1))
 
-    def take(self, rows: NDArray[np.bool_] | Indices) -> "Cohort":
+    def take(self, rows: NDArray[np.bool_] | Indices) -> Cohort:
         """Select rows."""
         units = None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
         return Cohort(
@@ -241,7 +243,7 @@ class Cohort:
         noise = float((lengths[often > 0] ** 2 / often[often > 0]).sum()) - k**2 / self.patients
         return _satterthwaite(float(k), noise, self.df)
 
-    def spread(self, influence: Float64s, fitted: int = 1) -> "Spread":
+    def spread(self, influence: Float64s, fitted: int = 1) -> Spread:
         """Return the standard error of one estimate with these influence values (n,), its degrees of freedom, and the skewness."""
         each = self.reactions(influence)[:, 0]
         second = float(each @ each)

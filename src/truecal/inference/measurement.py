@@ -1,5 +1,7 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import overload

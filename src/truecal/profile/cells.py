@@ -16,6 +16,8 @@ logarithm would cost more and differ in the last bit between engines.
 Cells line up with all equal-width bins whose number is a power of two up to 16384.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol

@@ -4,6 +4,8 @@ A word holds the outcomes of 64 rows, a second table the ones before every word;
 asked for. This takes a quarter of a byte per row and is made in a tenth of the time of a running sum.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
@@ -157,7 +159,7 @@ class Sketch:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
+    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> Sketch:
         """Make the sketch of scores with their outcomes.
 
         Parameters
@@ -179,7 +181,7 @@ class Sketch:
         return sketch
 
     @classmethod
-    def from_tally(cls, tally: Tally, precision: int = 8) -> "Sketch":
+    def from_tally(cls, tally: Tally, precision: int = 8) -> Sketch:
         """Make a sketch of the filled cells of a tally.
 
         Parameters
@@ -209,7 +211,7 @@ class Sketch:
         high: Float64s,
         fraction: float = 0.0,
         precision: int = 8,
-    ) -> "Sketch":
+    ) -> Sketch:
         """Make a sketch of sums per cell, in any order; a cell may occur more than once.
 
         Parameters
@@ -249,7 +251,7 @@ class Sketch:
         np.maximum.at(sketch.high, cell, high)
         return sketch
 
-    def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
+    def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> Sketch:
         """Count a batch, which may be empty.
 
         Parameters
@@ -282,7 +284,7 @@ class Sketch:
         return self.merge(Sketch.from_tally(tally, precision))
 
     @classmethod
-    def _of_few(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int) -> "Sketch":
+    def _of_few(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int) -> Sketch:
         """The same sums as those of a tally, in the same order of addition."""
         fraction = 0.0
         if weights is not None:
@@ -293,7 +295,7 @@ class Sketch:
         ends = np.abs(scores.astype(np.float64))  # -0.0 becomes 0.0
         return cls.from_cells(all_edges()[number], sums, ends, ends, fraction, precision)
 
-    def merge(self, *others: "Sketch") -> "Sketch":
+    def merge(self, *others: Sketch) -> Sketch:
         """Add all rows of other sketches.
 
         Parameters
@@ -325,12 +327,12 @@ class Sketch:
             vars(self).update(merged.__getstate__())
         return self
 
-    def __add__(self, other: "Sketch") -> "Sketch":
+    def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
         return Sketch().merge(self, other)
 
-    def __radd__(self, other: object) -> "Sketch":
+    def __radd__(self, other: object) -> Sketch:
         """So that sum(parts) works."""
         return self if other == 0 else NotImplemented
 
@@ -379,7 +381,7 @@ class Sketch:
         save_cells(self, path)
 
     @staticmethod
-    def load(path: str | Path) -> "Sketch":
+    def load(path: str | Path) -> Sketch:
         """Read a file written by :meth:`save`.
 
         Parameters
