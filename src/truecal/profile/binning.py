@@ -141,20 +141,22 @@ def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "rig
 
 
 # ----------------------------------------------------------------------------------------------------
-# Sums over bins of equal width in one pass over the rows as they came: no sort
+# Sums over bins of equal width in one pass over unsorted rows
 
-_MOST_BINS = 1024  # beyond, tables no longer stay in cache and a sort is no slower
-_UNSURE = 2  # steps
+_MAX_BINS_ONE_PASS = 1024  # beyond, tables no longer stay in cache and a sort is no slower
+_UNCERTAIN = 2  # steps around an edge within which rounding can change the bin
 # Bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
 _STEPS = {
     2: 10,
     4: 23,
     8: 29,
 }
-_FEWEST = 4  # bits of the number of steps in a bin, at least
+_MIN_STEP_BITS = 4  # bits of the number of steps in a bin, at least
 _BLOCK = 1 << 15  # rows counted at a time: what stays in cache
-_SPARSE_FROM = 1 << 22  # rows of a dataset from which it is worth to load scipy for this
-_LANES = 4  # neighbouring rows are counted in tables of their own, so that equal scores do not wait for each other
+_SPARSE_FROM = 1 << 22  # rows of a dataset from which loading scipy pays
+_LANES = (
+    4  # neighbouring rows are counted in separate tables: equal scores would otherwise write to one address in turn
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +169,18 @@ class WidthBins:
 
 
 def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
-    """Whether bins are few enough, and wide enough for the precision of the scores."""
-    return isinstance(bins, int) and bins <= _MOST_BINS and _STEPS[dtype.itemsize] - bins.bit_length() >= _FEWEST
+    """Return whether bins are few enough, and wide enough for the precision of the scores, for one pass."""
+    return (
+        isinstance(bins, int)
+        and bins <= _MAX_BINS_ONE_PASS
+        and _STEPS[dtype.itemsize] - bins.bit_length() >= _MIN_STEP_BITS
+    )
 
 
 def width_bins(
     scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
 ) -> WidthBins:
-    """What falls into every bin; rows of shape (batch, rows), in any order."""
+    """Count and sum the rows of every bin; rows of shape (batch, rows), in any order."""
     counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
     for i in range(len(scores)):
@@ -183,7 +189,7 @@ def width_bins(
 
 
 class Edges:
-    """Which bin a score falls into; memory for so many scores at a time, and their bins as numbers of a kind, is made once."""
+    """Assign scores to bins of equal width; working memory for `max_rows` scores at a time is allocated once."""
 
     def __init__(
         self,
@@ -207,14 +213,14 @@ class Edges:
         self._last = np.full(max_rows, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
     def _exact(self) -> bool:
-        """Whether no product with the factor is rounded into another bin: those next to the edges would be first."""
+        """Return whether no product with the factor is rounded into another bin; the scores next to the edges decide."""
         edge, bin_ = self._edges[1:-1], np.arange(1, self.bins)
         beside = np.nextafter(edge, edge.dtype.type(self.closed == "right"))
         below, above = (beside, edge) if self.closed == "left" else (edge, beside)
         return bool(np.all(below * self._factor < bin_) and np.all(above * self._factor >= bin_))
 
     def of(self, scores: Floats) -> NDArray[Any]:
-        """The bins of some scores, in memory that the next call writes over."""
+        """Return the bins of scores, in memory that the next call overwrites."""
         rows = len(scores)
         scaled, bin_ = self._scaled[:rows], self._bin[:rows]
         np.multiply(scores, self._factor, out=scaled)
@@ -227,15 +233,17 @@ class Edges:
     def _by_steps(self, scores: Floats, scaled: Floats) -> NDArray[np.int32]:
         step = self._step[: len(scores)]
         np.copyto(step, scaled, casting="unsafe")
-        unsure = self._unsure(step)
-        if unsure is not None:  # seldom: finding none of them would take longer than all the rest
-            np.clip(step, _UNSURE, (self.bins << self._bits) - _UNSURE - 1, out=step)  # scores of 0 and 1 are certain
-            unsure = self._unsure(step)
-        if unsure is None:
+        near = self._steps_from_edge(step)
+        if near is not None:  # rare, so that clipping always would cost more
+            np.clip(
+                step, _UNCERTAIN, (self.bins << self._bits) - _UNCERTAIN - 1, out=step
+            )  # scores of 0 and 1 are certain
+            near = self._steps_from_edge(step)
+        if near is None:
             step >>= self._bits
             return step
-        uncertain = np.flatnonzero(unsure < 2 * _UNSURE)
-        edge = (step[uncertain] + _UNSURE) >> self._bits
+        uncertain = np.flatnonzero(near < 2 * _UNCERTAIN)
+        edge = (step[uncertain] + _UNCERTAIN) >> self._bits
         uncertain_scores, upper_edges = scores[uncertain], self._edges[edge]
         step >>= self._bits
         step[uncertain] = (
@@ -243,20 +251,20 @@ class Edges:
         )
         return step
 
-    def _unsure(self, step: NDArray[np.int32]) -> NDArray[np.int32] | None:
-        """Steps from the nearest lower edge, less than 2 * _UNSURE where the bin is not certain; None if all are."""
-        near = np.add(step, np.int32(_UNSURE), out=self._near[: len(step)])
+    def _steps_from_edge(self, step: NDArray[np.int32]) -> NDArray[np.int32] | None:
+        """Return the steps from the nearest lower edge, below 2 * _UNCERTAIN where the bin is uncertain; None if no bin is."""
+        near = np.add(step, np.int32(_UNCERTAIN), out=self._near[: len(step)])
         np.bitwise_and(near, np.int32((1 << self._bits) - 1), out=near)
-        return near if near.min() < 2 * _UNSURE else None
+        return near if near.min() < 2 * _UNCERTAIN else None
 
 
 class _BinCounter:
-    """Counts rows in blocks; scratch memory is made once."""
+    """Count rows in blocks, with working memory that is allocated once."""
 
     def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
         self._cells = 2 * bins
         bytes_ = _LANES * self._cells <= 256
-        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small numbers are quick to work on
+        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small integers are faster
         self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
         self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
         self._two, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
@@ -265,18 +273,18 @@ class _BinCounter:
         self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
 
     def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
-        """Rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2)."""
+        """Return rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2)."""
         size = _LANES * self._cells
         tables = np.zeros((3, size))
         by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK
-        side = 1 << (self._cells - 1).bit_length() if by_pairs else 0  # a table that small stays in the nearest cache
+        side = 1 << (self._cells - 1).bit_length() if by_pairs else 0  # so that the table stays in the level-1 cache
         pairs = np.zeros((side, side), np.intp)
         for start in range(0, len(scores), _BLOCK):
             c, y = scores[start : start + _BLOCK], outcomes[start : start + _BLOCK]
             code = self._edges.of(c)
             code += code
             code |= y
-            if by_pairs and len(c) == _BLOCK:  # the cells of two rows are one number: half as many to count
+            if by_pairs and len(c) == _BLOCK:  # two rows are counted as one number: half as many
                 two = code.view(np.uint16)
                 np.right_shift(two, 8, out=self._two)
                 self._two *= 256 - side
@@ -294,7 +302,7 @@ class _BinCounter:
 
 
 class _PlainSums:
-    """Sums of values by their codes."""
+    """Sum values by their codes."""
 
     def __init__(self, size: int) -> None:
         self._size, self._place = size, np.empty(_BLOCK, np.intp)
@@ -306,9 +314,9 @@ class _PlainSums:
 
 
 class _SparseSums:
-    """The same of codes of one byte, as the product of a sparse column with 1, which takes shorter places and looks at them once.
+    """Sum values by codes of one byte, as the product of a sparse column with 1, which is faster than bincount.
 
-    Nor does it check them; so the column has a row for every byte there is.
+    scipy does not check the codes, so the column has a row for every byte.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.binning import Cut, every_edge, gather, last_of_equal, search, width_edges
-from truecal.profile.rows import DENSE_ROWS, FEW, LEAST_ROWS, SortedRows, Sum, Unsorted
+from truecal.profile.rows import DENSE_ROWS, FEW, MIN_ROWS_UNSORTED, SortedRows, Sum, Unsorted
 from truecal.profile.sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 from truecal.writing import write_whole
@@ -162,7 +162,7 @@ class Profile(SortedRows):
         single = scores.ndim == 1
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
-            if c.size >= LEAST_ROWS:
+            if c.size >= MIN_ROWS_UNSORTED:
                 profile = cls(c, y, single=single)
                 profile._unsorted = Unsorted(c, y)
                 return profile

@@ -1,8 +1,4 @@
-"""How many ones there are among the first i rows, from one bit per row.
-
-A word holds the outcomes of 64 rows, a second table the ones before every word; the rest is the number of bits set below the place
-asked for. This takes a quarter of a byte per row and is made in a tenth of the time of a running sum.
-"""
+"""Sorted rows with prefix sums: counts of ones from one bit per row, unsorted rows, and the base class of Profile."""
 
 from __future__ import annotations
 
@@ -21,7 +17,10 @@ from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# How many ones there are among the first i rows, from one bit per row
+# Ones among the first i rows
+#
+# A word holds the outcomes of 64 rows, a second table the ones before every word; the remainder is the number of bits set below the
+# position within its word. This takes a quarter of a byte per row and a tenth of the time of a running sum.
 
 _WORD = 64  # 2 ** 6
 # Words whose lowest 0, 1, ... 63 bits are set.
@@ -29,7 +28,7 @@ _LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(1)
 
 
 class Ones:
-    """Counts of ones in 0/1 rows, shape (batch, rows).
+    """Count ones among the first rows of 0/1 outcomes, shape (batch, rows).
 
     >>> Ones(np.array([[1, 0, 1, 1]], np.uint8)).below(np.array([[0, 1, 2, 4]]))
     array([[0, 1, 1, 3]])
@@ -37,7 +36,7 @@ class Ones:
 
     def __init__(self, outcomes: NDArray[np.uint8]) -> None:
         batch, rows = outcomes.shape
-        words = rows // _WORD + 1  # a place after the last row has a word too
+        words = rows // _WORD + 1  # the position after the last row has a word too
         packed = np.zeros((batch, words * (_WORD // 8)), np.uint8)
         bits = np.packbits(outcomes, axis=1, bitorder="little")
         packed[:, : bits.shape[1]] = bits
@@ -46,7 +45,7 @@ class Ones:
         np.cumsum(np.bitwise_count(self._words[:, :-1]), axis=1, out=self._before[:, 1:])
 
     def below(self, index: Indices) -> NDArray[np.int64]:
-        """Ones among the first index[i, j] rows of every dataset."""
+        """Return the ones among the first index[i, j] rows of every dataset."""
         word = index >> 6
         bits = gather(self._words, word) & _LOWEST[index & (_WORD - 1)]
         count: NDArray[np.int64] = gather(self._before, word) + np.bitwise_count(bits)
@@ -54,19 +53,19 @@ class Ones:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Rows of a large dataset before they are sorted, which may never be needed: see `width`
+# Rows of a large dataset that are sorted only when needed
 
-LEAST_ROWS = 1 << 17  # fewer rows (of all datasets) are sorted at once
-_PROBED = 1024  # scores by which a change of the arrays is noticed
+MIN_ROWS_UNSORTED = 1 << 17  # fewer rows (of all datasets) are sorted immediately
+_PROBES = 1024  # scores compared to detect a change of the arrays
 
 
 class Unsorted:
-    """Scores and outcomes of shape (batch, rows), as they came and not copied; equal questions are answered once."""
+    """Hold scores and outcomes of shape (batch, rows) without a copy, and cache sums over bins of equal width."""
 
     def __init__(self, scores: Floats, outcomes: NDArray[np.uint8]) -> None:
         self.scores, self.outcomes = scores, outcomes
-        self._step = max(1, scores.size // _PROBED)
-        self._probe = self._probed()
+        self._step = max(1, scores.size // _PROBES)
+        self._probe = self._probe_arrays()
         self._width: dict[tuple[int, str], WidthBins] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
@@ -74,7 +73,7 @@ class Unsorted:
         return packed_sort(self.scores, self.outcomes)
 
     def width_cut(self, bins: object, closed: Literal["left", "right"]) -> Cut | None:
-        """Cuts at j/bins with the sums below them, from one pass; None where a sort is better."""
+        """Cut at j/bins with the sums below, from one pass; None where a sort is better."""
         if not isinstance(bins, int) or not one_pass(bins, self.scores.dtype):
             return None
         width_bins = self._width_bins(bins, closed, squares=False)
@@ -94,7 +93,7 @@ class Unsorted:
         return bins_of_width
 
     def whole(self) -> Cut:
-        """The cut above all rows, with sums of c and y."""
+        """Cut above all rows, with sums of scores and outcomes."""
         ends = np.full((len(self.scores), 1), self.scores.shape[1])
         counted = next(iter(self._width.values()), None)
 
@@ -108,16 +107,16 @@ class Unsorted:
 
         return Cut(ends, ends, sums=sums)
 
-    def _probed(self) -> tuple[bytes, bytes]:
+    def _probe_arrays(self) -> tuple[bytes, bytes]:
         return self.scores.ravel()[:: self._step].tobytes(), self.outcomes.ravel()[:: self._step].tobytes()
 
     def _refuse_changed(self) -> None:
-        if self._probed() != self._probe:
+        if self._probe_arrays() != self._probe:
             raise InputError("the arrays passed to a Profile were changed afterwards; pass copies")
 
 
 def _below(values: Float64s) -> Float64s:
-    """Sums over all bins below each edge, along the last axis."""
+    """Sum over all bins below each edge, along the last axis."""
     return np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
 
 
@@ -134,10 +133,8 @@ def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
 # Sorted rows with prefix sums: the base class of Profile
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
-DENSE_ROWS = (
-    65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
-)
-FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
+DENSE_ROWS = 65_536  # up to so many rows, tie groups and sums are tabulated row by row; beyond, where they are needed
+FEW = 128  # a sparse table is faster while there are this many times more rows than cuts ...
 _FEW_OF_BITS = 16  # ... and one of ones for longer
 _FEW_OF_TIES = 8  # groups of ties are searched for while there are this many times more rows than are asked for
 _COMPARED = 1 << 20  # neighbouring scores compared at a time
@@ -146,7 +143,7 @@ _BLOCK = 64  # rows summed together in the sparse tables of a large profile
 
 
 class SortedRows:
-    """Scores, outcomes and weights of shape (batch, rows), ascending; sums over any first rows are looked up."""
+    """Scores, outcomes and weights of shape (batch, rows), ascending, with prefix sums."""
 
     def __init__(
         self,
@@ -160,11 +157,11 @@ class SortedRows:
         prefix: dict[str, NDArray[Any]] | None = None,
         units: Indices | None = None,
     ) -> None:
-        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
+        """Wrap rows that are already sorted and checked, all of shape (batch, rows); see `Profile`.
 
         `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
         """
-        self._unsorted: Unsorted | None = None  # rows without weights that are sorted when something asks for it
+        self._unsorted: Unsorted | None = None  # rows without weights that are sorted on first use
         self._scores = scores
         self._outcomes = outcomes
         self.weights = weights

@@ -1,12 +1,12 @@
-"""Sort scores together with their 0/1 outcomes at the price of sorting the scores alone.
+"""Sort scores together with their 0/1 outcomes at the cost of sorting the scores alone.
 
 Non-negative IEEE floats order like their bit patterns, and a score in [0, 1] never uses the top two bits (the pattern of 1.0
 is 0x3FF0... in float64, 0x3F80... in float32, 0x3C00 in float16). So the pattern shifted left by one leaves the lowest bit
 free for the outcome, no bit of the score is lost, ties stay exact ties, and one plain unsigned sort replaces an argsort.
 
-A dataset of a million rows or more is shared by a few threads: one partition puts the rows of every thread in their place (a
-tenth of the price of the sort), then each sorts its own. What is sorted is whole numbers, so the result is the same, bit by bit,
-for any number of threads. OMP_NUM_THREADS limits them.
+A dataset of a million rows or more is sorted by a few threads: one partition separates their rows (a tenth of the cost of the
+sort), then each thread sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads.
+OMP_NUM_THREADS limits them.
 """
 
 import os
@@ -26,21 +26,21 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
 }
 
 _BLOCK = 1 << 15  # rows packed and unpacked together: what stays in cache
-_SHARE = 1 << 19  # a thread with fewer rows costs more than it brings
-_MOST_THREADS = 4  # the partition before their sorts is the work of one
+_MIN_ROWS_PER_THREAD = 1 << 19  # a thread with fewer rows costs more than it saves
+_MAX_THREADS = 4  # the partition before the sorts is not parallel
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
-    """Ascending scores along the last axis, with their outcomes; equal scores come with their zeros first.
+    """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
 
-    The inputs are left as they are. Scores must lie in [0, 1].
+    The inputs are not changed.
     """
     unsigned = _UNSIGNED[scores.dtype]
     shape, one = scores.shape, unsigned(1)
     bits = np.ascontiguousarray(scores).view(unsigned).reshape(-1)
     ones = np.ascontiguousarray(outcomes).reshape(-1)
     packed, sorted_outcomes = np.empty_like(bits), np.empty_like(ones)
-    threads = _threads(len(bits)) if len(bits) == shape[-1] else 1  # a batch has many sorts that are quick
+    threads = _count_threads(len(bits)) if len(bits) == shape[-1] else 1  # the sorts of a batch are short
     ends = [len(bits) * i // threads for i in range(threads + 1)]
 
     def pack(part: slice) -> None:
@@ -56,21 +56,21 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
         _by_block(unpack, part)
 
     parts = [slice(*pair) for pair in pairwise(ends)]
-    _together(lambda part: _by_block(pack, part), parts)
+    _run_parallel(lambda part: _by_block(pack, part), parts)
     if threads > 1:
         packed.partition(ends[1:-1])
-    _together(sort, parts)
+    _run_parallel(sort, parts)
     return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
 
 
-def _threads(rows: int) -> int:
-    """How many threads a dataset is worth on this machine, OMP_NUM_THREADS at most."""
-    if rows < 2 * _SHARE:
+def _count_threads(rows: int) -> int:
+    """Choose the number of threads for a dataset, OMP_NUM_THREADS at most."""
+    if rows < 2 * _MIN_ROWS_PER_THREAD:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores
-    return min(cores, allowed, rows // _SHARE, _MOST_THREADS)
+    return min(cores, allowed, rows // _MIN_ROWS_PER_THREAD, _MAX_THREADS)
 
 
 def _by_block(work: Callable[[slice], None], part: slice) -> None:
@@ -78,8 +78,8 @@ def _by_block(work: Callable[[slice], None], part: slice) -> None:
         work(slice(start, min(start + _BLOCK, part.stop)))
 
 
-def _together(work: Callable[[slice], None], parts: list[slice]) -> None:
-    """Do all parts at the same time; numpy lets other threads run while it sorts and shifts."""
+def _run_parallel(work: Callable[[slice], None], parts: list[slice]) -> None:
+    """Run all parts in parallel threads; numpy releases the interpreter lock while it sorts and shifts."""
     if len(parts) == 1:
         work(parts[0])
         return
