@@ -166,8 +166,8 @@ class HistogramBinning(ScoreRecalibrator):
         self.bins = bins
         self.scheme = scheme
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.bins(self.bins)
         options.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
@@ -316,8 +316,8 @@ class SharedBinning(ScoreRecalibrator):
         self.normalize = normalize
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.whole(self.bins, "bins", 1, 2 * _MAX_CUT_CELLS)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
@@ -481,8 +481,8 @@ class ScalingBinning(ScoreRecalibrator):
         self.split = split
         self.rng = rng
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.bins(self.bins)
         options.whole(self.rng, "rng", 0)
         options.choice(self.split, ("none", "thirds"), "split")
@@ -494,7 +494,7 @@ class ScalingBinning(ScoreRecalibrator):
                 raise InputError(
                     f"scaling must be a recalibrator of one score, such as PlattScaling(), not {self.scaling!r}"
                 )
-            self.scaling.check_params()
+            self.scaling._check_params()
             if self.scaling.input != self.input:
                 raise InputError(
                     f'scaling reads input="{self.scaling.input}" but bins input="{self.input}"; declare the same'

@@ -279,14 +279,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for name, learned in self._learned.items():
             setattr(self, f"{name}_", learned.read(state, name, len(self.classes_)))
 
-    def check_params(self) -> None:
-        """Refuse invalid values of the constructor's arguments.
-
-        Raises
-        ------
-        InputError
-            An argument has a value that is not allowed; `fit` calls this method first.
-        """
+    def _check_params(self) -> None:
+        """Refuse invalid values of the constructor's arguments; `fit` calls this first."""
         options.choice(self.input, get_args(Input), "input")
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -311,7 +305,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         InputError
             Outputs, labels or weights are invalid, y holds a single class, or a row cannot be explained by the map.
         """
-        self.check_params()
+        self._check_params()
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
         self._check_features(X, reset=True)

@@ -31,7 +31,7 @@ Score = Literal["log loss", "brier"]
 
 
 @dataclass(frozen=True)
-class ScoreDecomposition:
+class ScoreParts:
     """A proper score as the sum of a calibration part, which recalibration removes, and a refinement part.
 
     Refinement is the lowest cross-fitted score of all maps compared; calibration is the distance to it, with the interval of
@@ -56,10 +56,10 @@ class EvaluationRow:
     name: str
     log_loss: float
     log_loss_change: Interval
-    log_loss_split: ScoreDecomposition
+    log_loss_split: ScoreParts
     brier: float
     brier_change: Interval
-    brier_split: ScoreDecomposition
+    brier_split: ScoreParts
     accuracy: float
     accuracy_change: Interval
     error: tc.Estimate
@@ -440,12 +440,12 @@ class _Scoring:
             parameters=self.results[name].parameters,
         )
 
-    def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreDecomposition:
+    def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreParts:
         reference = losses[min(losses, key=lambda other: self._mean(losses[other]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
         interval = self._change(reference, np.zeros(len(reference)))
-        return ScoreDecomposition(calibration, self._change(losses[name], reference), refinement, interval)
+        return ScoreParts(calibration, self._change(losses[name], reference), refinement, interval)
 
     def _mean(self, values: Float64s) -> float:
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))

@@ -62,10 +62,6 @@ class LabelledLogits:
         parts = {"logits": self.logits[rows], "labels": self.labels[rows], "row_max": self.row_max[rows]}
         return replace(self, weights=weights, **parts)  # type: ignore[arg-type]
 
-    def sample(self, rows: int) -> "LabelledLogits":
-        """Take about `rows` evenly spaced rows."""
-        return self.take(slice(None, None, max(1, len(self.labels) // rows)))
-
     def blocks(self, itemsize: int) -> Iterator[slice]:
         """Slices of rows small enough to stay in the cache."""
         step = max(1, _BLOCK_BYTES // (itemsize * self.logits.shape[1]))
@@ -198,7 +194,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     if data.logits.size > _MIN_VALUES_SAMPLED:
         rows = min(_SAMPLE_ROWS, -(-len(data.labels) // _SAMPLE_SHARE))
         for count, last_step in ((-(-rows // _SAMPLE_SHARE), 3 * _SAMPLE_STEP), (rows, _SAMPLE_STEP)):
-            sample = data.sample(count)
+            sample = data.take(slice(None, None, max(1, len(data.labels) // count)))  # evenly spaced rows
             if sample.label_gap().any():
                 start = _solve_inverse(sample, lowest, start, last_step)
     value = _solve_inverse(data, lowest, start)

@@ -581,8 +581,8 @@ class SplineCalibration(ScoreRecalibrator):
         super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
         self.knots = knots
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.whole(self.knots, "knots", 2, 1000)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:

@@ -77,8 +77,8 @@ class ScoreRecalibrator(Recalibrator):
         """Return one score per class, the argument of the maps."""
         return class_scores(outputs, self.input, classes)
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.choice(self.multiclass, get_args(Multiclass), "multiclass")
         options.choice(self.normalize, (True, False), "normalize")
 
@@ -376,8 +376,8 @@ class BetaCalibration(ScoreRecalibrator):
         self.loss = loss
         self.clip = clip
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.choice(self.parameters, (2, 3), "parameters")
         options.choice(self.loss, ("likelihood", "squared"), "loss")
         if self.clip is not None and not (isinstance(self.clip, float) and 0 < self.clip < 0.5):

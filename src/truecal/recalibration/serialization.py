@@ -140,7 +140,7 @@ def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callabl
     }
     try:
         recalibrator = constructor(**arguments)
-        recalibrator.check_params()
+        recalibrator._check_params()
     except TypeError as error:
         raise FileError(f'"params" do not fit {kind}: {error}') from error
     except InputError as error:

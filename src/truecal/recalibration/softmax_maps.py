@@ -68,8 +68,8 @@ class ScaledSoftmax(Recalibrator):
         self.zeros = zeros
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.choice(self.zeros, get_args(Zeros), "zeros")
 
     @abstractmethod
@@ -399,8 +399,8 @@ class EnsembleTemperature(Recalibrator):
         self.input = input
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         options.choice(self.loss, ("squared", "likelihood"), "loss")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
@@ -448,8 +448,8 @@ class PenalisedMatrix(Recalibrator):
     def _penalty(self) -> Penalty:
         """Return the strengths of the penalties."""
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         for name, value in vars(self._penalty()).items():
             is_strength = isinstance(value, int | float) and 0 <= value <= _MAX_STRENGTH
             if not is_strength and not (value is None and name == "off_diagonal"):

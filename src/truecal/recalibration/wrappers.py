@@ -28,7 +28,7 @@ def check_inner(inner: object, kind: Any, expected: str, declared: Input) -> Non
     """Refuse a wrapped recalibrator of another kind, or one that reads another input."""
     if not isinstance(inner, kind):
         raise InputError(f"recalibrator must be {expected} or None, not {inner!r}")
-    inner.check_params()
+    inner._check_params()
     if inner.input != declared:
         raise InputError(
             f'the recalibrator reads input="{inner.input}" but this one input="{declared}"; declare the same'
@@ -109,8 +109,8 @@ class PriorShift(Recalibrator):
         self.input = input
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         if self.recalibrator is not None:
             check_inner(self.recalibrator, Recalibrator, "a recalibrator", self.input)
         elif self.input != "probs":
@@ -258,8 +258,8 @@ class TopVersusAll(Recalibrator):
         self.input = input
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         if self.recalibrator is not None:
             check_inner(
                 self.recalibrator, ScoreRecalibrator, "a map of one score, such as BetaCalibration(),", self.input
