@@ -9,7 +9,7 @@ import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
 from truecal.profile.rows import Ones
-from truecal.profile.sort import _threads, packed_sort
+from truecal.profile.sort import _count_threads, packed_sort
 from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -41,7 +41,7 @@ def test_packed_sort_keeps_every_bit_of_the_scores(dtype):
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, threads):
     rng = np.random.default_rng(threads)
-    monkeypatch.setattr("truecal.profile.sort._threads", lambda rows: threads)
+    monkeypatch.setattr("truecal.profile.sort._count_threads", lambda rows: threads)
     for c in (rng.random(70_001), rng.integers(0, 7, 70_001) / 7, np.full(70_001, 0.3), np.arange(9)[::-1] / 9):
         c = c.astype(dtype)
         y = (rng.random(len(c)) < 0.5).astype(np.uint8)
@@ -54,10 +54,10 @@ def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, thre
 def test_large_datasets_are_shared_by_threads_and_small_ones_are_not(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(16), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert [_threads(rows) for rows in (1, 10**6, 3 << 19, 10**7)] == [1, 1, 3, 4]
+    assert [_count_threads(rows) for rows in (1, 10**6, 3 << 19, 10**7)] == [1, 1, 3, 4]
     for limit, threads in (("1", 1), ("2", 2), ("0", 1), ("many", 4), ("64", 4)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
-        assert _threads(10**7) == threads
+        assert _count_threads(10**7) == threads
 
 
 @given(data=small())
