@@ -101,7 +101,7 @@ class SweepECE(Estimator):
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The largest number of bins before rates fall, and whether all n of equal mass would do."""
-        most = np.minimum(profile.total if profile.counted else profile.rows, options.MOST_BINS).astype(np.intp)
+        most = np.minimum(profile.total if profile.counted else profile.rows, options.MAX_BINS).astype(np.intp)
         most = (
             np.broadcast_to(most, (profile.batch,))
             if profile.weights is not None
