@@ -37,8 +37,8 @@ def test_each_epoch_is_what_the_whole_batch_gives(binary):
         right = (probs >= 0.5) == t if binary else probs.argmax(1) == t
         assert log.rows[-1]["accuracy"] == pytest.approx(right.double().mean().item(), abs=1e-12)
         assert log.rows[-1]["n"] == 3000
-        size = size or log._seen.nbytes
-        assert log._seen.nbytes == size < 2**21
+        size = size or log._accumulator.nbytes
+        assert log._accumulator.nbytes == size < 2**21
     assert log.frame()["epoch"].tolist() == [1, 2]
     assert log.frame()["error"][1] > 2 * log.frame()["error"][0]
 
