@@ -214,7 +214,7 @@ def test_cost_map_is_cell_by_cell(first, second, labels):
 
 def test_cost_map_refuses_other_rows():
     a = predictions([0.9, 0.8, 0.7], [1, 1, 0])
-    with pytest.raises(tc.InputError, match="judged on 3 and 2 rows"):
+    with pytest.raises(tc.InputError, match="have 3 and 2 rows"):
         tc.selective.cost_map(a, predictions([0.9, 0.8], [1, 1]))
     with pytest.raises(tc.InputError, match="row 2 has different labels"):
         tc.selective.cost_map(a, predictions([0.9, 0.8, 0.7], [1, 1, 1]))
@@ -299,7 +299,7 @@ def test_answers_are_judged_by_the_confidence_in_them():
     assert tc.selective.risk_coverage(classes, lens=tc.OneClass()).at(1).tolist() == [0.5]
     assert tc.selective.abstention_cost(answers, rate=0.5, cost_ratio=0.1).value == pytest.approx(0.05)
     assert tc.selective.best_threshold(answers, cost_ratio=0.1).threshold == 0.9
-    with pytest.raises(tc.InputError, match="one confidence"):
+    with pytest.raises(tc.InputError, match="several confidences per row"):
         tc.selective.aurc(classes, lens=tc.ClassWise())
 
 
