@@ -38,7 +38,9 @@ class DecisionLossDisplay(Display):
     ) -> Self:
         """Draw what :func:`truecal.decision_loss` computed."""
         frame = loss.frame()
-        display = cls(frame if "model" in frame else frame.with_columns(model=["model"] * len(frame)), quantity=quantity)
+        display = cls(
+            frame if "model" in frame else frame.with_columns(model=["model"] * len(frame)), quantity=quantity
+        )
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
