@@ -261,8 +261,8 @@ def power(
         f"from about n = {needed.n} rows on ({metric.estimator}); 95 % interval of n for the noise of the simulations: "
         f"{needed.low} to {needed.high}"
     )
-    facts = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, **asked}
-    facts |= {"estimator": metric.estimator, "norm": estimator.norm}
+    numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **asked}
+    facts = {"estimator": metric.estimator, **numbers}
     reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 

@@ -67,7 +67,7 @@ class JudgedEstimate(Estimate):
         )
 
     def frame(self) -> Frame:
-        return super().frame().but(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
+        return super().frame().with_columns(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
 
 
 class Means(NamedTuple):

@@ -71,6 +71,18 @@ def upper_bound(
     return largest**2
 
 
+def _explicit_bound(error: BinnedError, *, level: float) -> float:
+    """The smaller of F.6 and F.9 on the true squared error."""
+    estimates = squared_errors(error.outputs, error.counts, error.ones)
+    smallest = float(error.shares.min())
+    return min(
+        upper_bound(
+            float(estimate), n=error.n, bins=len(error.outputs), smallest=smallest, level=level, estimator=kind
+        )
+        for kind, estimate in zip(_BOUNDS, estimates, strict=True)
+    )
+
+
 def rows_needed(
     threshold: float = 0.02,
     *,
@@ -337,21 +349,7 @@ def _promised(
     low = min(sqrt(sum(w * error.lower(union) for w, error in classes)), value)
     verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
     # F.6 and F.9 hold together where each has half of the error probability, and so does the smaller of the two
-    explicit = sum(
-        w
-        * min(
-            upper_bound(
-                estimate,
-                n=error.n,
-                bins=len(error.outputs),
-                smallest=float(error.shares.min()),
-                level=1 - (1 - union) / 2,
-                estimator=kind,
-            )
-            for kind, estimate in zip(_BOUNDS, squared_errors(error.outputs, error.counts, error.ones), strict=True)
-        )
-        for w, error in classes
-    )
+    explicit = sum(w * _explicit_bound(error, level=1 - (1 - union) / 2) for w, error in classes)
     balance = max(error.balance for error in errors)
     notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
     return Verification(

@@ -399,7 +399,9 @@ def _check_declared(problems: Problems, first: dict[object, _Peek], options: Opt
 def _check_classes(problems: Problems, first: dict[object, _Peek], options: Options, lines: dict[str, int]) -> None:
     """Classes named in lenses, selections and subsets must be there."""
     subsets = dict(options.class_subsets)
-    wanted = [("lenses", (name.removeprefix("class:"),)) for name in options.lenses if name.startswith("class:")]
+    wanted: list[tuple[str, tuple[object, ...]]] = [
+        ("lenses", (name.removeprefix("class:"),)) for name in options.lenses if name.startswith("class:")
+    ]
     wanted += [("groupings", classes) for _, groups in options.groupings for _, classes in groups]
     for selected in options.selections:
         given = dict(selected.arguments)

@@ -172,7 +172,8 @@ class RecalibrationEffect(Analysed):
             better = part.filter(pl.col("change") < 0)
             row = {**condition, "models": part.height, "before": part["before"].mean(), "after": part["after"].mean()}
             row |= {"improved": better.height, "improved_supported": _counted(better["supported"], part["supported"])}
-            rows.append({**row, "n": part["n"].max(), **correlate(*numbers(part, "before", "after")).columns("tau")})
+            before, after = numbers(part, "before", "after")
+            rows.append({**row, "n": part["n"].max(), **correlate(before, after).columns("tau")})
         return pl.DataFrame(rows, schema_overrides={"improved_supported": pl.Int64})
 
 

@@ -294,9 +294,10 @@ def in_and_out(
             remarks.append((f"no model was judged on {clean[0]} as well", where(condition)))
             continue
         remarks += few_models(part.height, where(condition))
-        for what, x, y in PAIRS:
+        for what, inside_name, outside_name in PAIRS:
+            x, y = numbers(part, inside_name, outside_name)
             for method in METHODS:
-                c = correlate(*numbers(part, x, y), method, level=level)
+                c = correlate(x, y, method, level=level)
                 row = {**condition, "clean": clean[0], "pair": what, "method": method}
                 rows.append({**row, "value": c.value, "low": c.low, "high": c.high, "models": c.models})
         parts.append(part)
