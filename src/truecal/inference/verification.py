@@ -13,6 +13,7 @@ where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribut
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, inf, isfinite, log, sqrt
 from typing import Literal
 
@@ -40,7 +41,6 @@ from truecal.types import Float64s
 # The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model
 
 _MOST_ROWS = 1e18
-_BOUNDS: tuple[Literal["plugin"], Literal["debiased"]] = ("plugin", "debiased")  # F.6 and F.9
 
 
 def upper_bound(
@@ -73,14 +73,9 @@ def upper_bound(
 
 def _explicit_bound(error: BinnedError, *, level: float) -> float:
     """The smaller of F.6 and F.9 on the true squared error."""
-    estimates = squared_errors(error.outputs, error.counts, error.ones)
-    smallest = float(error.shares.min())
-    return min(
-        upper_bound(
-            float(estimate), n=error.n, bins=len(error.outputs), smallest=smallest, level=level, estimator=kind
-        )
-        for kind, estimate in zip(_BOUNDS, estimates, strict=True)
-    )
+    plugin, debiased = squared_errors(error.outputs, error.counts, error.ones)
+    bound = partial(upper_bound, n=error.n, bins=len(error.outputs), smallest=float(error.shares.min()), level=level)
+    return min(bound(float(plugin), estimator="plugin"), bound(float(debiased), estimator="debiased"))
 
 
 def rows_needed(
