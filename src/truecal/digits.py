@@ -26,6 +26,19 @@ def with_interval(value: float, low: float | None, high: float | None, *, sign: 
     return f"{value:{spec}}" if low is None or high is None else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
 
 
+def beside(value: float, limit: float, places: int) -> str:
+    """Write a number with so many decimals, or as many more as show on which side of a limit it lies.
+
+    >>> beside(0.0503, 0.05, 3), beside(0.0623, 0.05, 3)
+    ('0.0503', '0.062')
+    """
+    for more in range(places, MOST + 1):
+        text = f"{value:.{more}f}"
+        if (float(text) > limit) == (value > limit):
+            return text
+    return f"{value:.{MOST + 4}g}"
+
+
 def p_text(p: float | None) -> str:
     """Write a p-value as a table holds it; a dash where there is none.
 

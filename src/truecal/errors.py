@@ -81,7 +81,14 @@ class TruecalError(Exception):
 
 
 class InputError(TruecalError, ValueError):
-    """The input is invalid; the message names the row, the value and the remedy."""
+    """The input is invalid; the message names the row, the value and the remedy.
+
+    `options` are what to add to a command line, where that mends it.
+    """
+
+    def __init__(self, message: object = "", *, options: str = "") -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class FileError(InputError):

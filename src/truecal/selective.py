@@ -27,7 +27,7 @@ from truecal.resampling import cells
 from truecal.resampling.draws import CellBatch
 from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 __all__ = [
@@ -245,8 +245,8 @@ class Area:
         return self.value
 
 
-@dataclass(frozen=True, eq=False)
-class RiskCoverage:
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCoverage(Tabular):
     """Risk against coverage, the most confident rows first.
 
     Attributes
@@ -314,6 +314,12 @@ class RiskCoverage:
             self.threshold[np.minimum(last, len(self.threshold) - 1)],
         )
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
+
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{risk:.2%} of {share:.0%}" for share, risk in zip((1, 0.9, 0.5), self.at((1, 0.9, 0.5)), strict=True)
+        )
+        return f"wrong answers by share answered, the most confident first: {shares}; AURC {self.area.value:.4f}, n={self.n}"
 
 
 @takes_arrays

@@ -319,11 +319,11 @@ class Tabular(ABC):
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr}  # type: ignore[arg-type]
 
     def to_markdown(self) -> str:
-        """The table in Markdown."""
+        """Return the table in Markdown."""
         return self.frame().to_markdown()
 
     def to_latex(self) -> str:
-        """The table as a LaTeX tabular with the rules of booktabs."""
+        """Return the table as a LaTeX tabular with the rules of booktabs."""
         return self.frame().to_latex()
 
     def _headline(self) -> str:

@@ -45,7 +45,8 @@ def _damaged(folder, name):
             label=pl.when(pl.arange(0, 400) == 5).then(pl.lit("owl")).otherwise(pl.col("label"))
         ).write_parquet(path)
     elif name == "text_label.csv":
-        frame.with_columns(y=pl.col("y").replace_strict({0: "no", 1: "yes"})).write_csv(path)
+        words = pl.Series("y", ["no", "yes", "perhaps", "yes"] * 100)
+        frame.with_columns(words).write_csv(path)
     elif name == "gaps.csv":
         frame.with_columns(p=pl.when(pl.arange(0, len(frame)) == 3).then(None).otherwise(pl.col("p"))).write_csv(path)
     elif name == "other.xlsx":
@@ -65,7 +66,7 @@ CASES = {
     "nan.csv": "1 missing values, the first in row 3",
     "percent.csv": "divide by 100",
     "unknown_label.parquet": "row 5 is 'owl'",
-    "text_label.csv": "--class-names",
+    "text_label.csv": "labels have 3 values ('no', 'perhaps', 'yes')",
     "gaps.csv": "first in row 3",
     "other.xlsx": "unknown kind of file",
     "binary.csv": "",

@@ -25,13 +25,13 @@ def test_one_line_per_group_with_its_verdict(truecal, grouped_csv):
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--format", "line", "-q")
     assert ran.code == 1
     first, second = sorted(ran.out.splitlines())
-    assert first.startswith("FAIL bad: root-mean-square calibration error 0.3206")
+    assert first.startswith("FAIL bad: root-mean-square calibration error 0.321 [")
     assert second.startswith("PASS good|site: ")
 
 
 def test_the_worst_group_is_named_on_fail(truecal, grouped_csv):
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "-q")
-    assert ran.out.splitlines()[-1].endswith("in 1 of 2 groups, most in bad")
+    assert "in 1 of 2 groups, most in bad (at least 0.2" in ran.out.splitlines()[-1]
     gate = json.loads(truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--json").out)["gate"]
     assert (gate["worst"], gate["passed"]) == ("bad", False)
 
@@ -40,9 +40,9 @@ def test_a_group_that_may_be_above_is_not_said_to_be(truecal, grouped_csv):
     """The calibrated site cannot be shown to be below 0.01 with 1000 rows, which is not an error above 0.01."""
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.01", "-q")
     assert ran.code == 1
-    assert ran.out.splitlines()[-1].endswith(
-        "the error is above 0.01 in 1 of 2 groups, most in bad; it may be in 1 more"
-    )
+    last = ran.out.splitlines()[-1]
+    assert "the error is above 0.01 in 1 of 2 groups, most in bad" in last
+    assert "; it may be in 1 more; " in last
 
 
 def test_markdown_is_a_table(truecal, grouped_csv):
@@ -83,7 +83,7 @@ def test_prometheus_gauges(truecal, grouped_csv):
 def test_every_format_agrees_with_the_json(truecal, binary_csv):
     (result,) = json.loads(truecal("measure", binary_csv, "--json").out)["results"]
     for form in ("text", "line", "markdown", "github", "junit"):
-        assert f"{result['value']:.4f}" in truecal("measure", binary_csv, "--format", form, "-q").out
+        assert f"{result['value']:.3f}"[:-1] in truecal("measure", binary_csv, "--format", form, "-q").out
     assert repr(result["value"]) in truecal("measure", binary_csv, "--format", "prometheus", "-q").out
     assert truecal("measure", binary_csv, "--format", "json").out == truecal("measure", binary_csv, "--json").out
     assert truecal("measure", binary_csv, "--json", "--format", "line").code == 2

@@ -34,7 +34,7 @@ def test_groups_whose_names_hold_commas_stay_apart(truecal, tmp_path):
     path = tmp_path / "a.csv"
     frame = binary_frame(200).with_columns(a=pl.Series(["x, y", "x"] * 100), b=pl.Series(["z", "y, z"] * 100))
     frame.write_csv(path)
-    ran = truecal("measure", path, "--by", "a", "--by", "b", "--format", "line")
+    ran = truecal("measure", path, "--by", "a", "--by", "b", "--combine", "--format", "line")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 2
 

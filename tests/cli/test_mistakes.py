@@ -5,21 +5,27 @@ from math import nan
 import polars as pl
 import pytest
 
+import truecal as tc
 from tests.cli.conftest import binary_frame
-from truecal.cli import compare, measure
+from truecal.cli import compare
 from truecal.estimators.estimate import Interval
 
 
-def test_nan_fails_every_gate(monkeypatch):
-    class Result:
-        def __init__(self, high, group):
-            self.interval, self.sketch_error, self.group = Interval(0.0, high, 0.95, "x"), None, group
+def test_nan_fails_every_gate(monkeypatch, truecal, binary_csv):
+    """A limit that is not a number never passes, in whatever group it is."""
+    measure = tc.measure
+    for bad in (0, 1, 2):
+        count = iter(range(10))
 
-    for highs in ((0.01, nan), (nan, 0.01), (nan,)):
-        gate = measure._gate([Result(high, f"g{i}") for i, high in enumerate(highs)], 0.2)
-        assert not gate.passed
-        assert gate.worst == f"g{highs.index(nan)}"
-    pair = type("Pair", (), {"a": "a", "b": "b", "low": nan, "high": nan})
+        def some_nan(*arguments, count=count, bad=bad, **options):
+            estimate = measure(*arguments, **options)
+            high = nan if next(count) == bad else 0.01
+            return estimate.but(value=0.005, interval=Interval(0.0, high, 0.95, "x"))
+
+        monkeypatch.setattr(tc, "measure", some_nan)
+        ran = truecal("measure", binary_csv, "--by", "site", "--max-error", "0.2", "-q")
+        assert (ran.code, ran.out.splitlines()[-1][:5]) == (1, "FAIL:")
+    pair = type("Pair", (), {"a": "a", "b": "b", "interval": Interval(nan, nan, 0.95, "x")})
     assert not compare._increase(pair, "b") <= 0.5
 
 

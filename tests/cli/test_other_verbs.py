@@ -91,6 +91,7 @@ def test_recalibrate_fit_and_apply(truecal, binary_csv, tmp_path):
         "version": 1,
         "rows": 400,
         "path": str(out),
+        "replaced": ["p"],
     }
     frame, after = binary_frame(), pl.read_parquet(out)
     expected = (

@@ -31,6 +31,8 @@ def test_several_columns_are_all_grouped_by(truecal, binary_csv, tmp_path):
     assert truecal("report", binary_csv, "--fast", "--by", "site", "--by", "w", "--out", out).code == 0
     assert "north, 1" in out.read_text()
     text = truecal("measure", binary_csv, "--by", "site", "--by", "w").out
+    assert [line.split()[0] for line in text.splitlines() if "rank-series" in line] == ["north", "south", "1", "2"]
+    text = truecal("measure", binary_csv, "--by", "site", "--by", "w", "--combine").out
     assert all(f"{site}, {w}" in text for site in ("north", "south") for w in (1, 2))
 
 

@@ -161,7 +161,7 @@ def test_what_a_scan_cannot_do_is_refused(truecal, tmp_path, logs):
         "no file matches": [f"{tmp_path}/*.csv"],
         "holds no .csv": [tmp_path / "empty"],
         "there is no file": [logs, tmp_path / "missing.parquet"],
-        "--cluster needs the rows": [logs, "--cluster", "patient"],
+        "--clusters needs the rows": [logs, "--cluster", "patient"],
         "npz files hold arrays": [tmp_path / "arrays.npz", "--engine", "polars"],
         "standard input cannot be scanned": ["-", "--engine", "polars"],
         "'excel' is not one of": [logs, "--engine", "excel"],

@@ -54,10 +54,7 @@ def test_curves_that_are_rougher_than_the_series_are_covered(name):
 
 
 def test_an_error_among_the_few_rows_that_vary_is_covered():
-    """Saturated scores, 1 - c over six powers of ten, with errors below 0.95 alone: a known weak spot, 400 datasets.
-
-    Few rows carry the error, and the noise of the fitted curve understates that of the true one: covered 0.70 of the time.
-    """
+    """Saturated scores, 1 - c over six powers of ten, with errors below 0.95 alone: 400 datasets, binomial test at 0.5 %."""
     u = np.random.default_rng(1).random((2, 400, 100))
 
     def scores(u):
@@ -71,7 +68,7 @@ def test_an_error_among_the_few_rows_that_vary_is_covered():
     c = scores(u[0])
     interval = tc.RankSeries(level=0.9)(tc.profile.Profile.from_arrays(c, u[1] < curve(c))).interval
     covered = int(np.sum((interval.low <= truth) & (truth <= interval.high)))
-    assert binomtest(covered, 400, 0.70, alternative="less").pvalue > 0.005
+    assert binomtest(covered, 400, 0.85, alternative="less").pvalue > 0.005
 
 
 def test_clusters_do_not_hide_a_jump():
@@ -87,26 +84,26 @@ def test_clusters_do_not_hide_a_jump():
 
 
 def test_runs_of_neighbours_between_clusters_by_hand():
-    """Seven terms of 200 clusters: 14 and 28 windows, all scores on one side of 1/2."""
+    """Seven terms of 200 clusters: 14 and 28 runs speak freely, 56 because they stand out, 112 would have nine rows each."""
     rng = np.random.default_rng(3)
     n, cluster = 1000, rng.permutation(np.arange(1000) % 200)
-    c = 0.5 + np.sort(rng.random(n)) / 2
-    y = (rng.random(n) < np.floor(14 * (2 * c - 1)) % 2).astype(int)
+    c = np.sort(rng.random(n))
+    y = (rng.random(n) < np.floor(14 * c) % 2).astype(int)
     series = ClusteredSeries.of_profile(tc.OneClass(1)(tc.Predictions.from_probs(c, y, clusters=cluster)))
     shown = {}
-    for runs in (14, 28):
+    for runs in (14, 28, 56):
         run = np.floor(runs * (np.arange(n) + 0.5) / n)
         same = run[:, None] == run
         pairs = same & (cluster[:, None] != cluster)
         products = np.where(pairs, np.outer(y - c, y - c), 0.0).sum(axis=1)
         # the mean product of a run counts by the rows of the run
         shown[runs] = sum(products[run == r].sum() / pairs[run == r].sum() * (run == r).mean() for r in np.unique(run))
-    assert shown[28] > max(shown[14], series.theta[-1]) + 0.01
-    assert series.pivot.upper_center[0] == pytest.approx(shown[28], abs=1e-12)
+    assert shown[56] > max(shown[14], shown[28], series.theta[-1]) + 0.01
+    assert series.pivot.upper_center[0] == pytest.approx(shown[56], abs=1e-12)
     calm = ClusteredSeries.of_profile(
         tc.OneClass(1)(tc.Predictions.from_probs(c, (rng.random(n) < c).astype(int), clusters=cluster))
     )
-    assert calm.pivot.upper_center[0] < shown[28] / 10
+    assert calm.pivot.upper_center[0] < shown[56] / 10
 
 
 def test_runs_of_neighbours_do_not_depend_on_the_batch():

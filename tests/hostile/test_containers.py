@@ -79,8 +79,9 @@ def test_answers_are_those_of_naive_code(name, several):
     bins, norm = choice.choice((2, 4, 8)), choice.choice((1, 2, np.inf))
     probs = rng.dirichlet(np.ones(3), n) if several else rng.random(n)
     labels = rng.integers(0, 3 if several else 2, n)
-    scores = probs.max(axis=1) if several else probs
-    outcomes = (probs.argmax(axis=1) == labels).astype(int) if several else labels
+    top_label = several and probs.shape[1] > 2
+    scores = probs.max(axis=1) if top_label else probs[:, 1] if several else probs
+    outcomes = (probs.argmax(axis=1) == labels).astype(int) if top_label else labels
     container = CONTAINERS[name]
     try:
         estimate = tc.calibration_error(

@@ -7,7 +7,7 @@ import click
 import truecal as tc
 from truecal import parallel
 from truecal.cli.estimators import classes_by_word, lens_option, level_option, make_lens, scale_of, seed_option
-from truecal.cli.output import OutputFile, Reply, draw, reply_options, working
+from truecal.cli.output import OutputFile, Result, answers, draw, working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, input_options, load, scan_options
 from truecal.errors import InputError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @lens_option
 @level_option
-@reply_options
+@answers(formats=("text", "json"))
 @scan_options
 def audit(
     source: Source,
@@ -44,8 +44,7 @@ def audit(
     tolerance: float | None,
     lens: str,
     level: float,
-    reply: Reply,
-) -> int:
+) -> Result:
     """Search the predictions in FILE for segments whose scores are wrong, and judge them for the search.
 
     All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
@@ -54,8 +53,7 @@ def audit(
     Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
     """
     result = _audited(source, depth, min_rows, tolerance, lens, level)
-    reply.give("audit", str(result), source=source.name, **result.to_dict())
-    return 0 if result.passed else 1
+    return Result("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
 
 
 def _audited(
@@ -92,22 +90,21 @@ def _audited(
     help="Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.  [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]",
 )
 @click.option(
-    "--of", "shown", metavar="CLASS", help="The class whose probability is shown; default: the predicted one."
+    "--of", "event", metavar="CLASS", help="The class whose probability is shown.  [default: the predicted one]"
 )
-@click.option("--figure", cls=OutputFile, metavar="FILE", type=click.Path(), help="Also draw it (png, svg, pdf).")
+@click.option("--figure", cls=OutputFile, help="Also draw it (png, svg, pdf).")
 @level_option
 @seed_option
-@reply_options
+@answers(formats=("text", "json"))
 @input_options
 def likert(
     source: Source,
     scale: str | None,
-    shown: str | None,
+    event: str | None,
     figure: str | None,
     level: float,
     seed: int,
-    reply: Reply,
-) -> int:
+) -> Result:
     """Judge the outputs in FILE as people see them: as words of a scale.
 
     A word is kept when, among the outputs it covers, the event happens with a frequency inside the word's own limits.
@@ -117,15 +114,15 @@ def likert(
     from truecal.groups import answer_scales
 
     preds = load(source)
-    known = classes_by_word(preds)
-    if shown is not None and shown not in known:
-        raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
+    classes = classes_by_word(preds)
+    if event is not None and event not in classes:
+        raise InputError(f"there is no class {event!r} for --of; the classes are {', '.join(list(classes)[:10])}")
     words = scale_of(scale, "--scale") or answer_scales.SCALE
     with working("judging words"):
-        answers = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
+        judged = tc.likert(preds, words, of=None if event is None else classes[event], level=level, rng=seed)
     if figure is not None:
-        draw(tc.plot.LikertDisplay.from_report(answers).figure_, figure)
-    outside = f"\n{answers.outside} outputs are covered by no word" if answers.outside else ""
-    content = {"source": source.name, "level": level, "outside": answers.outside, "categories": list(answers.frame())}
-    reply.give("likert", f"{answers}{outside}", **content)
-    return 1 if any(category.kept is False for category in answers.categories) else 0
+        draw(tc.plot.LikertDisplay.from_report(judged).figure_, figure)
+    outside = f"\n{judged.outside} outputs are covered by no word" if judged.outside else ""
+    content = {"source": source.name, "level": level, "outside": judged.outside, "categories": list(judged.frame())}
+    broken = any(category.kept is False for category in judged.categories)
+    return Result("likert", content, f"{judged}{outside}", failed=broken)

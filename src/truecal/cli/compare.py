@@ -1,7 +1,7 @@
 """`truecal compare`: which of several models is better calibrated, and is the new one worse than the old?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,42 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
+from truecal import digits
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import Answer, Finding, Output, as_typed, format_options, note, number, p_shown, table, working
+from truecal.cli.output import Finding, OutputFile, Result, answers, as_typed, note, table, working
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
-from truecal.errors import InputError, printable
-from truecal.pages import comparison, records
-from truecal.pages.comparison import PairRow
+from truecal.errors import InputError
 
 if TYPE_CHECKING:
     Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
-
-
-_RMS = "root-mean-square calibration error"
-
-
-@dataclass(frozen=True)
-class IncreaseRecord:
-    """Whether no model's error exceeds that of the reference by more than is allowed, at the level of the intervals."""
-
-    max_increase: float
-    upper: float
-    worst: str
-    passed: bool
-
-
-@dataclass(frozen=True)
-class CompareRecord:
-    """What `truecal compare` answers."""
-
-    n: int
-    lens: str
-    metric: str
-    level: float
-    errors: Mapping[str, float]
-    pairs: tuple[comparison.PairRow, ...]
-    gate: IncreaseRecord | None = field(default=None, metadata=records.OPTIONAL)
 
 
 @click.command()
@@ -62,11 +35,11 @@ class CompareRecord:
     help="Gate: exit 1 unless no error exceeds that of the reference (default: the first) by more, at --level.",
 )
 @click.option("--resamples", type=click.IntRange(99), default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--report", "page", metavar="FILE", type=click.Path(), help="Also write a self-contained HTML page.")
+@click.option("--report", "page", cls=OutputFile, help="Also write a self-contained HTML page.")
 @lens_option
 @level_option
 @seed_option
-@format_options
+@answers
 @column_options
 def compare(
     source: Source,
@@ -82,8 +55,7 @@ def compare(
     lens: str,
     level: float,
     seed: int,
-    output: Output,
-) -> int:
+) -> Result:
     """Compare the calibration errors of models, pair by pair, with interval and test.
 
     Give one FILE per model; or one FILE with the columns of every model (--model a='pa_*' --model b='pb_*') or with the rows of
@@ -105,23 +77,20 @@ def compare(
     if sums and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
     judged = make_lens(lens, first) if isinstance(first, tc.Predictions) else None
-    pairing = comparison.Pairing(key, not (unpaired or sums), reference, resamples)
+    options: dict[str, Any] = {
+        "reference": reference,
+        "key": key,
+        "paired": not (unpaired or sums),
+        "resamples": resamples,
+    }
     with working("resampling"):
-        comparisons = comparison.compare_models(preds, pairing, lens=judged, level=level, rng=seed)
-    record = _record(comparisons, level, reference, max_increase)
+        comparisons = tc.inference.compare_many(preds, lens=judged, level=level, rng=seed, **options)
+        alone = {name: tc.measure(data, lens=judged, level=level, rng=seed) for name, data in preds.items()}
     if page is not None:
         with working("writing the page"):
-            options: dict[str, Any] = {"reference": reference, "key": key, "paired": pairing.paired}
-            options["resamples"] = resamples
             path = tc.report(preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options)
-        note(f"wrote {path}", err=True)
-    method = comparisons[0].interval.method
-    findings = [_finding(record, pair) for pair in record.pairs]
-    verdict = "" if record.gate is None else _gate_line(record, record.gate)
-    output.write(
-        Answer("compare", records.document("compare", record), _text(record, method), findings, verdict=verdict)
-    )
-    return 0 if record.gate is None or record.gate.passed else 1
+        note(f"wrote {path}")
+    return _result(comparisons, alone, level, reference, max_increase)
 
 
 def _models(source: Source, files: Sequence[str], models: Sequence[str], split: str | None, lens: str) -> "Models":
@@ -170,75 +139,113 @@ def _from_files(source: Source, files: Sequence[str], lens: str) -> "Models":
         raise click.UsageError("a file is given twice")
     each = {name: replace(source, file=file) for name, file in zip(names, files, strict=True)}
     if any(is_sketched(one) for one in each.values()):
-        if source.cluster is not None:
-            raise InputError("--cluster needs the rows, and folders and sketches keep sums; compare files without it")
+        if source.clusters is not None:
+            raise InputError("--clusters needs the rows, and folders and sketches keep sums; compare files without it")
         return {name: sketch_of(one, lens) for name, one in each.items()}
     return {name: load(one) for name, one in each.items()}
 
 
-def _record(
-    comparisons: "Sequence[tc.inference.Comparison]", level: float, reference: str | None, max_increase: float | None
-) -> CompareRecord:
-    errors = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
-    pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
-    gate = None
-    if max_increase is not None:
-        increases = {pair.a if pair.b == reference else pair.b: _increase(pair, reference) for pair in pairs}
-        worst = max(increases, key=increases.__getitem__)
-        gate = IncreaseRecord(max_increase, increases[worst], worst, increases[worst] <= max_increase)
+def _result(
+    comparisons: "Sequence[tc.inference.Comparison]",
+    alone: "dict[str, tc.Estimate]",
+    level: float,
+    reference: str | None,
+    max_increase: float | None,
+) -> Result:
     first = comparisons[0]
-    return CompareRecord(first.n, first.lens, first.estimator.name or _RMS, level, errors, pairs, gate)
+    values = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
+    ranking = sorted(values, key=lambda name: values[name])
+    gate, content_gate = "", None
+    increases = (
+        {} if max_increase is None else {c.a if c.b == reference else c.b: _increase(c, reference) for c in comparisons}
+    )
+    if max_increase is not None:
+        worst = max(increases, key=lambda name: increases[name])
+        passed = increases[worst] <= max_increase
+        content_gate = {"max_increase": max_increase, "upper": increases[worst], "worst": worst, "passed": passed}
+        gate = _gate_line(worst, increases[worst], max_increase, level)
+    content: dict[str, object] = {
+        "n": first.n,
+        "lens": first.lens,
+        "metric": first.estimator.name or "root-mean-square calibration error",
+        "level": level,
+        "errors": values,
+        "models": [{"name": name, **_limits(alone[name]), "error": values[name]} for name in ranking],
+        "pairs": [_pair(c) for c in comparisons],
+        **({} if content_gate is None else {"gate": content_gate}),
+    }
+    return Result(
+        "compare",
+        content,
+        _text(comparisons, alone, ranking, values, level, str(content["metric"])),
+        [
+            _finding(c, level, None if max_increase is None else _increase(c, reference) <= max_increase)
+            for c in comparisons
+        ],
+        gate,
+        failed=content_gate is not None and not content_gate["passed"],
+    )
 
 
-def _increase(pair: comparison.PairRow, reference: str | None) -> float:
-    """The largest increase over the reference that the data allow; any, where a limit is not a number."""
-    increase = pair.high if pair.b == reference else -pair.low
+def _limits(estimate: "tc.Estimate") -> dict[str, float | None]:
+    interval = estimate.interval
+    ends = (None, None) if interval is None else (float(interval.low), float(interval.high))
+    return dict(zip(("low", "high"), ends, strict=True))
+
+
+def _pair(c: "tc.inference.Comparison") -> dict[str, object]:
+    ends = {"low": float(c.interval.low), "high": float(c.interval.high)}
+    tests = {"p_value": float(c.p_value), "adjusted_p": float(c.adjusted_p)}
+    return {"a": c.a, "b": c.b, "difference": float(c.difference), **ends, **tests}
+
+
+def _increase(c: "tc.inference.Comparison", reference: str | None) -> float:
+    """Return the largest increase over the reference that the data allow; infinite where a limit is not a number."""
+    increase = float(c.interval.high) if c.b == reference else -float(c.interval.low)
     return inf if isnan(increase) else increase
 
 
-def _finding(record: CompareRecord, pair: comparison.PairRow) -> Finding:
-    reach = f"[{pair.low:+.4f}, {pair.high:+.4f}] at {record.level:.0%}"
-    errors = f"{record.errors[pair.a]:.4f} - {record.errors[pair.b]:.4f}"
-    reference = next((name for name in (pair.b, pair.a) if all(name in (p.a, p.b) for p in record.pairs)), None)
-    return Finding(
-        f"{pair.a} - {pair.b}",
-        f"{errors} = {pair.difference:+.4f} {reach}, adjusted p {p_shown(pair.adjusted_p)}, n = {record.n}",
-        {
-            "difference": pair.difference,
-            "low": pair.low,
-            "high": pair.high,
-            "p_value": pair.p_value,
-            "adjusted_p": pair.adjusted_p,
-        },
-        None if record.gate is None else _increase(pair, reference) <= record.gate.max_increase,
-        {"a": pair.a, "b": pair.b, "lens": record.lens},
+def _finding(c: "tc.inference.Comparison", level: float, passed: bool | None) -> Finding:
+    size = digits.with_interval(float(c.difference), float(c.interval.low), float(c.interval.high), sign=True)
+    sentence = (
+        f"{c.value_a:.4f} - {c.value_b:.4f} = {size} at {level:.0%}, adjusted {digits.p_equation(float(c.adjusted_p))}"
     )
+    numbers = {key: value for key, value in _pair(c).items() if isinstance(value, float)}
+    return Finding(f"{c.a} - {c.b}", f"{sentence}, n = {c.n}", numbers, passed, {"a": c.a, "b": c.b, "lens": c.lens})
 
 
-def _gate_line(record: CompareRecord, gate: IncreaseRecord) -> str:
-    sure, most = f"{record.level:.0%}", f"{gate.max_increase:g}"
-    if gate.passed:
-        return f"PASS: at {sure} the error increases by at most {gate.upper:.4f}, below {most}"
+def _gate_line(worst: str, upper: float, allowed: float, level: float) -> str:
+    if upper <= allowed:
+        return f"PASS: at {level:.0%} the error increases by at most {upper:.4f}, and {allowed:g} is allowed"
+    remedy = "more rows narrow the interval, if the increase itself is smaller"
     return (
-        f"FAIL: at {sure} the error of {printable(gate.worst)} may increase by {gate.upper:.4f}, and {most} is allowed"
+        f"FAIL: at {level:.0%} the error of {worst} may increase by {upper:.4f}, and {allowed:g} is allowed; {remedy}"
     )
 
 
-def _text(record: CompareRecord, method: str) -> str:
-    error = "error (rms)" if record.metric == _RMS else "error"
-    models = table(["model", error], [[name, number(value)] for name, value in record.errors.items()])
-    rows = [
-        [
-            f"{pair.a} - {pair.b}",
-            f"{pair.difference:+.4f}",
-            f"{pair.low:+.4f} to {pair.high:+.4f}",
-            p_shown(pair.p_value),
-            p_shown(pair.adjusted_p),
-        ]
-        for pair in record.pairs
-    ]
-    pairs = table(["pair", "difference", f"{record.level:.0%} interval", "p-value", "adjusted"], rows)
-    metric = "" if record.metric == _RMS else f"{record.metric}, "
-    judged = f"{metric}{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
-    gate = [] if record.gate is None else [_gate_line(record, record.gate)]
-    return "\n".join([models, "", pairs, judged, *gate])
+def _text(
+    comparisons: "Sequence[tc.inference.Comparison]",
+    alone: "dict[str, tc.Estimate]",
+    ranking: Sequence[str],
+    values: dict[str, float],
+    level: float,
+    metric: str,
+) -> str:
+    error = "error (rms)" if metric.startswith("root") else "error"
+    rows = []
+    for name in ranking:
+        low, high = _limits(alone[name]).values()
+        places = digits.decimals(low, high)
+        ends = "-" if low is None or high is None else f"{low:.{places}f} to {high:.{places}f}"
+        rows.append([name, f"{values[name]:.{places}f}", ends])
+    models = table(["model", error, f"{level:.0%} interval"], rows)
+    rows = []
+    for c in comparisons:
+        low, high = float(c.interval.low), float(c.interval.high)
+        spec = f"+.{digits.decimals(low, high)}f"
+        tests = [digits.p_text(float(c.p_value)), digits.p_text(float(c.adjusted_p))]
+        rows.append([f"{c.a} - {c.b}", f"{float(c.difference):{spec}}", f"{low:{spec}} to {high:{spec}}", *tests])
+    pairs = table(["pair", "difference", f"{level:.0%} interval", "p-value", "adjusted"], rows)
+    first = comparisons[0]
+    judged = f"{metric}, {first.lens}, n = {first.n}, {first.interval.method}"
+    return "\n".join([models, "", pairs, "a difference below 0: the first model is better calibrated", judged])

@@ -4,7 +4,7 @@ import click
 
 import truecal as tc
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import Answer, Finding, Output, Share, format_options, working
+from truecal.cli.output import Finding, Result, Share, answers, working
 from truecal.cli.source import Source, input_options, load
 
 
@@ -25,7 +25,7 @@ from truecal.cli.source import Source, input_options, load
 @level_option
 @seed_option
 @lens_option
-@format_options
+@answers
 @input_options
 def decision(
     source: Source,
@@ -34,20 +34,16 @@ def decision(
     level: float,
     seed: int,
     lens: str,
-    output: Output,
-) -> int:
+) -> Result:
     """Say what miscalibration costs who acts on the scores in FILE from --threshold on.
 
     A false alarm costs t and a missed event 1 - t, or what --costs says. Without a threshold: the largest loss of all of them.
     """
-    from truecal.pages import records
-
     preds = load(source)
     with working("redrawing outcomes"):
         loss = tc.decision_loss(preds, thresholds or None, costs, lens=make_lens(lens, preds), level=level, rng=seed)
     assert isinstance(loss, tc.inference.DecisionLoss)
-    content = records.document("decision", source=source.name, **loss.to_dict())
-    shown = [loss.at(t) for t in loss.thresholds] if thresholds or costs else [loss.maximum]
+    losses = [loss.at(t) for t in loss.thresholds] if thresholds or costs else [loss.maximum]
     findings = [
         Finding(
             f"{source.name} at {one.threshold:g}",
@@ -55,7 +51,6 @@ def decision(
             {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high},
             labels={"source": source.name, "lens": loss.lens},
         )
-        for one in shown
+        for one in losses
     ]
-    output.write(Answer("decision", content, str(loss), findings))
-    return 0
+    return Result("decision", {"source": source.name, **loss.to_dict()}, str(loss), findings)

@@ -7,58 +7,53 @@ from textwrap import fill
 import click
 
 import truecal as tc
-from truecal.cli.output import OutputFile, number, table
+from truecal import digits
+from truecal.cli.output import Result, number, out_option, table, writes
 from truecal.errors import MissingExtraError
+from truecal.inference.conclusion import conclude
 from truecal.lenses.one_probability import default_lens
 
 _TOLERANCE = 0.02
+_GOOD, _POOR = "digits: logistic regression", "digits: random forest"
 
 
 @click.command()
-@click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    default="truecal-demo.html",
-    show_default=True,
-    help="Where the report goes.",
-)
-def demo(out: str) -> None:
+@out_option("Where the report goes.", "truecal-demo.html")
+@writes
+def demo(out: str) -> Result:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    rows, verdicts = [], []
-    kept: dict[str, tc.Predictions] = {}
-    for data, model, preds in _predictions():
+    models = {f"{data}: {model}": preds for data, model, preds in _predictions()}
+    rows, verdicts, records = [], [], []
+    for name, preds in models.items():
         summary = tc.scores.summary(preds)
-        est = tc.measure(preds)
-        assert est.interval is not None
-        rows.append(
-            [
-                f"{data}: {model}",
-                str(summary.n),
-                number(summary.accuracy, 3),
-                number(summary.mean_confidence, 3),
-                number(float(est.value), 3),
-                f"{number(float(est.interval.low), 3)} to {number(float(est.interval.high), 3)}",
-                number(None if est.p_value is None else float(est.p_value), 3),
-            ]
-        )
-        verdict = tc.inference.conclude(est, tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
-        text = fill(f"{verdict.sentence} {verdict.reading}", 100, initial_indent="    ", subsequent_indent="    ")
-        verdicts.append(f"  {data}: {model}\n{text.rstrip()}")
-        kept[f"{data}: {model}"] = preds
+        conclusion = conclude(tc.measure(preds), tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
+        sizes = [number(x, 3) for x in (summary.accuracy, summary.mean_confidence, conclusion.value)]
+        ends = f"{number(conclusion.low, 3)} to {number(conclusion.high, 3)}"
+        rows.append([name, str(summary.n), *sizes, ends, digits.p_text(conclusion.p_value)])
+        text = f"{conclusion.headline}. {conclusion.sentence} {conclusion.reading}"
+        verdicts.append(f"  {name}\n{fill(text, 100, initial_indent='    ', subsequent_indent='    ')}")
+        records.append({"model": name, **conclusion.to_dict()})
     header = ["held-out predictions", "n", "accuracy", "confidence", "error (rms)", "95% interval", "p"]
-    click.echo("How far is their confidence from the truth?\n")
-    click.echo(table(header, rows))
-    click.echo("\nWhat to conclude\n")
-    click.echo("\n".join(verdicts))
-    good, poor = "digits: logistic regression", "digits: random forest"
-    click.echo(f"\nThe same question put to every estimator, for {good}\n")
-    click.echo(_all_estimators(kept[good]))
-    click.echo(
-        "\nOne model, the same rows: most of these numbers depend on bins or bandwidth and lean upwards when a model is good.\n"
-        "Quote the rank series with its interval; give the others when a reader asks for them.\n"
+    path = tc.report(
+        models[_POOR],
+        out,
+        title=f"Calibration of {_POOR}",
+        tolerance=_TOLERANCE,
+        source="scikit-learn digits",
+        command="truecal demo",
     )
-    _write_report(kept[poor], poor, out)
+    text = "\n".join(
+        [
+            f"How far is their confidence from the truth?\n\n{table(header, rows)}",
+            "\nWhat to conclude\n",
+            *verdicts,
+            f"\nThe same question put to every estimator, for {_GOOD}\n\n{_all_estimators(models[_GOOD])}",
+            "\nMost of these numbers depend on bins or a bandwidth and are too large when a model is good. Quote the rank series",
+            "with its interval; give the others when a reader asks for them.",
+            f"\nReport: {Path(path).resolve()}",
+        ]
+    )
+    return Result("demo", {"models": records, "path": str(Path(path).resolve())}, text)
 
 
 def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
@@ -87,7 +82,7 @@ def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
 
 
 def _all_estimators(preds: "tc.Predictions") -> str:
-
+    """Measure by every estimator, some of them in both norms."""
     chosen = {
         "rank series (default)": tc.RankSeries(),
         "rank series, absolute": tc.RankSeries(norm=1),
@@ -107,29 +102,6 @@ def _all_estimators(preds: "tc.Predictions") -> str:
     for name, estimator in chosen.items():
         est = tc.measure(preds, estimator=estimator)
         kind = {1.0: "mean absolute", 2.0: "root mean square"}[est.norm]
-        rows.append(
-            [name, kind, number(float(est.value)), _interval(est), "-" if est.bins is None else str(est.bins.filled)]
-        )
+        ends = "-" if est.interval is None else f"{float(est.interval.low):.4f} to {float(est.interval.high):.4f}"
+        rows.append([name, kind, number(float(est.value)), ends, "-" if est.bins is None else str(est.bins.filled)])
     return table(["estimator", "average", "error", "95% interval", "bins"], rows)
-
-
-def _interval(est: "tc.Estimate") -> str:
-    from truecal.cli.output import number
-
-    if est.interval is None:
-        return "-"
-    return f"{number(float(est.interval.low))} to {number(float(est.interval.high))}"
-
-
-def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
-    from truecal.cli.output import note
-
-    path = tc.report(
-        preds,
-        out,
-        title=f"Calibration of {name}",
-        tolerance=_TOLERANCE,
-        source="scikit-learn digits",
-        command="truecal demo",
-    )
-    note(f"Report: {Path(path).resolve()}")

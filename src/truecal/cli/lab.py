@@ -11,7 +11,7 @@ import click
 import truecal as tc
 from truecal import names
 from truecal.cli.estimators import lens_option, level_option, make_estimator, make_lens, seed_option
-from truecal.cli.output import JSON, OUT, Reply, bundled
+from truecal.cli.output import Result, Share, answers, bundled, numbers_in
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class Running:
         return tc.lab.Run(self.workers or parallel.cores(), self.cache)
 
 
-class TableReply(Reply):
-    """A reply that is a table, perhaps with facts."""
+def _result(kind: str, table: "Frame", facts: dict[str, Any] | None = None, text: str | None = None) -> Result:
+    """Answer with a table, and what is to be said besides; numbers that are missing become null in JSON."""
+    rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
+    return Result(kind, {**(facts or {}), "rows": rows}, table.to_text() if text is None else text)
 
-    def table(self, verb: str, table: "Frame", *, facts: dict[str, Any] | None = None, text: str | None = None) -> None:
-        """The table, and what is to be said besides; numbers that are missing become null in JSON."""
-        rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
-        self.give(verb, table.to_text() if text is None else text, **(facts or {}), rows=rows)
+
+table_options = answers(formats=("text", "json"))
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,6 @@ running_options = bundled(
     click.option("--cache", metavar="FOLDER", help="Keep finished batches here; a later run takes them up."),
     seed_option,
 )
-reply_options = bundled(TableReply, "reply", JSON, OUT)
 question_options = bundled(
     Question,
     "question",
@@ -135,12 +134,13 @@ def lab() -> None:
     truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
     truecal lab leaderboard                  which estimator is the least biased?
     truecal lab coverage --n 500             how often does an interval hold the true error?
+    truecal lab sample-size --prevalence 0.1 --c-statistic 0.8   how many rows for narrow intervals?
     """
 
 
 @lab.command()
-@reply_options
-def worlds(reply: TableReply) -> None:
+@table_options
+def worlds() -> Result:
     """List the papers' worlds with their true errors."""
     from truecal.table import Frame
 
@@ -154,14 +154,14 @@ def worlds(reply: TableReply) -> None:
         }
         for name, world in tc.lab.PAPER_WORLDS.items()
     ]
-    reply.table("lab worlds", Frame.from_records(records))
+    return _result("lab worlds", Frame.from_records(records))
 
 
 @lab.command()
 @lens_option
-@reply_options
+@table_options
 @input_options
-def fit(source: Source, lens: str, reply: TableReply) -> None:
+def fit(source: Source, lens: str) -> Result:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC.
 
     true_error is that of the best curve on scores spread like those of FILE, as in `lab bias`; true_error_beta that on scores of
@@ -193,7 +193,7 @@ def fit(source: Source, lens: str, reply: TableReply) -> None:
         "ece_simulated_std": check.simulated_std,
     }
     text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
-    reply.table("lab fit", table, facts=facts, text=f"{text}\n\n{table.to_text()}")
+    return _result("lab fit", table, facts, f"{text}\n\n{table.to_text()}")
 
 
 @lab.command()
@@ -201,9 +201,9 @@ def fit(source: Source, lens: str, reply: TableReply) -> None:
 @click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets.")
 @lens_option
 @running_options
-@reply_options
+@table_options
 @input_options
-def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: TableReply) -> None:
+def bias(source: Source, n: int | None, m: int, lens: str, running: Running) -> Result:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
     preds = load(source)
     result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
@@ -214,7 +214,7 @@ def bias(source: Source, n: int | None, m: int, lens: str, running: Running, rep
         "ece_simulated": result.goodness.simulated,
         "ece_simulated_std": result.goodness.simulated_std,
     }
-    reply.table("lab bias", result.table, facts=facts, text=str(result))
+    return _result("lab bias", result.table, facts, str(result))
 
 
 @lab.command()
@@ -223,7 +223,7 @@ def bias(source: Source, n: int | None, m: int, lens: str, running: Running, rep
 @world_option
 @lens_option
 @running_options
-@reply_options
+@table_options
 @input_options
 def power(
     source: Source,
@@ -232,8 +232,7 @@ def power(
     world: str | None,
     lens: str,
     running: Running,
-    reply: TableReply,
-) -> None:
+) -> Result:
     """How many rows does it take to find an error of this size?
 
     Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
@@ -263,7 +262,7 @@ def power(
     )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **asked}
     facts = {"estimator": metric.estimator, **numbers}
-    reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+    return _result("lab power", table, facts, f"{words}\n\n{table.to_text()}")
 
 
 def _in_norm(metric: Metric) -> "Estimator":
@@ -274,7 +273,48 @@ def _in_norm(metric: Metric) -> "Estimator":
     return plain
 
 
-for _parameter in power.params:  # here FILE may be left out
+@lab.command("sample-size")
+@click.option(
+    "--prevalence", type=Share(0, 1, min_open=True, max_open=True), help="Share of events, where FILE is left out."
+)
+@click.option("--c-statistic", type=Share(0.5, 1, min_open=True, max_open=True), help="Discrimination, likewise.")
+@click.option(
+    "--width", "widths", metavar="NAME=WIDTH", multiple=True, help="Of an interval: oe, intercept, slope, c_statistic."
+)
+@click.option("--thresholds", metavar="T,...", help="Also for net benefit at these risks.")
+@level_option
+@table_options
+@input_options
+def sample_size(
+    source: Source,
+    prevalence: float | None,
+    c_statistic: float | None,
+    widths: tuple[str, ...],
+    thresholds: str | None,
+    level: float,
+) -> Result:
+    """How many rows does a validation need, for intervals of given widths (Riley et al. 2021)?
+
+    Risks are those of the predictions in FILE; without FILE, say --prevalence and --c-statistic.
+    """
+    if bool(source.file) == (prevalence is not None or c_statistic is not None):
+        raise click.UsageError("give FILE, or --prevalence and --c-statistic")
+    risks = load(source).class_probs(1) if source.file else None
+    targets = {name: numbers_in(width, "--width")[0] for name, _, width in (word.partition("=") for word in widths)}
+    needed = tc.clinical.sample_size(
+        risks,
+        prevalence=prevalence,
+        c_statistic=c_statistic,
+        widths=targets or None,
+        thresholds=() if thresholds is None else numbers_in(thresholds, "--thresholds"),
+        level=level,
+    )
+    return _result(
+        "lab sample-size", needed.frame(), {"rows_needed": needed.rows, "events": needed.events}, str(needed)
+    )
+
+
+for _parameter in (*power.params, *sample_size.params):  # here FILE may be left out
     if _parameter.name == "file":
         _parameter.required = False
 
@@ -284,10 +324,8 @@ for _parameter in power.params:  # here FILE may be left out
 @click.option("--world", "worlds", multiple=True, metavar="MODULE:NAME", help="A further world; may be repeated.")
 @effort_options
 @running_options
-@reply_options
-def leaderboard(
-    own: tuple[str, ...], worlds: tuple[str, ...], effort: Effort, running: Running, reply: TableReply
-) -> None:
+@table_options
+def leaderboard(own: tuple[str, ...], worlds: tuple[str, ...], effort: Effort, running: Running) -> Result:
     """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
     datasets = effort.m or (250 if effort.full else 10)
     further = {path: _imported("--estimator", path) for path in own}
@@ -295,7 +333,7 @@ def leaderboard(
     board = tc.lab.leaderboard(m=datasets, estimators=further, worlds=simulated, rng=running.seed, run=running.run)
     written = [str(path) for path in board.write(effort.folder, table_format=effort.table_format)]
     text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
-    reply.table("lab leaderboard", board.table, facts={"title": board.title, "written": written}, text=text)
+    return _result("lab leaderboard", board.table, {"title": board.title, "written": written}, text)
 
 
 _any_estimator = bundled(
@@ -328,7 +366,7 @@ _any_estimator = bundled(
 @click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets per world and n.")
 @level_option
 @running_options
-@reply_options
+@table_options
 def coverage(
     metric: Metric,
     world_names: tuple[str, ...],
@@ -336,8 +374,7 @@ def coverage(
     m: int,
     level: float,
     running: Running,
-    reply: TableReply,
-) -> None:
+) -> Result:
     """How often does an estimator's interval hold the true error?
 
     One row per world and n: the share of m simulated datasets whose interval at --level holds the true error of the world, and the
@@ -359,7 +396,7 @@ def coverage(
     table = Frame.from_records(records)
     words = f"{metric.estimator}: share of {m} datasets whose {100 * level:g} % interval holds the true error"
     facts = {"estimator": metric.estimator, "level": level, "m": m}
-    reply.table("lab coverage", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+    return _result("lab coverage", table, facts, f"{words}\n\n{table.to_text()}")
 
 
 def _estimator(metric: Metric) -> "Estimator":

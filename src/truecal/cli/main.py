@@ -11,6 +11,7 @@ named by --config.
 """
 
 import os
+import shlex
 import sys
 import tomllib
 import warnings
@@ -108,7 +109,7 @@ except ImportError:  # the package may be installed without its command line; `m
 VERBS = {
     "measure": ("truecal.cli.measure", "measure", "Measure the calibration error of predictions, with its interval."),
     "report": ("truecal.cli.report", "report", "Write a self-contained HTML report."),
-    "verify": ("truecal.cli.verify", "verify", "Say whether the error can be promised to be below a threshold."),
+    "verify": ("truecal.cli.measure", "verify", "Say whether the error can be promised to be below a threshold."),
     "audit": (
         "truecal.cli.audit",
         "audit",
@@ -217,7 +218,9 @@ def main(arguments: list[str] | None = None) -> int:
                 return 2
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
         except TruecalError as error:
-            return _fail(error)
+            words = getattr(error, "options", "")
+            typed = sys.argv[1:] if arguments is None else arguments
+            return _fail(error, hint=f"try: {shlex.join(['truecal', *typed])} {words}" if words else "")
         except BrokenPipeError:
             _silence_stdout()
             return _fail(_PIPE_CLOSED)

@@ -1,6 +1,6 @@
-"""One answer for many readers: text, one line, Markdown, GitHub annotations, JUnit, Prometheus, JSON.
+"""Results of verbs, rendered for people and programs: text, one line, Markdown, GitHub, JUnit, JSON, Prometheus.
 
-A verb gives findings, one per thing judged; every format is made from them, so that no two formats can disagree.
+A verb returns a Result; one renderer per format turns it into text, so that no two formats can disagree.
 """
 
 import json
@@ -10,32 +10,30 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from functools import wraps
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import click
 
-import truecal as tc
+from truecal import digits
 from truecal.errors import printable
-from truecal.table import markdown_text
+from truecal.inference.conclusion import Conclusion
+from truecal.table import markdown_text, plain
 from truecal.writing import check_not_input, check_output, write_whole
 
-if TYPE_CHECKING:
-    from truecal.watch.findings import GroupStep, WatchStep
-
+Command = Callable[..., Any]
+FORMATS = ("text", "line", "markdown", "github", "junit", "json", "prometheus")
 
 # ----------------------------------------------------------------------------------------------------
-# One answer for many readers: text, one line, Markdown, GitHub annotations, JUnit, Prometheus, JSON
-
-FORMATS = ("text", "line", "markdown", "github", "junit", "json", "prometheus")
+# What a verb returns
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something judged: what it is called, its numbers by name, a sentence, and whether a gate let it pass (None: no gate)."""
+    """One thing judged: its name, a sentence, its numbers, and whether a gate passes (None without a gate)."""
 
     name: str
     sentence: str
@@ -43,48 +41,76 @@ class Finding:
     passed: bool | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, conclusion: Conclusion, facts: str = "", **labels: str) -> "Finding":
+        """Render a conclusion."""
+        c = conclusion
+        size = digits.with_interval(c.value, c.low, c.high)
+        parts = [f"{c.metric} {size}{'' if c.low is None else f' at {c.level:.0%}'}", f"n = {c.n}"]
+        parts += [] if c.p_value is None else [digits.p_equation(c.p_value)]
+        gate = c.gate.partition(": ")[2]
+        sentence = f"{', '.join(parts)}{facts and f' ({facts})'}{gate and f'; {gate}'}"
+        numbers = {"error": c.value, "low": c.low, "high": c.high, "p_value": c.p_value, "direction": c.direction}
+        limit = {} if c.tolerance is None else {"tolerance": c.tolerance}
+        return cls(name, sentence, {**numbers, "rows": float(c.n), **limit}, c.passed, labels)
+
 
 @dataclass(frozen=True)
-class Answer:
-    """What a verb answers: the JSON document, the text for people, the findings, and what to mind."""
+class Result:
+    """The answer of a verb: name and content of its JSON document, text for people, findings, gate and exit code."""
 
-    verb: str
-    document: Mapping[str, object]
+    kind: str
+    content: object
     text: str
-    findings: Sequence[Finding]
-    verdict: str = ""
+    findings: Sequence[Finding] = ()
+    gate: str = ""
     warnings: Sequence[str] = ()
+    failed: bool = False
+    others: Mapping[str, str] = field(default_factory=dict)  # what other formats show, where findings do not say it
 
 
-def rendered(answer: Answer, form: str) -> str:
-    """The answer in a format."""
-    return _RENDERERS[form](answer)
+def document(kind: str, content: object) -> dict[str, Any]:
+    """Put name and version of a schema before the content of a JSON document."""
+    return {"schema": f"truecal.{kind}", "version": 1, **plain(content)}
 
 
-def json_text(document: Mapping[str, object]) -> str:
-    """A JSON document for people and programs."""
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+# ----------------------------------------------------------------------------------------------------
+# One renderer per format
 
 
-def _line(answer: Answer) -> str:
-    return "\n".join(f"{_word(f.passed)}{printable(f.name)}: {printable(f.sentence)}" for f in answer.findings)
+def render(result: Result, form: str) -> str:
+    """Render a result in a format."""
+    return result.others[form] if form in result.others else _RENDERERS[form](result)
+
+
+def _text(result: Result) -> str:
+    text = f"{result.text}\n{result.gate}" if result.gate else result.text
+    return "\n".join(map(printable, text.split("\n")))  # names of files and groups cannot steer a terminal
+
+
+def _json(result: Result) -> str:
+    return json.dumps(document(result.kind, result.content), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _line(result: Result) -> str:
+    return "\n".join(f"{_word(f.passed)}{printable(f.name)}: {printable(f.sentence)}" for f in result.findings)
 
 
 def _word(passed: bool | None) -> str:
     return "" if passed is None else "PASS " if passed else "FAIL "
 
 
-def _markdown(answer: Answer) -> str:
-    names = list(dict.fromkeys(name for finding in answer.findings for name in finding.numbers))
-    gated = any(finding.passed is not None for finding in answer.findings)
+def _markdown(result: Result) -> str:
+    names = list(dict.fromkeys(name for finding in result.findings for name in finding.numbers))
+    gated = any(finding.passed is not None for finding in result.findings)
     header = ["", *names, *(["gate"] if gated else [])]
     lines = [_row(header), _row(["---", *("---:" for _ in names), *(["---"] if gated else [])])]
-    for finding in answer.findings:
+    for finding in result.findings:
         numbers = [_number(finding.numbers.get(name)) for name in names]
         lines.append(_row([finding.name, *numbers, *([_word(finding.passed).strip()] if gated else [])]))
-    notes = [f"- {markdown_text(note)}" for note in answer.warnings]
-    verdict = ["", f"**{markdown_text(answer.verdict)}**"] if answer.verdict else []
-    return "\n".join([*lines, *verdict, *([""] if notes else []), *notes])
+    notes = [f"- {markdown_text(note)}" for note in result.warnings]
+    gate = ["", f"**{markdown_text(result.gate)}**"] if result.gate else []
+    return "\n".join([*lines, *gate, *([""] if notes else []), *notes])
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -97,15 +123,15 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) > 1 else f"{value:.4f}"
 
 
-def _github(answer: Answer) -> str:
-    """Workflow commands: what fails becomes an error of the run, what is doubtful a warning."""
+def _github(result: Result) -> str:
+    """Write workflow commands: what fails becomes an error of the run, what is doubtful a warning."""
     lines = []
-    for finding in answer.findings:
+    for finding in result.findings:
         kind = "notice" if finding.passed is not False else "error"
-        title = _property(f"truecal {answer.verb}: {finding.name}")
+        title = _property(f"truecal {result.kind}: {finding.name}")
         lines.append(f"::{kind} title={title}::{_command(_word(finding.passed) + finding.sentence)}")
-    title = _property(f"truecal {answer.verb}")
-    return "\n".join([*lines, *(f"::warning title={title}::{_command(note)}" for note in answer.warnings)])
+    title = _property(f"truecal {result.kind}")
+    return "\n".join([*lines, *(f"::warning title={title}::{_command(note)}" for note in result.warnings)])
 
 
 def _command(text: str) -> str:
@@ -116,36 +142,36 @@ def _property(text: str) -> str:
     return _command(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _junit(answer: Answer) -> str:
-    """A test suite with one case per finding."""
-    suite = quoteattr(f"truecal {answer.verb}")
+def _junit(result: Result) -> str:
+    """Write a test suite with one case per finding."""
     cases = []
-    for finding in answer.findings:
+    for finding in result.findings:
         sentence = _xml(finding.sentence)
         inside = f"<system-out>{escape(sentence)}</system-out>"
         if finding.passed is False:
             inside = f'<failure message={quoteattr(sentence)} type="calibration"/>' + inside
         name = quoteattr(_xml(finding.name))
-        cases.append(f'  <testcase classname="truecal.{answer.verb}" name={name}>{inside}</testcase>')
-    failed = sum(finding.passed is False for finding in answer.findings)
-    head = f'<testsuite name={suite} tests="{len(cases)}" failures="{failed}" errors="0" skipped="0">'
+        cases.append(f'  <testcase classname="truecal.{result.kind}" name={name}>{inside}</testcase>')
+    failed = sum(finding.passed is False for finding in result.findings)
+    suite = f'name={quoteattr(f"truecal {result.kind}")} tests="{len(cases)}" failures="{failed}"'
+    head = f'<testsuite {suite} errors="0" skipped="0">'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML forbids."""
+    """Replace the characters that XML forbids."""
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
-def _prometheus(answer: Answer) -> str:
-    """The text exposition format: one gauge per number, labelled by what was judged."""
+def _prometheus(result: Result) -> str:
+    """Write the text exposition format: one gauge per number, labelled by what was judged."""
     lines = []
-    numbers = dict.fromkeys(name for finding in answer.findings for name in finding.numbers)
-    gauges = [*numbers, *(["gate_passed"] if any(f.passed is not None for f in answer.findings) else [])]
+    gauges = [*dict.fromkeys(name for finding in result.findings for name in finding.numbers)]
+    gauges += ["gate_passed"] if any(finding.passed is not None for finding in result.findings) else []
     for gauge in gauges:
-        metric = f"truecal_{answer.verb}_{re.sub('[^a-z0-9_]', '_', gauge.lower())}"
+        metric = f"truecal_{result.kind}_{re.sub('[^a-z0-9_]', '_', gauge.lower())}"
         lines.append(f"# TYPE {metric} gauge")
-        for finding in answer.findings:
+        for finding in result.findings:
             passed = None if finding.passed is None else float(finding.passed)
             value = passed if gauge == "gate_passed" else finding.numbers.get(gauge)
             if value is not None:
@@ -155,29 +181,62 @@ def _prometheus(answer: Answer) -> str:
 
 
 def label_text(text: str) -> str:
-    """Text as a label of Prometheus holds it."""
+    """Escape a label of Prometheus."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-_RENDERERS: dict[str, Callable[[Answer], str]] = {
-    "text": lambda answer: answer.text,
+_RENDERERS: dict[str, Callable[[Result], str]] = {
+    "text": _text,
     "line": _line,
     "markdown": _markdown,
     "github": _github,
     "junit": _junit,
-    "json": lambda answer: json_text(answer.document),
+    "json": _json,
     "prometheus": _prometheus,
 }
 
-
 # ----------------------------------------------------------------------------------------------------
-# How a verb answers: in the format asked for, to the terminal or whole into a file
+# Commands that return results, and their options
 
-Command = Callable[..., Any]
+
+def answers(command: Command | None = None, *, formats: Sequence[str] = FORMATS) -> Command:
+    """Let a command return a Result and print it as --format, --json and --out say; the exit code is 1 where it failed."""
+    if command is None:
+        return lambda inner: answers(inner, formats=formats)
+
+    @wraps(command)
+    def run(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> int:
+        if as_json and form not in (None, "json"):
+            raise click.UsageError(f"--json and --format {form} exclude each other; give one")
+        result = command(**options)
+        text = render(result, "json" if as_json else form or formats[0])
+        if out is None or out == "-":
+            click.echo(text)
+        else:
+            write_whole(out, text + "\n")
+        return int(result.failed)
+
+    if len(formats) == 2:  # text and --json
+        return _JSON(_OUT(wraps(run)(partial(run, form=None))))
+    words = f"How to answer.  [default: {formats[0]}]"
+    return _JSON(_OUT(click.option("--format", "form", type=click.Choice(formats), help=words)(run)))
+
+
+def writes(command: Command) -> Command:
+    """Let a command that writes files return a Result that says what was written, as text or --json."""
+
+    @wraps(command)
+    def run(*, as_json: bool, **options: Any) -> int:
+        result: Result | None = command(**options)
+        if result is not None:  # None where the product itself went to standard output
+            click.echo(render(result, "json" if as_json else "text"))
+        return int(result is not None and result.failed)
+
+    return click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")(run)
 
 
 class Share(click.FloatRange):
-    """A number from 0 to 1; the word nan, which compares as neither too small nor too large, is none."""
+    """A number from 0 to 1; nan, which compares as neither too small nor too large, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
@@ -187,23 +246,23 @@ class Share(click.FloatRange):
 
 
 class OutputFile(click.Option):
-    """An option that names what is written. It is refused where it cannot be written or is read, before anything is computed."""
+    """An option that names what is written; refused before anything is computed where it cannot be written or is read."""
 
     def __init__(self, *arguments: Any, folder: bool = False, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{"metavar": "FILE", "type": click.Path(), **options})
         self.folder = folder  # may be one: then the verb tests whether it can be written
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        value, rest = super().handle_parse_result(ctx, opts, args)
+        value, remaining = super().handle_parse_result(ctx, opts, args)
         if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
             (check_not_input if self.folder else check_output)(value, _inputs(ctx.command, opts))
-        return value, rest
+        return value, remaining
 
 
 def _inputs(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
-    """The files that a command line names to be read: arguments, options whose value is a file, and @FILE."""
+    """List the files that a command line names to be read: arguments, options whose value is a file, and @FILE."""
     names: list[str] = []
     for param in command.params:
         value = opts.get(param.name or "")
@@ -215,33 +274,18 @@ def _inputs(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
     return names
 
 
-@dataclass(frozen=True)
-class Output:
-    """Where the answer goes, and in which format."""
-
-    form: str
-    file: str | None
-
-    def write(self, answer: Answer) -> None:
-        say(rendered(answer, self.form), self.file)
+def out_option(help_: str, default: str | None = None, *, required: bool = False, folder: bool = False) -> Command:
+    """Make the option --out of a verb that writes files."""
+    shown = {"default": default, "show_default": True} if default else {"required": required}
+    return click.option("--out", cls=OutputFile, folder=folder, help=help_, **shown)
 
 
-def format_options(command: Command, formats: Sequence[str] = FORMATS) -> Command:
-    """--format (the first is the default), --json and --out; the command receives one `output`."""
-
-    @wraps(command)
-    def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
-        if as_json and form not in (None, "json"):
-            raise click.UsageError(f"--json and --format {form} exclude each other; give one")
-        return command(output=Output("json" if as_json else form or formats[0], out), **options)
-
-    words = f"How to answer.  [default: {formats[0]}]"
-    option = click.option("--format", "form", type=click.Choice(formats), help=words)
-    return option(JSON(OUT(received)))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+_OUT = out_option("Write the answer to a file (whole or not at all); - is standard output.")
 
 
 def bundled(kind: type[Any], name: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """A decorator that adds options and passes those that are fields of a dataclass to the command as one value of it."""
+    """Add options, and pass those that are fields of a dataclass to the command as one value of it."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -254,65 +298,32 @@ def bundled(kind: type[Any], name: str, *options: Callable[[Command], Command]) 
             wrapped = option(wrapped)
         return wrapped
 
+    assert is_dataclass(kind)
     return decorate
 
 
-@dataclass(frozen=True)
-class JsonReply:
-    """How the answer of a verb is printed."""
-
-    as_json: bool
-    out: str | None = field(default=None, init=False)
-
-    def give(self, kind: str, text: str, record: object = None, **content: object) -> None:
-        """Print the text, or as JSON the record or content, under the name of its kind."""
-        from truecal.pages import records
-
-        say(json_text(records.document(kind, record, **content)) if self.as_json else _harmless(text), self.out)
+def numbers_in(given: str, option: str) -> list[float]:
+    """Read numbers with commas between them."""
+    try:
+        return [float(word) for word in given.split(",")]
+    except ValueError as error:
+        raise click.UsageError(f"{option} is a list of numbers, such as 0.05,0.1, not {given!r}") from error
 
 
-@dataclass(frozen=True)
-class Reply(JsonReply):
-    """The same, or written to a file."""
-
-    out: str | None = None
-
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
-_WRITTEN = click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
-OUT = click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    type=click.Path(),
-    help="Write the answer to a file (whole or not at all); - is standard output.",
-)
-json_option = bundled(JsonReply, "reply", JSON)
-written_option = bundled(JsonReply, "reply", _WRITTEN)
-reply_options = bundled(Reply, "reply", JSON, OUT)
+def written(kind: str, path: Path, **content: object) -> Result:
+    """Say which page was written, and how large it is."""
+    size = path.stat().st_size
+    return Result(kind, {**content, "path": str(path), "bytes": size}, f"wrote {path} ({size / 1e6:.1f} MB)")
 
 
 def as_typed() -> str:
-    """The command as it was typed, for the page that it writes."""
+    """Return the command as it was typed, for the page that it writes."""
     return shlex.join(["truecal", *sys.argv[1:]])
 
 
-def say(text: str, out: str | None) -> None:
-    """Print a text, or write it to a file."""
-    if out is None or out == "-":
-        click.echo(text)
-    else:
-        write_whole(out, text + "\n")
-
-
-def note(text: str, *, err: bool = False) -> None:
-    """Say what was read or written, to people alone."""
-    click.echo(_harmless(text), err=err)
-
-
-def _harmless(text: str) -> str:
-    """Lines none of which can steer a terminal: names of files are as free as data."""
-    return "\n".join(map(printable, text.split("\n")))
+def note(text: str) -> None:
+    """Say on stderr what was read or written."""
+    click.echo("\n".join(map(printable, text.split("\n"))), err=True)
 
 
 def draw(figure: Any, file: str | Path) -> None:
@@ -323,7 +334,7 @@ def draw(figure: Any, file: str | Path) -> None:
 
 @contextmanager
 def working(first: str = "working") -> Iterator[Callable[[str], object]]:
-    """Show on a terminal what is being computed, and for how long; say nothing into pipes and files."""
+    """Show on a terminal what is being computed, and for how long; nothing into pipes and files."""
     if not sys.stderr.isatty():
         yield str
         return
@@ -331,115 +342,33 @@ def working(first: str = "working") -> Iterator[Callable[[str], object]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(first)
-        yield lambda words: shown.update(task, description=words)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(first)
+        yield lambda words: progress.update(task, description=words)
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A probability-sized number, or a dash where there is none."""
-    return "-" if value is None else f"{value:.{digits}f}"
+_LONGEST_CELL = 48
 
 
-def p_shown(p: float | None) -> str:
-    """A p-value in words a table can hold."""
-    if p is None:
-        return "-"
-    return "< 0.001" if p <= 0.001 else f"{p:.3f}"
+def number(value: float | None, places: int = 4) -> str:
+    """Write a probability-sized number, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{places}f}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> str:
-    """A text table; the first column is words, the others are numbers."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for i, name in enumerate(header):
-        shown.add_column(
-            Text(printable(name)),
-            justify="left" if i == 0 else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=48,
+    """Align a table; the first column is words, the others are numbers."""
+    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = [
+        "   ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
-    for row in rows:
-        shown.add_row(*(Text(printable(cell)) for cell in row))
-    console = Console(width=max(160, Console().width), color_system=None)
-    with console.capture() as captured:
-        console.print(shown)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
-
-
-# ----------------------------------------------------------------------------------------------------
-# How a watch answers on the command line: a line per batch and group, one JSON document, or metrics for Prometheus
-
-FORMATS_WATCH = ("line", "json", "prometheus")
-_METRICS = {
-    "alarm": "1 where calibration was shown to be off by more than the tolerance",
-    "changed": "1 where calibration was shown to have changed",
-    "log_e": "log of the evidence that calibration was ever off",
-    "p_value": "p-value that may be read at any time",
-    "difference": "mean difference (predicted - observed) since the last restart",
-    "difference_low": "lower end of its confidence sequence",
-    "difference_high": "upper end of its confidence sequence",
-    "rows_seen": "labelled rows counted in",
-    "last_batch": "time of the last batch in seconds since 1970, or its number",
-}
-
-
-def render_watch(
-    form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]", skipped: Mapping[str, str] | None = None
-) -> str:
-    """The answer after one or several batches; `skipped` says why others were not counted, by their time."""
-    if form == "prometheus":
-        return _prometheus_watch(watch)
-    if form == "line":
-        return "\n".join(map(str, steps))
-    from truecal.pages import records
-
-    settings = watch.settings
-    content = records.document(
-        "watch",
-        tolerance=settings.tolerance,
-        alpha=settings.alpha,
-        run_length=settings.run_length,
-        by=list(settings.by),
-        judged=watch.judged,
-        alarm=steps[-1].alarm,
-        changed=steps[-1].changed,
-        steps=[step.to_dict() for step in steps],
-        skipped=[{"at": time, "reason": reason} for time, reason in (skipped or {}).items()],
-    )
-    return json_text(content)
-
-
-def _prometheus_watch(watch: "tc.Watch") -> str:
-    """The text format of Prometheus: one gauge per number, one line per group."""
-    from truecal.watch.state import time_number
-
-    step = watch.step()
-    lines = []
-    for name, help_ in _METRICS.items():
-        lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
-        for group in step.groups.values():
-            numbers = {**group.to_dict(), "last_batch": time_number(watch.group(*group.group).history.latest)}
-            lines.append(f"truecal_watch_{name}{_labels(watch.settings.by, group)} {float(numbers[name]):.10g}")
-    lines += [
-        "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
-        "# TYPE truecal_watch_any_alarm gauge",
+        for row in cells
     ]
-    lines.append(f"truecal_watch_any_alarm {float(step.alarm or step.changed):.10g}")
-    return "\n".join(lines)
+    rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
+    return "\n".join(line.rstrip() for line in [*([title] if title else []), lines[0], rule, *lines[1:]])
 
 
-def _labels(by: tuple[str, ...], step: "GroupStep") -> str:
-    pairs = [f'{_name(name)}="{label_text(value)}"' for name, value in zip(by, step.group, strict=True)]
-    return f"{{{','.join(pairs)}}}" if pairs else ""
-
-
-def _name(column: str) -> str:
-    """A label name: letters, digits and underscores."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in column)
-    return f"_{plain}" if plain[:1].isdigit() else plain
+def _cell(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"

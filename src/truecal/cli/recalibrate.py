@@ -11,7 +11,7 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.output import JsonReply, OutputFile, json_option, number, table, working
+from truecal.cli.output import Result, out_option, working, writes
 from truecal.cli.source import (
     Loaded,
     Source,
@@ -84,15 +84,8 @@ def recalibrate() -> None:
 @_form_options
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the folds.")
-@click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    default="recalibrator.json",
-    show_default=True,
-    help="Where the fit is written.",
-)
-@json_option
+@out_option("Where the fit is written.", "recalibrator.json")
+@writes
 @input_options
 def fit(
     source: Source,
@@ -102,8 +95,7 @@ def fit(
     folds: int,
     seed: int,
     out: str,
-    reply: JsonReply,
-) -> None:
+) -> Result:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
@@ -113,8 +105,7 @@ def fit(
         raise InputError("--top-label, --per-class and --no-renormalise are for one --method; say which")
     made = {name: _make(name, loaded, bins, form) for name in (_auto(loaded) if method == "auto" else (method,))}
     if "normalize" in form:
-        _fit_alone(made[method], method, loaded, source, out, reply)
-        return
+        return _fit_alone(made[method], method, loaded, source, out)
     with working("comparing on held-out folds"):
         evaluation = tc.evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
     order = (evaluation.recommended, *evaluation.tied)
@@ -125,34 +116,20 @@ def fit(
         )
     fitted = _fit(made[chosen], loaded)
     path = write_whole(out, fitted.to_json() + "\n")
-    reply.give(
-        "recalibrate-fit",
-        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
-        source=source.name,
-        method=chosen,
-        path=str(path),
-        winner=evaluation.winner,
-        recommended=evaluation.recommended,
-        reason=evaluation.reason,
-        refused=dict(evaluation.refused),
-        folds=folds,
-        results=[row.record() for row in evaluation.rows],
-    )
+    facts = {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason")}
+    content = {"source": source.name, "method": chosen, "path": str(path), **facts, "refused": dict(evaluation.refused)}
+    content |= {"folds": folds, "results": [row.record() for row in evaluation.rows]}
+    text = f"{evaluation}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}"
+    return Result("recalibrate-fit", content, text)
 
 
 @recalibrate.command()
 @click.argument("file", metavar="FILE")
 @click.option("--model", metavar="FILE", required=True, help="A recalibrator written by 'truecal recalibrate fit'.")
 @predictions_in
-@click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    required=True,
-    help="Where the rows go, with new probabilities: csv, jsonl, parquet or npz.",
-)
-@json_option
-def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, reply: JsonReply) -> None:
+@out_option("Where the rows go, with new probabilities: csv, jsonl, parquet or npz.", required=True)
+@writes
+def apply(file: str, model: str, probs: str | None, logits: str | None, out: str) -> Result:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others kept.
 
     From logits the new probabilities go to columns p_<class>.
@@ -178,18 +155,19 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
         write_table(_replaced(frame, columns_read, probs_after, kind, names_after), out)
     else:
         write_whole(out, arrays)
-    reply.give("recalibrate-apply", f"wrote {len(probs_after)} rows to {out}", rows=len(probs_after), path=out)
+    replaced = columns_read if kind == "probs" else []
+    what = (
+        f"; new values in {', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
+        if replaced
+        else ""
+    )
+    content = {"rows": len(probs_after), "path": out, "replaced": replaced}
+    return Result("recalibrate-apply", content, f"wrote {len(probs_after)} rows to {out}{what}")
 
 
 @recalibrate.command()
 @click.option("--model", metavar="FILE", required=True, help="A recalibrator written by 'truecal recalibrate fit'.")
-@click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    required=True,
-    help="Where it goes: .onnx, or .pt for a scripted torch module.",
-)
+@out_option("Where it goes: .onnx, or .pt for a scripted torch module.", required=True)
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
@@ -197,8 +175,8 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     show_default=True,
     help="Type of the input and output of an ONNX model.",
 )
-@json_option
-def export(model: str, out: str, dtype: Literal["float32", "float64"], reply: JsonReply) -> None:
+@writes
+def export(model: str, out: str, dtype: Literal["float32", "float64"]) -> Result:
     """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
@@ -212,14 +190,9 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], reply: Js
     else:
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
     kind = type(fitted).__name__
-    reply.give(
-        "recalibrate-export",
-        f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}",
-        recalibrator=kind,
-        input=fitted.input,
-        classes=[str(name) for name in fitted.classes_],
-        path=out,
-    )
+    content = {"recalibrator": kind, "input": fitted.input, "classes": list(map(str, fitted.classes_)), "path": out}
+    text = f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}"
+    return Result("recalibrate-export", content, text)
 
 
 def _scripted(fitted: "Recalibrator") -> bytes:
@@ -246,6 +219,8 @@ def _read(model: str) -> "Recalibrator":
         raise FileError(
             f"cannot read the recalibrator {model}: {getattr(error, 'strerror', None) or 'not a text file'}"
         ) from error
+    except InputError as error:
+        raise FileError(f"{model}: {error}") from error
 
 
 def _classes(columns: list[str], wanted: str) -> list[str] | None:
@@ -261,12 +236,12 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
     return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
 
 
-def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, reply: JsonReply) -> None:
+def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str) -> Result:
     """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
     path = write_whole(out, _fit(made, loaded).to_json() + "\n")
     words = f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}"
     text = f"{words}; its rows need not sum to 1: judge them with --unnormalised"
-    reply.give("recalibrate-fit", text, source=source.name, method=method, path=str(path))
+    return Result("recalibrate-fit", {"source": source.name, "method": method, "path": str(path)}, text)
 
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
@@ -290,22 +265,6 @@ def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
         recalibrator.set_params(classes=list(preds.classes))
         labels = np.array(preds.classes, object)[preds.labels]
     return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
-
-
-def _shown(evaluation: "tc.recalibration.Evaluation") -> str:
-    rows = []
-    for row in evaluation.rows:
-        span = row.error.interval
-        ends = "" if span is None else f"{number(float(span.low))} to {number(float(span.high))}"
-        losses = [number(row.log_loss), number(row.brier), number(row.accuracy)]
-        rows.append([row.name, *losses, str(row.parameters), number(float(row.error.value)), ends])
-    heads = ["log loss", "brier", "accuracy", "parameters", "error (rms)", f"{evaluation.level:.0%} interval"]
-    text = table(["on held-out folds", *heads], rows)
-    close = f"; not significantly worse: {', '.join(evaluation.tied[1:])}" if len(evaluation.tied) > 1 else ""
-    lines = [text, f"lowest {evaluation.score}: {evaluation.winner}{close}"]
-    lines.append(f"recommended: {evaluation.recommended} ({evaluation.reason})")
-    lines.extend(f"{name} could not be fitted: {why}" for name, why in evaluation.refused)
-    return "\n".join(lines)
 
 
 def _replaced(frame: Any, columns_read: list[str], probs: Any, kind: str, classes: list[Any]) -> Any:

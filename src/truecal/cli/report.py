@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 import truecal as tc
-from truecal.cli.clinical import make_dossier
 from truecal.cli.estimators import lens_option, level_option, make_lens, scale_of, seed_option
-from truecal.cli.output import JsonReply, OutputFile, Share, as_typed, working, written_option
+from truecal.cli.output import Result, Share, as_typed, out_option, working, writes, written
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
@@ -30,22 +29,17 @@ from truecal.errors import InputError
 )
 @click.option("--fast", is_flag=True, help="Leave out what takes seconds: recalibration and the simulated bias.")
 @click.option(
-    "--dossier",
-    type=click.Choice(["tripod-ai"]),
-    help="Instead write a dossier that prints: the items of a reporting guideline on calibration, with the numbers.",
+    "--dossier", type=click.Choice(["tripod-ai"]), help="Instead write the items of a reporting guideline, to print."
+)
+@click.option(
+    "--clinical", is_flag=True, help="Also validate as a clinical prediction model: O/E, slope, ICI, c-statistic."
 )
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
-@click.option("--bands", metavar="WORD=LOW:HIGH,...", help="Words for confidence, e.g. 'low=0:0.1,high=0.1:1'.")
 @click.option(
-    "--out",
-    cls=OutputFile,
-    metavar="FILE",
-    type=click.Path(),
-    default="report.html",
-    show_default=True,
-    help="Where to write the page; .pdf is printed by an installed Chromium, - is standard output.",
+    *("--scale", "--bands", "scale"), metavar="WORD=LOW:HIGH,...", help="Words for scores, e.g. 'low=0:0.1,high=0.1:1'."
 )
-@written_option
+@out_option("Where to write the page; .pdf is printed by an installed Chromium, - is standard output.", "report.html")
+@writes
 @by_option
 @scan_options
 def report(
@@ -55,12 +49,12 @@ def report(
     seed: int,
     tolerance: float,
     fast: bool,
+    clinical: bool,
     dossier: str | None,
     title: str,
-    bands: str | None,
+    scale: str | None,
     out: str,
-    reply: JsonReply,
-) -> None:
+) -> Result | None:
     """Write a self-contained HTML report about the predictions in FILE.
 
     A pattern such as 'logs/*.parquet', a folder, several files or --engine give a report from a scan in bounded memory, which says
@@ -73,37 +67,57 @@ def report(
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
     command = as_typed()
     if dossier is not None:
+        return written("report-written", _dossier(source, dossier, out, lens, level, seed, command), source=source.name)
+    loaded = None if is_scan(source) else load_all(source)
+    data = scanned(source, lens) if loaded is None else loaded.whole
+    with working() as say, _target(out) as target:
+        path = tc.report(
+            data,
+            target,
+            lens=None if loaded is None else make_lens(lens, loaded.whole),
+            select=None if loaded is None else loaded.select,
+            by=None if loaded is None else source.by,
+            tolerance=tolerance,
+            level=level,
+            title=title,
+            source=source.name,
+            command=command,
+            fast=fast,
+            rng=seed,
+            scale=scale_of(scale, "--scale"),
+            files=None if loaded is None else digests([source.file]),
+            clinical=clinical,
+            rows=None if loaded is None else loaded.counts,
+            progress=say,
+        )
         if out == "-":
-            raise InputError("a dossier is written to a file; say which with --out")
-        path: Path = make_dossier(source, dossier, out, lens, level, seed, command)
-    else:
-        loaded = None if is_scan(source) else load_all(source)
-        rows = None if loaded is None else loaded.whole
-        data = scanned(source, lens) if rows is None else rows
-        with working() as say, _target(out) as target:
-            path = tc.report(
-                data,
-                target,
-                lens=None if rows is None else make_lens(lens, rows),
-                select=None if loaded is None else loaded.select,
-                by=None if rows is None else source.by,
-                tolerance=tolerance,
-                level=level,
-                title=title,
-                source=source.name,
-                command=command,
-                fast=fast,
-                rng=seed,
-                scale=scale_of(bands, "--bands"),
-                files=None if rows is None else digests([source.file]),
-                progress=say,
-            )
-            if out == "-":
-                click.echo(path.read_text(encoding="utf-8"), nl=False)
-                return
-    size = path.stat().st_size
-    words = f"wrote {path} ({size / 1e6:.1f} MB)"
-    reply.give("report-written", words, source=source.name, path=str(path), bytes=size)
+            click.echo(path.read_text(encoding="utf-8"), nl=False)
+            return None
+    return written("report-written", path, source=source.name)
+
+
+def _dossier(source: Source, kind: str, out: str, lens: str, level: float, seed: int, command: str) -> Path:
+    """Write the dossier of the predictions that the user named."""
+    from truecal.pages.dossier import write_dossier
+
+    if out == "-":
+        raise InputError("a dossier is written to a file; say which with --out")
+    if is_scan(source):
+        raise InputError("a dossier needs the rows of one file in memory; leave out --engine and further files")
+    loaded = load_all(source)
+    with working("writing the dossier"):
+        return write_dossier(
+            loaded.preds,
+            out,
+            kind=kind,
+            rows=loaded.counts,
+            lens=make_lens(lens, loaded.preds),
+            by=list(source.by) or None,
+            level=level,
+            source=source.name,
+            command=command,
+            rng=seed,
+        )
 
 
 @contextmanager

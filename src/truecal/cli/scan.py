@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import click
 import truecal as tc
 from truecal import names
 from truecal.cli.estimators import lens_of, lens_option, selected_columns, selection_of
-from truecal.cli.output import OutputFile, Reply, note, reply_options, working
+from truecal.cli.output import Result, answers, note, out_option, working, writes
 from truecal.cli.source import Source, by_option, class_names, scan_options
 from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
@@ -71,12 +71,12 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
     files = sources.files_of([source.file, *source.also])
     schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
-    other = [] if source.weight is None else [source.weight]
+    other = [] if source.weights is None else [source.weights]
     choice = frames.choose(
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
-    given_names = class_names(source.class_names)
+    given_names = class_names(source.classes)
     outputs, stars = frames.matching(columns, wanted, "predictions")
     outputs, stars = frames.in_class_order(outputs, stars, given_names)
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
@@ -95,7 +95,7 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
             files,
             label=choice.label,
             lens=judge,
-            weights=source.weight,
+            weights=source.weights,
             by=source.by or None,
             select=selection_of(source.select, by_word, kinds),
             classes=classes,
@@ -109,10 +109,7 @@ def scanned(source: Source, lens: str) -> "tc.engines.Scan":
     if not source.quiet:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         gone = f", {result.dropped} rows with missing values left out" if source.drop_null else ""
-        note(
-            f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{mapping}{gone}",
-            err=True,
-        )
+        note(f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{mapping}{gone}")
     one = names.class_of(lens)
     result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
@@ -137,13 +134,14 @@ def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...
     return (f"{many}; truecal compare judges every file by itself",)
 
 
-@dataclass(frozen=True)
-class ScanRecord:
-    """What JSON says about the pass."""
-
-    engine: str
-    rows: int
-    dropped: int
+def marginal(scan: "tc.engines.Scan", column: str) -> "tc.engines.Scan":
+    """Add up the sketches of a scan by several columns, so that it is grouped by one of them."""
+    place = scan.by.index(column)
+    parts: dict[tuple[object, ...], list[tc.Sketch]] = {}
+    for group, sketches in scan.sketches.items():
+        sums = parts.setdefault((group[place],), [tc.Sketch() for _ in sketches])
+        parts[(group[place],)] = [total + sketch for total, sketch in zip(sums, sketches, strict=True)]
+    return replace(scan, by=(column,), sketches={group: tuple(sums) for group, sums in parts.items()})
 
 
 def scan_estimates(
@@ -168,11 +166,11 @@ def _refuse(source: Source) -> None:
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
     if source.percent or source.words is not None:
         raise InputError("--percent and --words are read in memory; measure one file without --engine")
-    if source.unnormalised:
-        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
-    if source.cluster is not None:
+    if source.unnormalised or source.pos_label is not None:
+        raise InputError("--unnormalised and --pos-label are read in memory; measure one file without --engine")
+    if source.clusters is not None:
         raise InputError(
-            "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"
+            "--clusters needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"
         )
     if any(Path(file).suffix == ".npz" for file in (source.file, *source.also)):
         raise InputError("npz files hold arrays, which no engine scans; leave out --engine and measure one at a time")
@@ -183,7 +181,7 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
 
     Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
     """
-    given = class_names(source.class_names)
+    given = class_names(source.classes)
     if given is None:
         word = names.class_of(lens)
         return None, {word: int(word)} if word is not None and word.isdigit() else {}
@@ -222,16 +220,10 @@ def sketch() -> None:
 @sketch.command()
 @lens_option
 @by_option
-@click.option(
-    "--out",
-    cls=OutputFile,
-    folder=True,
-    metavar="FILE",
-    required=True,
-    help="The sketch to write; with --by a folder, one file per group.",
-)
+@out_option("The sketch to write; with --by a folder, one file per combination of values.", required=True, folder=True)
+@writes
 @scan_options
-def save(source: Source, lens: str, out: str) -> None:
+def save(source: Source, lens: str, out: str) -> Result:
     """Write the sketch of the predictions in FILE, read in one pass and in bounded memory.
 
     With --by, OUT becomes a folder with one sketch per group, OUT/model=a/sketch.npz, which `truecal watch update` reads.
@@ -249,7 +241,9 @@ def save(source: Source, lens: str, out: str) -> None:
     else:
         scan.sketch.save(out)
     where = f"{len(scan.sketches)} groups below {out}" if scan.by else out
-    note(f"wrote {where}: {scan.rows} rows, {scan.judged}")
+    content = {"source": source.name, "path": out, "rows": scan.rows, "dropped": scan.dropped, "judged": scan.judged}
+    text = f"wrote {where}: {scan.rows} rows, {scan.judged}"
+    return Result("sketch-written", {**content, "groups": len(scan.sketches)}, text)
 
 
 def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
@@ -263,34 +257,34 @@ def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
 
 @sketch.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--out", cls=OutputFile, metavar="FILE", required=True, help="The sketch to write.")
-def merge(files: tuple[str, ...], out: str) -> None:
+@out_option("The sketch to write.", required=True)
+@writes
+def merge(files: tuple[str, ...], out: str) -> Result:
     """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it."""
     total, many = _added(files)
     total.save(out)
-    note(f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells")
+    content = {"path": out, "rows": total.rows, "cells": total.cells, "sketches": many}
+    return Result(
+        "sketch-written", content, f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells"
+    )
 
 
 @sketch.command()
 @click.argument("file", metavar="FILE")
-@reply_options
-def show(file: str, reply: Reply) -> None:
+@answers(formats=("text", "json"))
+def show(file: str) -> Result:
     """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
-    held, _ = _added([file])
-    estimate = tc.measure(held)
+    total, _ = _added([file])
+    estimate = tc.measure(total)
     assert estimate.interval is not None
-    reply.give(
-        "sketch",
-        f"{held.rows} rows in {held.cells} cells\n{estimate}",
-        source=Path(file).name,
-        rows=held.rows,
-        cells=held.cells,
-        value=float(estimate.value),
-        low=float(estimate.interval.low),
-        high=float(estimate.interval.high),
-        level=estimate.interval.level,
-        sketch_error=estimate.sketch_error,
-    )
+    numbers = {
+        "value": float(estimate.value),
+        "low": float(estimate.interval.low),
+        "high": float(estimate.interval.high),
+    }
+    facts = {"level": estimate.interval.level, "sketch_error": estimate.sketch_error}
+    content = {"source": Path(file).name, "rows": total.rows, "cells": total.cells, **numbers, **facts}
+    return Result("sketch", content, f"{total.rows} rows in {total.cells} cells\n{estimate}")
 
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":

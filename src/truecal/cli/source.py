@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 import truecal as tc
 from truecal.cli.estimators import classes_by_word, select_option, selected_columns, selection_of
-from truecal.cli.output import note
+from truecal.cli.output import Command, note
 from truecal.errors import FileError, InputError
+from truecal.inference.conclusion import RowCounts
+from truecal.predictions import files, frames, readers
 
 if TYPE_CHECKING:
-    from truecal.predictions.readers import Wanted
     from truecal.predictions.selection import Selection
 
 
@@ -29,10 +31,12 @@ class Source:
     label: str | None = None
     probs: str | None = None
     logits: str | None = None
-    weight: str | None = None
-    cluster: str | None = None
+    weights: str | None = None
+    clusters: str | None = None
     by: tuple[str, ...] = ()
-    class_names: str | None = None
+    combine: bool = False
+    classes: str | None = None
+    pos_label: str | None = None
     quiet: bool = False
     also: tuple[str, ...] = ()  # further files, for the verbs that can scan
     engine: str | None = None
@@ -54,27 +58,23 @@ class Source:
         return Path(self.file).name if Path(self.file).is_file() else self.file
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument FILE and the options that say which of its columns are what; the command receives one `source`.
-
-    `by_option` is separate, for the verbs that give one answer per group.
-    """
+def input_options(command: Command) -> Command:
+    """Add the argument FILE and the options that say which of its columns are what; the command receives one `source`."""
     return click.argument("file", metavar="FILE", type=click.Path())(column_options(command))
 
 
-def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a verb that can also scan: FILE may be a pattern, a folder or several files; --engine and --drop-null."""
-    return click.argument("file", metavar="FILE...", nargs=-1, required=True, type=click.Path())(
-        _receiving(command, [*_COLUMNS[:-1], *_SCANNING, _COLUMNS[-1]])
-    )
+def scan_options(command: Command) -> Command:
+    """Add the same for a verb that can also scan: FILE may be a pattern, a folder or several files."""
+    argument = click.argument("file", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+    return argument(_receiving(command, [*_COLUMNS[:-1], _ENGINE, _COLUMNS[-1]]))
 
 
-def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options alone, for a verb that reads several files: its `source` has no file yet."""
+def column_options(command: Command) -> Command:
+    """Add the options alone, for a verb that reads several files: its `source` has no file yet."""
     return _receiving(command, _COLUMNS)
 
 
-def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+def _receiving(command: Command, columns: Sequence[Callable[..., Any]]) -> Command:
     @wraps(command)
     def received(file: str | tuple[str, ...] | None = None, **options: Any) -> Any:
         if "" in (file if isinstance(file, tuple) else (file,)):  # an unset shell variable, not the current folder
@@ -89,8 +89,8 @@ def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]
     return received
 
 
-def predictions_in(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--score, --probs and --logits, of which one may be given; the command receives `probs` and `logits`."""
+def predictions_in(command: Command) -> Command:
+    """Add --score, --probs and --logits, of which one may be given; the command receives `probs` and `logits`."""
 
     @wraps(command)
     def received(score: str | None, probs: str | None, logits: str | None, **options: Any) -> Any:
@@ -108,42 +108,35 @@ def predictions_in(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 by_option = click.option(
-    "--by",
-    metavar="COLUMN",
-    multiple=True,
-    help="One answer per value of this column; repeat for every combination of several.",
+    "--by", metavar="COLUMN", multiple=True, help="One answer per value of this column; repeatable."
 )
-_CLUSTER = click.option(
-    "--cluster", metavar="COLUMN", help="Rows that share a value here are not independent (patient, question)."
+
+
+_ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["polars", "duckdb", "spark", "dask"]),
+    help="Scan out of core with this engine (patterns, folders and several files: polars unless said otherwise).",
 )
-_DROP_NULL = click.option("--drop-null", is_flag=True, help="Leave out rows with missing values, and say how many.")
-_SCANNING = (
-    click.option(
-        "--engine",
-        type=click.Choice(["polars", "duckdb", "spark", "dask"]),
-        help="Scan out of core with this engine (patterns, folders and several files: polars unless said otherwise).",
-    ),
-    _DROP_NULL,
-)
+_PRESETS = ["stated", "options", "options-per-character", "agreement"]
 _COLUMNS = (
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
     predictions_in,
-    click.option("--weight", metavar="COLUMN", help="Column of row weights."),
-    _CLUSTER,
+    click.option("--pos-label", metavar="NAME", help="The positive of two classes.  [default: the last in order]"),
+    click.option("--weights", "--weight", "weights", metavar="COLUMN", help="Column of row weights."),
+    click.option(
+        *("--clusters", "--cluster", "clusters"),
+        metavar="COLUMN",
+        help="Rows that share a value here are not independent (patient, question).",
+    ),
     click.option("--judge", metavar="COLUMNS", help="Verdicts of a judge for every row; labels may then be missing."),
-    click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90."),
+    click.option("--drop-null", is_flag=True, help="Leave out rows with missing values, and say how many."),
+    click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90; goes together with --words."),
     click.option("--words", metavar="WORD=P,...", help="Probabilities that words stand for: likely=0.8,unsure=0.5."),
-    click.option(
-        "--preset",
-        type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
-        help="Which confidence of a language model is judged.",
-    ),
-    click.option(
-        "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
-    ),
+    click.option("--preset", type=click.Choice(_PRESETS), help="Which confidence of a language model is judged."),
+    click.option("--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1."),
     select_option,
     click.option(
-        "--class-names",
+        *("--classes", "--class-names", "classes"),
         metavar="A,B,...",
         help="Class names in the order of the labels 0, 1, ..., or @FILE with one per line.",
     ),
@@ -153,16 +146,16 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know.
+    """Checked predictions, for logits the logits themselves, how many rows were read and dropped, and what else to know.
 
     `whole` are all rows, of which --select took `preds`.
     """
 
     preds: "tc.Predictions"
+    whole: "tc.Predictions"
+    counts: RowCounts
     logits: Any = None
-    dropped: int = 0
     notes: tuple[str, ...] = ()
-    whole: "tc.Predictions | None" = None
     select: "Selection | None" = None
 
 
@@ -172,32 +165,30 @@ def load(source: Source) -> "tc.Predictions":
 
 
 def load_all(source: Source) -> Loaded:
-    """:func:`load`, keeping the logits where the file holds logits."""
-    from truecal.predictions import readers
-
+    """Do the same, keeping the logits where the file holds logits."""
     with as_file(source.file) as path:
         reading = readers.read_file(path, wanted_of(source))
-    select = _selected(source, reading.preds)
-    rows = None if select is None else select.mask(reading.preds)
-    preds = reading.preds if select is None else select(reading.preds)
+    whole = reading.preds
+    select = _selected(source, whole)
+    rows = None if select is None else select.mask(whole)
+    preds = whole if select is None else select(whole)
     if not source.quiet:
         chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
-        note(f"read {len(reading.preds)} rows from {source.name}: {reading.summary}{chosen}", err=True)
-    gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
-    notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
+        note(f"read {len(whole)} rows from {source.name}: {reading.summary}{chosen}")
+    dropped = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
+    notes = (*reading.notes, *_several_models(whole, source), *dropped)
     logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]
-    return Loaded(preds, logits, reading.dropped, notes, reading.preds, select)
+    counts = RowCounts(len(whole) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select))
+    return Loaded(preds, whole, counts, logits, notes, select)
 
 
 def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
-    import numpy as np
-
     kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
     return selection_of(source.select, classes_by_word(preds), kinds)
 
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
-    """A note where the rows of several models are judged as if they were of one."""
+    """Return a note where the rows of several models are judged as if they were of one."""
     if "model" not in preds.columns or "model" in source.by:
         return ()
     models = len(set(map(str, preds.columns["model"].tolist())))
@@ -206,18 +197,17 @@ def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
 
 
-def wanted_of(source: Source) -> "Wanted":
-    """What the options ask of a file."""
-    from truecal.predictions import readers
-
+def wanted_of(source: Source) -> readers.Wanted:
+    """Return what the options ask of a file."""
     return readers.Wanted(
         label=source.label,
         probs=source.probs,
         logits=source.logits,
-        weights=source.weight,
-        clusters=source.cluster,
+        weights=source.weights,
+        clusters=source.clusters,
         by=tuple(dict.fromkeys((*source.by, *selected_columns(source.select)))),
-        classes=class_names(source.class_names),
+        classes=class_names(source.classes),
+        pos_label=source.pos_label,
         percent=source.percent,
         words=_word_values(source.words),
         drop_null=source.drop_null,
@@ -228,9 +218,7 @@ def wanted_of(source: Source) -> "Wanted":
 
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
-    """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
-    from truecal.predictions import files
-
+    """Return the frame in a file and its columns; no frame, but the names of the arrays, for npz."""
     if files.kind_of(path) == "npz":
         return None, list(files.read_arrays(path))
     frame = files.read_frame(path)
@@ -240,9 +228,7 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
 
 
 def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
-    """The values of the prediction columns (or array) and the names of those columns."""
-    from truecal.predictions import files, frames
-
+    """Return the values of the prediction columns (or array) and the names of those columns."""
     if frame is None:
         arrays = files.read_arrays(path)
         if wanted not in arrays:
@@ -253,7 +239,7 @@ def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
 
 
 def class_names(given: str | None) -> list[str] | None:
-    """The names in --class-names, or in the file it points at."""
+    """Return the names in --classes, or in the file it points at."""
     if given is None:
         return None
     if not given.startswith("@"):
@@ -267,7 +253,7 @@ def class_names(given: str | None) -> list[str] | None:
 
 
 def _word_values(given: str | None) -> dict[str, float] | None:
-    """The probabilities in --words."""
+    """Return the probabilities in --words."""
     if given is None:
         return None
     values: dict[str, float] = {}
@@ -284,9 +270,7 @@ def _word_values(given: str | None) -> dict[str, float] | None:
 
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
-    """The file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
-    from truecal.predictions import files
-
+    """Open the file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
     if file != "-":
         yield files.existing(file)
         return

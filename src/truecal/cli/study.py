@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module, resources
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,18 @@ import click
 import truecal as tc
 from truecal import parallel
 from truecal.cli.output import (
-    JsonReply,
     OutputFile,
-    Reply,
+    Result,
+    answers,
     as_typed,
     draw,
-    json_option,
     note,
     number,
-    reply_options,
+    out_option,
     table,
     working,
-    written_option,
+    writes,
+    written,
 )
 from truecal.errors import InputError, MissingExtraError
 from truecal.table import check_table, write_table
@@ -32,41 +32,8 @@ from truecal.writing import check_output, write_whole
 # ----------------------------------------------------------------------------------------------------
 # `truecal study`: many models, many datasets and many metrics from one file, kept in a store
 
-# Verb -> (module, function, one line for --help): their modules load on use only.
-_ELSEWHERE = {
-    "page": ("truecal.cli.study", "page", "Write the page that explores a store."),
-    "import": ("truecal.cli.study", "import_", "Make a store of numbers that were measured elsewhere."),
-    "figure": ("truecal.cli.study", "figure", "Draw a figure of Minderer et al. (2021) from a store."),
-    "example": ("truecal.cli.study", "example", "Make predictions of real models and a study of them."),
-    "interventions": (
-        "truecal.cli.study",
-        "interventions",
-        "Train with and without each remedy, and compare.",
-    ),
-}
 
-
-class _Group(click.Group):
-    """Its own verbs, and those of other modules, which are imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.commands, *_ELSEWHERE]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _ELSEWHERE:
-            return super().get_command(ctx, cmd_name)
-        module, function, _ = _ELSEWHERE[cmd_name]
-        command: click.Command = getattr(import_module(module), function)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
-        lines += [(name, words) for name, (_, _, words) in _ELSEWHERE.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(lines)
-
-
-@click.group(cls=_Group)
+@click.group()
 def study() -> None:
     """Evaluate many models on many datasets by many metrics, and keep every number in a store.
 
@@ -83,8 +50,8 @@ def study() -> None:
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
 @click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
 @click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
-@json_option
-def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, reply: JsonReply) -> None:
+@writes
+def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool) -> Result:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
     Stop it at any moment and start it again: finished files are skipped. Several runs on one host may share a store.
@@ -97,8 +64,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     what = f"{spec.name}: {_many(len(spec.models), 'model')}, {_many(len(spec), 'prediction file')}"
     if check:
         text = "\n".join([f"{what}, no problems" if not spec.broken else f"{what} can be used", *_skipped(spec.broken)])
-        reply.give("study-check", text, **facts, broken=spec.broken)
-        return
+        return Result("study-check", {**facts, "broken": spec.broken}, text)
     held = tc.study.Store(folder)
     try:
         with parallel.progress_bar(spec.name) as progress:
@@ -106,13 +72,13 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
             kept = f"{len(held.done())} of {len(spec)} files are evaluated and kept in {folder}"
-            note(f"{kept}; start again to go on", err=True)
+            note(f"{kept}; start again to go on")
         raise
     numbers = len(held.frame())
     broken = held.meta().get("broken") or {}
     lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
     text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
-    reply.give("study-run", text, **facts, store=folder, numbers=numbers, broken=broken)
+    return Result("study-run", {**facts, "store": folder, "numbers": numbers, "broken": broken}, text)
 
 
 def _skipped(broken: Mapping[str, str]) -> list[str]:
@@ -135,8 +101,8 @@ _STORE = click.argument("store", metavar="STORE")
 @click.option("--recalibrator", default="none", show_default=True, metavar="NAME", help="After this recalibrator.")
 @click.option("--lens", default="top-label", show_default=True, metavar="LENS", help="What is judged.")
 @click.option("--selection", default="all", show_default=True, metavar="NAME", help="Which rows.")
-@reply_options
-def show(store: str, sort: str | None, reply: Reply, **chosen: Any) -> None:
+@answers(formats=("text", "json"))
+def show(store: str, sort: str | None, **chosen: Any) -> Result:
     """Models side by side, best first, averaged over seeds.
 
     Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
@@ -154,7 +120,8 @@ def show(store: str, sort: str | None, reply: Reply, **chosen: Any) -> None:
     ]
     text = table(head, rows, title=f"{held.meta()['name']}, by {ranking.metrics[0]}")
     text = "\n".join([text, *(f"note: {note}" for note in notes)])
-    reply.give("study-show", text, store=store, sort=ranking.metrics[0], results=ranking.records(), notes=notes)
+    content = {"store": store, "sort": ranking.metrics[0], "results": ranking.records(), "notes": notes}
+    return Result("study-show", content, text)
 
 
 def _group(numbers: Sequence[int]) -> str:
@@ -173,26 +140,28 @@ def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str
 
 @study.command()
 @_STORE
-@click.option(
-    "--out", cls=OutputFile, metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl."
-)
+@out_option("Where the numbers go: .csv, .parquet or .jsonl.", required=True)
 @click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
-def export(store: str, out: str, diagrams: bool) -> None:
+@writes
+def export(store: str, out: str, diagrams: bool) -> Result:
     """Write every number of the finished files to one table, one number per row."""
     check_table(out)
     held = tc.study.Store(store)
     frame = held.diagrams() if diagrams else held.frame()
     write_table(frame, out)
-    note(f"wrote {len(frame)} rows to {out}", err=True)
+    return Result(
+        "study-export", {"store": store, "path": out, "rows": len(frame)}, f"wrote {len(frame)} rows to {out}"
+    )
 
 
 @study.command()
 @_STORE
-@json_option
-def collect(store: str, reply: JsonReply) -> None:
+@writes
+def collect(store: str) -> Result:
     """Remove numbers of files and options that have changed since, and what killed runs left."""
     files, size = tc.study.Store(store).collect()
-    reply.give("study-collect", f"removed {files} files, {size / 1e6:.1f} MB", store=store, files=files, bytes=size)
+    content = {"store": store, "files": files, "bytes": size}
+    return Result("study-collect", content, f"removed {files} files, {size / 1e6:.1f} MB")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -214,7 +183,7 @@ _NAMES = {
 }
 
 
-@click.command(epilog="Figures: " + "; ".join(f"{name} ({words})" for name, words in _NAMES.items()))
+@study.command(epilog="Figures: " + "; ".join(f"{name} ({words})" for name, words in _NAMES.items()))
 @click.argument("name", type=click.Choice([*_NAMES, "all"]), metavar="NAME")
 @click.argument("store", metavar="STORE")
 @click.option(
@@ -239,17 +208,16 @@ _NAMES = {
     help="A point from elsewhere, in figures 1 and 2 before recalibration; may be given several times.",
 )
 @click.option("--numbers", cls=OutputFile, metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
-@written_option
+@writes
 def figure(
     name: str,
     store: str,
     out: str | None,
     numbers: str | None,
-    reply: JsonReply,
     models: tuple[str, ...],
     external: tuple[tuple[str, float, float], ...],
     **chosen: str | None,
-) -> None:
+) -> Result:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
     from truecal.plot import figures
 
@@ -259,7 +227,7 @@ def figure(
     wanted = list(figures.FIGURES) if name == "all" else [name]
     if name != "all" and out is not None and Path(out).parent.is_dir():
         check_output(out)
-    written, notes = {}, []
+    files, notes = {}, []
     for one in wanted:
         target = Path(out or f"{one}.png") if name != "all" else Path(out or "figures") / f"{one}.png"
         try:
@@ -271,13 +239,13 @@ def figure(
                 raise
             notes.append(f"{one}: not drawn: {error}")
             continue
-        written[one] = str(target)
+        files[one] = str(target)
         notes += [f"{one}: {note}" if name == "all" else note for note in drawn.notes]
         if numbers is not None and name != "all":
             write_table(drawn.frame(), numbers)
-    lines = [f"wrote {path}" for path in written.values()]
+    lines = [f"wrote {path}" for path in files.values()]
     text = "\n".join([*lines, *(f"note: {note}" for note in notes)])
-    reply.give("study-figure", text, store=store, written=written, notes=notes)
+    return Result("study-figure", {"store": store, "written": files, "notes": notes}, text)
 
 
 def _save(drawn: Any, target: Path) -> None:
@@ -294,7 +262,7 @@ def _save(drawn: Any, target: Path) -> None:
 # `truecal study import`: tables of measured numbers become stores
 
 
-@click.command("import")
+@study.command("import")
 @click.argument("table", metavar="TABLE")
 @click.option("--out", cls=OutputFile, folder=True, metavar="STORE", required=True, help="Folder of the new store.")
 @click.option(
@@ -311,7 +279,7 @@ def _save(drawn: Any, target: Path) -> None:
     "--reference", metavar="NAME", help="Clean dataset of the shifted ones. [default: the preset's, imagenet]"
 )
 @click.option("--name", help="Name of the study.")
-@json_option
+@writes
 def import_(
     table: str,
     out: str,
@@ -321,8 +289,7 @@ def import_(
     about: str | None,
     reference: str | None,
     name: str | None,
-    reply: JsonReply,
-) -> None:
+) -> Result:
     """Make a store of numbers that were measured elsewhere, from TABLE (.csv, .csv.gz, .zip or .parquet).
 
     Nothing is evaluated: numbers of rows may be unknown and intervals absent. All that can be drawn from numbers is drawn.
@@ -343,7 +310,7 @@ def import_(
         f"{meta['name']}: {counts['models']} models, {counts['datasets']} datasets, {frame.height:,} numbers in {out}"
     )
     lines = [text, *(f"note: {note}" for note in notes), f"look at them with: truecal study page {out}"]
-    reply.give("study-import", "\n".join(lines), store=out, **content)
+    return Result("study-import", {"store": out, **content}, "\n".join(lines))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -356,7 +323,7 @@ _NEEDED = {
 }
 
 
-@click.command()
+@study.command()
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option("--example", is_flag=True, help="Write a commented example configuration into the folder, and run it.")
 @click.option(
@@ -365,8 +332,8 @@ _NEEDED = {
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes to train in; they change no number. [default: all cores]"
 )
-@reply_options
-def interventions(config: str | None, example: bool, folder: str | None, workers: int | None, reply: Reply) -> None:
+@answers(formats=("text", "json"))
+def interventions(config: str | None, example: bool, folder: str | None, workers: int | None) -> Result:
     """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
 
     Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
@@ -384,8 +351,8 @@ def interventions(config: str | None, example: bool, folder: str | None, workers
     target = Path(folder or "interventions")
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
-    from truecal.pages import study
-    from truecal.plot import interventions
+    from truecal.pages.study import write_interventions
+    from truecal.plot.interventions import write_pictures
 
     path = _example(target) if example else Path(str(config))
     if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
@@ -394,9 +361,9 @@ def interventions(config: str | None, example: bool, folder: str | None, workers
         comparison = tc.study.compare_interventions(
             path, target, workers=workers or cpu_count() or 1, progress=progress
         )
-    written = comparison.write(target)
-    figures = interventions.write_pictures(comparison, target / "figures")
-    written += [*figures, study.write_interventions(comparison, comparison.plan.name, figures, target / "index.html")]
+    files = comparison.write(target)
+    figures = write_pictures(comparison, target / "figures")
+    files += [*figures, write_interventions(comparison, comparison.plan.name, figures, target / "index.html")]
     content = {
         "name": comparison.plan.name,
         "strengths": dict(comparison.choice.strengths),
@@ -405,11 +372,11 @@ def interventions(config: str | None, example: bool, folder: str | None, workers
         "verdict": comparison.verdict(),
         "notes": list(comparison.notes),
         "summary": comparison.summary_frame().to_dicts(),
-        "written": [str(file) for file in written],
+        "written": [str(file) for file in files],
     }
-    files = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
-    words = f"{comparison.text()}\n\nwritten to {target}: {files}"
-    reply.give("study interventions", words, **content)
+    names = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
+    words = f"{comparison.text()}\n\nwritten to {target}: {names}"
+    return Result("study interventions", content, words)
 
 
 def _example(folder: Path) -> Path:
@@ -428,7 +395,7 @@ def _example(folder: Path) -> Path:
 # `truecal study page` and `truecal study example`: a store to look at, and a real study to start from
 
 
-@click.command()
+@study.command()
 @click.argument("store", metavar="STORE")
 @click.option("--title", help="Heading of the page. [default: the name of the study]")
 @click.option(
@@ -438,11 +405,9 @@ def _example(folder: Path) -> Path:
     show_default=True,
     help="How large the page may be; what does not fit is left out, the least asked for first.",
 )
-@click.option(
-    "--out", cls=OutputFile, metavar="FILE", default="study.html", show_default=True, help="Where to write the page."
-)
-@written_option
-def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonReply) -> None:
+@out_option("Where to write the page.", "study.html")
+@writes
+def page(store: str, title: str | None, megabytes: float, out: str) -> Result:
     """Write a self-contained HTML page that explores the results in STORE.
 
     Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
@@ -450,18 +415,17 @@ def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonR
     """
     with working("gathering the numbers"):
         path = tc.report(tc.study.Store(store), out, title=title, megabytes=megabytes, command=as_typed())
-    size = path.stat().st_size
-    words = f"wrote {path} ({size / 1e6:.1f} MB)"
-    reply.give("study-page-written", words, store=store, path=str(path), bytes=size)
+    return written("study-page-written", path, store=store)
 
 
-@click.command()
+@study.command()
 @click.argument("folder", metavar="FOLDER")
 @click.option(
     "--quick", is_flag=True, help="Five models, two datasets, two severities, one seed: seconds, not minutes."
 )
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
-def example(folder: str, quick: bool, workers: int) -> None:
+@writes
+def example(folder: str, quick: bool, workers: int) -> Result:
     """Train real models on data under shift, write their predictions and a study of them to FOLDER, run it, and write its page.
 
     Stop it at any moment and start it again: what is there is not made again.
@@ -470,12 +434,12 @@ def example(folder: str, quick: bool, workers: int) -> None:
     with parallel.progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
     with working("looking at the files"):
-        study = tc.study.Study.read(file)
+        spec = tc.study.Study.read(file)
     with parallel.progress_bar("evaluating") as progress:
-        store = study.run(root / "store", workers=workers, progress=progress)
+        store = spec.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
         path = tc.report(store, root / "page.html", command=as_typed())
-    note(
-        f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
-    )
-    note(f"study: {file}\npage:  {path.resolve()}")
+    counts = {"models": len(spec.models), "files": len(spec), "numbers": store.frame().height}
+    what = f"{counts['models']} models, {counts['files']} prediction files, {counts['numbers']:,} numbers in {store.folder}"
+    content = {**counts, "store": str(store.folder), "study": str(file), "page": str(path.resolve())}
+    return Result("study-example", content, f"{what}\nstudy: {file}\npage:  {path.resolve()}")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -12,31 +11,18 @@ import click
 
 import truecal as tc
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import (
-    FORMATS_WATCH,
-    JsonReply,
-    Output,
-    OutputFile,
-    as_typed,
-    format_options,
-    json_option,
-    note,
-    render_watch,
-    say,
-    working,
-    written_option,
-)
+from truecal.cli.output import Result, answers, as_typed, label_text, note, out_option, working, writes, written
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
-from truecal.watch.state import canonical_time, check_same_kind, time_order
+from truecal.watch.state import canonical_time, check_same_kind, time_number, time_order
 from truecal.writing import locked
 
 if TYPE_CHECKING:
     from truecal.watch import findings
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?")
 _LISTED = 12  # skipped batches that are named
-_answer_options = partial(format_options, formats=FORMATS_WATCH)
+_FORMATS = ("line", "json", "prometheus")
 
 
 @click.group()
@@ -78,9 +64,9 @@ class _Options:
 @click.option("--restart", is_flag=True, help="Forget the evidence first: the model was repaired.")
 @lens_option
 @by_option
-@_answer_options
+@answers(formats=_FORMATS)
 @scan_options
-def update(source: Source, state: str, at: str | None, since: str | None, output: Output, **options: Any) -> int:
+def update(source: Source, state: str, at: str | None, since: str | None, **options: Any) -> Result:
     """Count the batch in FILE into STATE, which is made if it is not there; exit 1 on an alarm.
 
     FILE may be predictions of any kind, sketches (npz) or folders of these. Without --at, files and folders are taken apart by the
@@ -114,9 +100,8 @@ def update(source: Source, state: str, at: str | None, since: str | None, output
     if watching is None or not steps:
         raise InputError("\n".join(["nothing was counted", *_listed(skipped)]))
     for line in _listed(skipped):
-        note(line, err=True)
-    say(render_watch(output.form, watching, steps, skipped), output.file)
-    return 1 if steps[-1].alarm or steps[-1].changed else 0
+        note(line)
+    return _result(watching, steps, skipped)
 
 
 def _listed(skipped: Mapping[str, str]) -> list[str]:
@@ -126,19 +111,17 @@ def _listed(skipped: Mapping[str, str]) -> list[str]:
 
 @watch.command()
 @click.argument("state")
-@_answer_options
-def show(state: str, output: Output) -> int:
+@answers(formats=_FORMATS)
+def show(state: str) -> Result:
     """Say what STATE knows; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
-    step = watching.step()
-    say(render_watch(output.form, watching, [step]), output.file)
-    return 1 if step.alarm or step.changed else 0
+    return _result(watching, [watching.step()], {})
 
 
 @watch.command()
 @click.argument("state")
-@json_option
-def undo(state: str, reply: JsonReply) -> None:
+@writes
+def undo(state: str) -> Result:
     """Take back the last batch counted into STATE, as if it had never come; only one can be taken back."""
     with locked(state):
         watching = tc.Watch.load(state)
@@ -146,21 +129,71 @@ def undo(state: str, reply: JsonReply) -> None:
         watching.save(state)
     latest = watching.latest or None
     words = "it was the first" if latest is None else f"the last is now {latest}"
-    reply.give("watch-undo", f"took back the batch at {when}; {words}", state=state, undone=when, latest=latest)
+    content = {"state": state, "undone": when, "latest": latest}
+    return Result("watch-undo", content, f"took back the batch at {when}; {words}")
 
 
 @watch.command()
 @click.argument("state")
-@click.option(
-    "--out", cls=OutputFile, metavar="FILE", default="watch.html", show_default=True, help="Where to write the page."
-)
+@out_option("Where to write the page.", "watch.html")
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
-@written_option
-def report(state: str, out: str, title: str, reply: JsonReply) -> None:
+@writes
+def report(state: str, out: str, title: str) -> Result:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    path = tc.report(tc.Watch.load(state), out, title=title, command=as_typed())
-    size = path.stat().st_size
-    reply.give("watch-written", f"wrote {path} ({size / 1e6:.1f} MB)", state=state, path=str(path), bytes=size)
+    return written("watch-written", tc.report(tc.Watch.load(state), out, title=title, command=as_typed()), state=state)
+
+
+_METRICS = {
+    "alarm": "1 where calibration was shown to be off by more than the tolerance",
+    "changed": "1 where calibration was shown to have changed",
+    "log_e": "log of the evidence that calibration was ever off",
+    "p_value": "p-value that may be read at any time",
+    "difference": "mean difference (predicted - observed) since the last restart",
+    "difference_low": "lower end of its confidence sequence",
+    "difference_high": "upper end of its confidence sequence",
+    "rows_seen": "labelled rows counted in",
+    "last_batch": "time of the last batch in seconds since 1970, or its number",
+}
+
+
+def _result(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Result:
+    """Answer after one or several batches; `skipped` says why others were not counted, by their time."""
+    settings = watching.settings
+    content = {
+        **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
+        "judged": watching.judged,
+        "alarm": steps[-1].alarm,
+        "changed": steps[-1].changed,
+        "steps": [step.to_dict() for step in steps],
+        "skipped": [{"at": time, "reason": reason} for time, reason in skipped.items()],
+    }
+    others = {"line": "\n".join(map(str, steps)), "prometheus": _prometheus(watching)}
+    return Result("watch", content, others["line"], failed=steps[-1].alarm or steps[-1].changed, others=others)
+
+
+def _prometheus(watching: "tc.Watch") -> str:
+    """Write the text format of Prometheus: one gauge per number, one line per group."""
+    step, by = watching.step(), watching.settings.by
+    lines = []
+    for name, help_ in _METRICS.items():
+        lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
+        for group in step.groups.values():
+            numbers = {**group.to_dict(), "last_batch": time_number(watching.group(*group.group).history.latest)}
+            pairs = [f'{_label_name(key)}="{label_text(value)}"' for key, value in zip(by, group.group, strict=True)]
+            labels = f"{{{','.join(pairs)}}}" if pairs else ""
+            lines.append(f"truecal_watch_{name}{labels} {float(numbers[name]):.10g}")
+    lines += [
+        "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
+        "# TYPE truecal_watch_any_alarm gauge",
+    ]
+    lines.append(f"truecal_watch_any_alarm {float(step.alarm or step.changed):.10g}")
+    return "\n".join(lines)
+
+
+def _label_name(column: str) -> str:
+    """Make a label name of letters, digits and underscores."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in column)
+    return f"_{plain}" if plain[:1].isdigit() else plain
 
 
 def _opened(state: Path, chosen: _Options, by: tuple[str, ...]) -> "tc.Watch | None":
@@ -268,4 +301,4 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
         scan = scanned(source, lens)
         return scan, 0, None if lens == "auto" else scan.lens
     loaded = load_all(source)
-    return loaded.preds, loaded.dropped, make_lens(lens, loaded.preds)
+    return loaded.preds, loaded.counts.dropped, make_lens(lens, loaded.preds)

@@ -18,19 +18,20 @@ from truecal.clinical.curves import (
     score_grid,
     stabilised_error,
 )
+from truecal.digits import p_equation
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.special import expit, logit
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
 _ENTRY_LEVEL = 0.05  # level of the test for one more degree; as published
 _DRAWS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationBelt:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationBelt(Tabular):
     """Confidence regions of the calibration curve: one pair of limits per level, at the scores `score`.
 
     `p_value` tests that the curve is the diagonal, by a polynomial whose `degree` was selected; the null distribution includes
@@ -51,6 +52,13 @@ class CalibrationBelt:
         for i, level in enumerate(self.levels):
             columns |= {f"low_{level:g}": self.low[i], f"high_{level:g}": self.high[i]}
         return Frame(columns)
+
+    def __str__(self) -> str:
+        level = max(self.levels)
+        high, low = (", ".join(f"{a:.3g} to {b:.3g}" for a, b in ranges) for ranges in self.deviations(level))
+        parts = [f"predicted too high at {high}" if high else "", f"too low at {low}" if low else ""]
+        where = " and ".join(part for part in parts if part) or "the diagonal lies within it"
+        return f"calibration belt of degree {self.degree}, {p_equation(self.p_value)}; at {level:.0%}: {where}"
 
     def deviations(self, level: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """Return the ranges of scores at which risks are too high, and those at which they are too low, at one of the levels."""

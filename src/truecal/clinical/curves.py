@@ -17,7 +17,7 @@ from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.special import clopper_pearson, expit, logit, positive
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -309,8 +309,8 @@ _RESAMPLES, _TOGETHER = 1000, 100  # of the patients of a loess curve, and how m
 _PARTS = 2000  # patients are merged into so many; derived: a variance from 2000 has a relative error of 3 %
 
 
-@dataclass(frozen=True, eq=False)
-class FlexibleCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class FlexibleCurve(Tabular):
     """A calibration curve with two bands, at the scores `score`.
 
     `low` to `high` covers the true curve at any one score with probability `level`; `lowest` to `highest` covers it at all of them
@@ -338,6 +338,11 @@ class FlexibleCurve:
         """Return a table with one row per score."""
         names = ("score", "outcome", "low", "high", "lowest", "highest")
         return Frame({name: getattr(self, name) for name in names})
+
+    def __str__(self) -> str:
+        ends = f"{self.score[0]:.3g} to {self.score[-1]:.3g}"
+        width = float(np.mean(self.high - self.low))
+        return f"{self.kind} calibration curve at {len(self.score)} scores from {ends}, {self.level:.0%} band {width:.3g} wide"
 
 
 @takes_arrays

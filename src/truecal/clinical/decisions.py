@@ -18,7 +18,7 @@ from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.special import kish
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ def _farthest(frequencies: Float64s, support: Float64s, reach: Float64s) -> Floa
 # Decision curves
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionCurve(Tabular):
     """Net benefit of a model at every threshold, in true positives per person, with intervals.
 
     Attributes
@@ -202,7 +202,9 @@ class DecisionCurve:
         if len(self.thresholds) <= 12:
             rows = range(len(self.thresholds))
         else:
-            nearest = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in np.arange(0.1, 0.95, 0.1)])
+            rate = self.events / self.rows  # thresholds far from the prevalence decide little
+            risks = [rate * factor for factor in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4) if rate * factor < 1]
+            nearest = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in risks])
             rows = (int(i) for i in nearest)  # type: ignore[assignment]
         head = f"{self.name}: {self.rows:,} rows, {self.events:,} events, {self.patients:,} independent units"
         lines = [head, f"{'threshold':<11}{'net benefit':<28}{'treat all':>10}{'treated':>10}  cost of miscalibration"]

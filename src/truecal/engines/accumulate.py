@@ -32,7 +32,7 @@ class Accumulator:
 
     Parameters
     ----------
-    lens : TopLabel or OneClass; default the positive class for 1-D and the top label for 2-D probabilities.
+    lens : TopLabel or OneClass; default the positive class of two classes (one column or two), the top label of more.
     classes : class names, where labels are names.
 
     >>> import numpy as np

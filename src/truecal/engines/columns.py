@@ -335,7 +335,7 @@ class _Rows:
         each = class_probs(self.columns)
         if of is not None:
             return each[self.columns.specimen.class_index(of)]
-        return each[1] if self.columns.binary else nw.max_horizontal(*each)
+        return each[1] if self.columns.count == 2 else nw.max_horizontal(*each)
 
     def column(self, name: str) -> Any:
         if name not in self.names:

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from truecal import digits, names
 from truecal.estimators.bins import Bins
 from truecal.table import Frame, Tabular, plain
 from truecal.types import Float64s
@@ -66,7 +67,7 @@ class Estimate(Tabular):
     estimator, lens, norm : how it was measured.
     bins : the bins behind it (counts, means, per-bin intervals), or None for an estimator without bins.
     curve : the fitted calibration curve, or None.
-    direction : mean confidence minus frequency; positive means overconfident.
+    direction : mean score minus frequency; positive: predicted too high, or overconfident for the top label.
     warnings : what to know before quoting the number.
     parts : per-class values under a class-wise lens, else None.
     vector_bins : the bins behind an error of several probabilities at once, or None.
@@ -152,9 +153,10 @@ class Estimate(Tabular):
             values = np.asarray(self.value)
             return f"{self.metric}, {len(values)} datasets: mean {values.mean():.4f} ({name}, n={self.n} each)"
         value, direction = float(self.value), float(self.direction)
-        line = f"{self.metric} {value:.4f}"
+        low, high = (None, None) if self.interval is None else (float(self.interval.low), float(self.interval.high))
+        line = f"{self.metric} {digits.with_interval(value, low, high)}"
         if self.interval is not None:
-            line += f" [{float(self.interval.low):.4f}, {float(self.interval.high):.4f}] at {self.interval.level:.0%}"
+            line += f" at {self.interval.level:.0%}"
         facts = [name, self.lens, f"n={self.n}"]
         if self.selection:
             facts.append(f"where {self.selection}")
@@ -162,10 +164,11 @@ class Estimate(Tabular):
         if bins is not None:
             facts.append(f"{bins.filled} bins")
         if self.p_value is not None:
-            facts.append(f"p={float(self.p_value):.3g}")
+            facts.append(digits.p_equation(float(self.p_value)))
         line += f" ({', '.join(facts)})"
         if value > 0 and abs(direction) >= 0.0005:
-            line += f"; {'over' if direction > 0 else 'under'}confident by {abs(direction):.4f} on average"
+            size = f"{abs(direction):.{digits.decimals(low, high)}f}"
+            line += f"; {names.tendency(self.lens, direction)} by {size} on average"
         return line + "".join(f"; warning: {w}" for w in self.warnings)
 
 

@@ -13,6 +13,7 @@ from truecal.predictions import validation
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.resampling import cells
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # of the largest run
@@ -20,8 +21,8 @@ _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps,
 _BLOCK = 1 << 20  # numbers held at a time while the units of runs are counted
 
 
-@dataclass(frozen=True)
-class Band:
+@dataclass(frozen=True, repr=False)
+class Band(Tabular):
     """With probability `level` the whole calibration curve lies between `low` and `high`.
 
     At `score[i]` the curve lies in [low[i], high[i]]; in between, use :meth:`at`.
@@ -31,6 +32,16 @@ class Band:
     low: Float64s
     high: Float64s
     level: float
+
+    def frame(self) -> Frame:
+        """One row per score."""
+        return Frame({"score": self.score, "low": self.low, "high": self.high})
+
+    def __str__(self) -> str:
+        width = float(np.mean(self.high - self.low))
+        return (
+            f"{self.level:.0%} band of the calibration curve at {len(self.score)} scores, {width:.3g} wide on average"
+        )
 
     def at(self, scores: ArrayLike) -> tuple[Float64s, Float64s]:
         """Lower and upper end of the band at any scores."""

@@ -35,11 +35,24 @@ class GroupError:
 
     Attributes
     ----------
-    name : value of the column, or values joined by commas.
-    n : number of rows.
-    value, low, high : error and interval; the interval should be one among those of all groups.
-    p_value : p-value of "this group is calibrated", adjusted for all groups where they are judged together.
-    direction : mean score minus frequency.
+    name : str
+        Value of the column, or values joined by commas.
+    n : int
+        Number of rows.
+    value : float
+        The error.
+    low : float
+        Lower limit of the error, which should be one among those of all groups.
+    high : float
+        Upper limit of the error.
+    p_value : float or None
+        Of "this group is calibrated", adjusted for all groups where they are judged together.
+    direction : float
+        Mean score minus frequency.
+
+    See Also
+    --------
+    conclude : takes groups.
     """
 
     name: str
@@ -52,7 +65,21 @@ class GroupError:
 
     @classmethod
     def of(cls, name: str, estimate: Estimate, *, adjusted: float | None = None) -> "GroupError":
-        """Take over an estimate that has an interval; `adjusted` is its p-value among all groups."""
+        """Take over an estimate that has an interval.
+
+        Parameters
+        ----------
+        name : str
+            Name of the group.
+        estimate : Estimate
+            Its error, with an interval.
+        adjusted : float or None, default None
+            Its p-value among all groups; by default that of the estimate.
+
+        Returns
+        -------
+        GroupError
+        """
         low, high = limits(estimate)
         p = adjusted if adjusted is not None else estimate.p_value
         p_value = None if p is None or isnan(float(p)) else float(p)
@@ -61,7 +88,22 @@ class GroupError:
 
 @dataclass(frozen=True)
 class Slope:
-    """The slope of a logistic recalibration with its interval; 1 for a calibrated model, below 1 for too extreme scores."""
+    """The slope of a logistic recalibration: 1 for a calibrated model, below 1 for too extreme scores.
+
+    Parameters
+    ----------
+    value : float
+        The slope.
+    low : float
+        Lower limit of its interval.
+    high : float
+        Upper limit of its interval.
+
+    Examples
+    --------
+    >>> Slope(0.70, 0.53, 0.87).differs
+    True
+    """
 
     value: float
     low: float
@@ -75,7 +117,20 @@ class Slope:
 
 @dataclass(frozen=True)
 class TestResult:
-    """A further test of calibration: its name and p-value."""
+    """A further test of calibration.
+
+    Parameters
+    ----------
+    name : str
+        Name of the test.
+    p_value : float
+        Its p-value.
+
+    Examples
+    --------
+    >>> TestResult("Spiegelhalter's test", 0.2).p_value
+    0.2
+    """
 
     name: str
     p_value: float
@@ -85,7 +140,24 @@ class TestResult:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows were read, dropped for missing values, and judged; `selection` says which in words, empty for all."""
+    """How many rows were read, dropped and judged.
+
+    Parameters
+    ----------
+    read : int
+        Rows of the source.
+    judged : int
+        Rows that were judged.
+    dropped : int, default 0
+        Rows left out because of missing values.
+    selection : str, default ""
+        Which rows were selected, in words; empty for all.
+
+    Examples
+    --------
+    >>> RowCounts(read=1065, judged=1000, dropped=65).sentence
+    '65 of 1,065 rows were dropped because of missing values.'
+    """
 
     read: int
     judged: int
@@ -110,11 +182,29 @@ class Region:
 
     Attributes
     ----------
-    lowest, highest : smallest and largest score of the region.
-    mean_score, frequency : mean score, and how often the outcome happened.
-    low, high : Clopper-Pearson interval of the frequency at the level of the conclusion.
-    rows, outcomes : number of rows and of outcomes that happened (effective numbers under importance weights).
-    weighted : whether importance weights make these numbers no counts.
+    lowest : float
+        Smallest score of the region.
+    highest : float
+        Largest score of the region.
+    mean_score : float
+        Mean score.
+    frequency : float
+        How often the outcome happened.
+    low : float
+        Lower Clopper-Pearson limit of the frequency, at the level of the conclusion.
+    high : float
+        Upper limit of the frequency.
+    rows : int
+        Number of rows (the effective number under importance weights).
+    outcomes : int
+        Number of rows in which the outcome happened.
+    weighted : bool
+        Whether importance weights make these numbers no counts.
+
+    See Also
+    --------
+    worst_region : finds the region that adds most to the error.
+    stated_values : makes one of every distinct score.
     """
 
     lowest: float
@@ -130,6 +220,17 @@ class Region:
     def sentence(self, judged: str) -> str:
         """Say what was predicted and what was observed.
 
+        Parameters
+        ----------
+        judged : str
+            What the scores are of, in words.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
         >>> Region(0.45, 0.55, 0.5, 1 / 3, 0.24, 0.44, 96, 32).sentence("positive class")
         'Predictions of about 50% (45% to 55%) came true in 32 of 96 rows (33%, 24% to 44%).'
         """
@@ -198,6 +299,14 @@ def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
     -------
     Region or None
         None where no region is off by more than chance.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.5] * 96 + [0.9] * 100, [1] * 32 + [0] * 64 + [1] * 90 + [0] * 10)
+    >>> region = worst_region(profile)
+    >>> region.outcomes, region.rows
+    (32, 96)
     """
     if int(profile.distinct[0]) <= _VALUES:
         partitions = [distinct_cut(profile).below[0]]
@@ -250,27 +359,53 @@ def _regions(profile: Profile, places: Indices, level: float) -> tuple[Region, .
 
 @dataclass(frozen=True, repr=False)
 class Conclusion(Tabular):
-    """One verdict about a dataset, with every fact that a rendering may show. Make one with :func:`conclude`.
+    """One verdict about a dataset, with every fact that a rendering may show.
 
     Attributes
     ----------
-    verdict : "within" if the upper limit of the error (and with `every_group` that of every group) is at most the tolerance,
-        "outside" if the lower limit is above it, "groups differ" if it is not outside but a group is, else "not enough data".
-        None where no tolerance was given.
-    tolerance : largest acceptable error, on the scale of probabilities; None without one.
-    level : of all limits.
-    metric : what kind of average the error is.
-    judged : what the scores are of, in words.
-    n : number of rows judged.
-    value, low, high : the error and its limits, widened by what a sketch leaves open; limits are None without an interval.
-    p_value : of the test that the scores are calibrated; None where not tested.
-    direction : mean score minus frequency.
-    region : the scores that add most to the error, by observed counts; None where none stands out.
-    groups : errors of groups of rows. slope : of a logistic recalibration. tests : further tests.
-    rows : how many rows were read, dropped and selected.
-    every_group : whether "within" asks that every group is within, as a gate over groups does.
-    assumption : what an upper limit rests on that a gate has not accepted; None where there is nothing of the kind.
-    warnings : what to know before quoting the numbers.
+    verdict : "within", "outside", "groups differ", "not enough data" or None
+        "within" if the upper limit of the error (and with `every_group` that of every group) is at most the tolerance, "outside"
+        if the lower limit is above it, "groups differ" if it is not outside but a group is. None without a tolerance.
+    tolerance : float or None
+        Largest acceptable error, on the scale of probabilities.
+    level : float
+        Of all limits.
+    metric : str
+        What kind of average the error is.
+    judged : str
+        What the scores are of, in words.
+    n : int
+        Number of rows judged.
+    value : float
+        The error.
+    low : float or None
+        Its lower limit, widened by what a sketch leaves open; None without an interval.
+    high : float or None
+        Its upper limit, likewise.
+    p_value : float or None
+        Of the test that the scores are calibrated.
+    direction : float
+        Mean score minus frequency.
+    region : Region or None
+        The scores that add most to the error, by observed counts; None where none stands out.
+    groups : tuple of GroupError
+        Errors of groups of rows.
+    slope : Slope or None
+        Of a logistic recalibration.
+    tests : tuple of TestResult
+        Further tests.
+    rows : RowCounts or None
+        How many rows were read, dropped and selected.
+    every_group : bool
+        Whether "within" asks that every group is within, as a gate over groups does.
+    assumption : "smooth" or None
+        What the upper limit rests on that a gate has not accepted.
+    warnings : tuple of str
+        What to know before quoting the numbers.
+
+    See Also
+    --------
+    conclude : makes one.
     """
 
     verdict: VerdictWord | None
@@ -367,10 +502,7 @@ class Conclusion(Tabular):
 
     @property
     def headline(self) -> str:
-        """The verdict in a few words.
-
-        A page shows it as its badge.
-        """
+        """The verdict in a few words."""
         outside = len(self.groups_outside)
         if self.verdict == "within":
             return "Within tolerance"
@@ -457,7 +589,7 @@ class Conclusion(Tabular):
         if self.tolerance is None or self.upper is None:
             return ""
         limit, sure = f"{self.tolerance:g}", f"{self.level:.0%}"
-        upper = f"{self.upper:.{digits.decimals(self.low, self.high)}f}"
+        upper = digits.beside(self.upper, self.tolerance, digits.decimals(self.low, self.high))
         worst = self.worst_group
         if self.passed:
             every = " in every group" if self.every_group and self.groups else ""
@@ -469,7 +601,7 @@ class Conclusion(Tabular):
                 "no such assumption"
             )
         if self._whole() == "outside" and not (self.every_group and self.groups_outside):
-            low = f"{self.low:.{digits.decimals(self.low, self.high)}f}"
+            low = digits.beside(self.low or 0.0, self.tolerance, digits.decimals(self.low, self.high))
             return f"FAIL: at {sure} the error is at least {low}, and {limit} is allowed; recalibrate the model"
         if self.groups_outside and worst is not None:
             more = len(self.groups_undecided)
@@ -517,12 +649,12 @@ class Conclusion(Tabular):
     # ------------------------------------------------------------------ renderings
 
     def frame(self) -> Frame:
-        """One row: the verdict and the numbers behind it."""
+        """Return one row: the verdict and the numbers behind it."""
         numbers = ("verdict", "tolerance", "value", "low", "high", "level", "p_value", "direction", "n", "judged")
         return Frame.from_records([{name: getattr(self, name) for name in numbers}])
 
     def to_dict(self) -> dict[str, Any]:
-        """All facts and words as plain values, as `--json` prints them under "conclusion"."""
+        """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
         words = (
             "headline",
             "sentence",
@@ -627,17 +759,17 @@ def conclude(
     ----------
     estimate : Estimate
         The error of all rows, with its interval and test.
-    tolerance : float, optional
+    tolerance : float or None, default None
         The largest acceptable error, on the scale of probabilities. Without it there is no verdict, only what was measured.
-    profile : Profile, optional
+    profile : Profile or None, default None
         Scores and outcomes, in which the worst region is searched.
-    groups : iterable of GroupError
+    groups : iterable of GroupError, default ()
         Errors of groups of rows.
-    slope : Slope, optional
+    slope : Slope or None, default None
         Slope of a logistic recalibration.
-    tests : iterable of TestResult
+    tests : iterable of TestResult, default ()
         Further tests of calibration; they count as evidence at a level adjusted for their number.
-    rows : RowCounts, optional
+    rows : RowCounts or None, default None
         How many rows were read, dropped and selected.
     every_group : bool, default False
         Whether "within" asks that every group is within, as a gate over groups does.

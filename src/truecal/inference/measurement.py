@@ -78,7 +78,7 @@ def calibration_error(
     y_true : labels: class indices, or names listed in `classes`. Never "was correct".
     y_prob : 1-D: P(positive). 2-D: one column per class.
     estimator : default :class:`RankSeries` (root-mean-square error, norm 2); or a function of scores and outcomes.
-    lens : what is judged; default the positive class for 1-D, the top label for 2-D probabilities.
+    lens : what is judged; default the positive class of two classes (one column or two), the top label of more.
     sample_weight : whole numbers count repetitions, other weights are importance weights.
     clusters : marks rows that are not independent (one patient, one question).
     judge : verdicts (0 or 1, or probabilities of 1) of one judge for every row, or of several as columns. `y_true` may then be
@@ -92,7 +92,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0653] at 95% (RankSeries, positive class, n=1000, p=0.68)
+    root-mean-square calibration error 0.000 [0.000, 0.065] at 95% (RankSeries, positive class, n=1000, p = 0.680)
     """
     preds = as_predictions(
         y_true,

@@ -14,16 +14,17 @@ where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribut
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, inf, isfinite, log, sqrt
+from math import inf, isfinite, log, sqrt
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
-from truecal.estimators.estimate import Estimate
+from truecal.estimators.estimate import Estimate, norm_name
 from truecal.estimators.rank_series.estimator import RankSeries
+from truecal.inference.conclusion import Conclusion, VerdictWord, rows_to_settle
 from truecal.inference.exact_limit import BinnedError, OutputCells, squared_errors, upper_limit
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, check_lens
@@ -140,7 +141,6 @@ def rows_for(
 
 Answer = Literal["promised", "supported", "exceeded", "not enough data"]
 _ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as one of few outputs
-_MOST_ROWS_VERIFY = 1e12
 _SMOOTH = (
     "the calibration curve is smooth enough for the rank series to follow; errors finer than that are not excluded"
 )
@@ -196,24 +196,52 @@ class Verification(Tabular):
         names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
         return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
 
+    def conclusion(self, *, assume_smooth: bool = False) -> Conclusion:
+        """Return the verdict as a gate states it.
+
+        Parameters
+        ----------
+        assume_smooth : bool, default False
+            Whether a gate may rest on "supported": that the calibration curve is smooth.
+
+        Returns
+        -------
+        Conclusion
+        """
+        words: dict[str, VerdictWord] = {"promised": "within", "supported": "within", "exceeded": "outside"}
+        return Conclusion(
+            verdict=words.get(self.verdict, "not enough data"),
+            tolerance=self.threshold,
+            level=self.level,
+            metric=norm_name(2),
+            judged=self.lens,
+            n=self.n,
+            value=self.value,
+            low=self.low,
+            high=self.high,
+            assumption="smooth" if self.verdict == "supported" and not assume_smooth else None,
+            warnings=self.warnings,
+        )
+
     def __str__(self) -> str:
         what = {
             "promised": f"promised: the calibration error is below {self.threshold:g}",
-            "supported": f"supported: the calibration error is below {self.threshold:g} if what is assumed holds",
+            "supported": f"supported, not promised: the calibration error is below {self.threshold:g} if what is assumed holds",
             "exceeded": f"exceeded: the calibration error is above {self.threshold:g}",
             "not enough data": f"not enough data to tell whether the calibration error is below {self.threshold:g}",
         }[self.verdict]
+        spec = f".{digits.decimals(self.low, self.high)}f"
         lines = [
             f"{what} (at {self.level:.0%}; {self.lens}, n={self.n})",
-            f"  estimate {self.value:.4f}, at most {self.high:.4f}, at least {self.low:.4f}",
+            f"  estimate {self.value:{spec}}, at most {self.high:{spec}}, at least {self.low:{spec}}",
             *(f"  assumes: {assumption}" for assumption in self.assumes),
         ]
         if self.explicit is not None:
             bound = f"{self.explicit:.4f}" if isfinite(self.explicit) else "none: the rarest output is too rare"
             lines.append(f"  explicit bound without approximation: {bound}")
         if self.balance is not None:
-            verdict = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
-            lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {verdict}")
+            balanced = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
+            lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {balanced}")
         if self.further is not None:
             lines.append(f"  about {self.further:,} further rows would settle it")
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
@@ -358,7 +386,7 @@ def _promised(
         max(high, value),
         (_ROWS,),
         min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
-        _further(value, low, high, threshold, cells.rows) if verdict == "not enough data" else None,
+        rows_to_settle(value, low, high, threshold, round(cells.rows)) if verdict == "not enough data" else None,
         len(cells.outputs),
         balance,
         notes,
@@ -372,8 +400,8 @@ def _supported(estimate: Estimate, threshold: float, level: float, assumes: tupl
     value = float(estimate.value)
     low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
     verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
-    further = _further(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
-    note = "ScalingBinning(normalize=False) makes the outputs few, so that a promise is possible"
+    further = rows_to_settle(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
+    note = "outputs are continuous, so no error can be promised without assumptions; recalibration by ScalingBinning makes them few"
     return Verification(
         verdict,
         threshold,
@@ -387,10 +415,3 @@ def _supported(estimate: Estimate, threshold: float, level: float, assumes: tupl
         further=further,
         warnings=(note, *estimate.warnings),
     )
-
-
-def _further(value: float, low: float, high: float, threshold: float, n: float) -> int | None:
-    """How many more rows of the same kind would settle the question, if limits come closer like 1 / sqrt(n)."""
-    edge, room = (high - value, threshold - value) if value < threshold else (value - low, value - threshold)
-    more = n * (edge / room) ** 2 - n if room > 0 else inf
-    return ceil(more) if 0 < more < _MOST_ROWS_VERIFY else None

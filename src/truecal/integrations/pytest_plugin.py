@@ -36,26 +36,24 @@ class Calibration:
         level: float | None = None,
         **options: Any,
     ) -> "tc.Estimate":
-        """Fail unless the upper end of the interval of the error is at most `max_error`, as in `truecal measure --max-error`.
+        """Fail unless the upper limit of the error is at most `max_error`, as in `truecal measure --max-error`.
 
         `data` is Predictions, or labels with `y_prob`; `options` as in :func:`truecal.calibration_error`.
         """
         __tracebackhide__ = True
         import truecal as tc
 
-        most = self.max_error if max_error is None else max_error
-        if most is None:
+        tolerance = self.max_error if max_error is None else max_error
+        if tolerance is None:
             raise tc.InputError("say how large the error may be: max_error=, or pytest --calibration-max-error")
-        sure = self.level if level is None else level
+        confidence = self.level if level is None else level
         if y_prob is None:
-            estimate = tc.measure(data, level=sure, **options)
+            estimate = tc.measure(data, level=confidence, **options)
         else:
-            estimate = tc.calibration_error(data, y_prob, level=sure, **options)
-        if estimate.interval is None:
-            raise tc.InputError("a check needs an interval, which this estimator does not have; use the default")
-        high = float(estimate.interval.high) + (estimate.sketch_error or 0.0)
-        if not high <= most:  # NaN fails
-            pytest.fail(f"the calibration error may be {high:.4f}, and {most:g} is allowed: {estimate}")
+            estimate = tc.calibration_error(data, y_prob, level=confidence, **options)
+        conclusion = tc.inference.conclude(estimate, tolerance=tolerance)
+        if not conclusion.passed:
+            pytest.fail(f"{conclusion.gate}\n{estimate}")
         return estimate
 
 

@@ -63,7 +63,7 @@ class TopLabel(Lens):
 class OneClass(Lens):
     """Score: the probability of a class, by name or index. Outcome: whether it was the label.
 
-    Without a class: the positive class of binary predictions.
+    Without a class: the positive class of two, which is the second column of two.
 
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], ["a", "b"], classes=["a", "b", "c"])
@@ -214,7 +214,7 @@ _POSITIVE, _TOP, _EVERY = OneClass(), TopLabel(), ClassWise()
 
 
 def default_lens(preds: Predictions) -> Lens:
-    """The positive class of binary predictions, class by class where rows have several labels, else the top label."""
+    """Return the positive class of two classes (one column or two), class by class for several labels, else the top label."""
     if preds.multilabel:
         return _EVERY
-    return _POSITIVE if preds.binary else _TOP
+    return _POSITIVE if preds.class_count == 2 else _TOP

@@ -1,7 +1,7 @@
 """Which columns of a file hold labels and predictions, told from their names when the user does not say."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from itertools import compress
@@ -54,6 +54,7 @@ SCORES = (
 CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated_confidence")  # that the answer is correct
 ANSWERS = ("pred", "prediction", "predicted", "predicted_label", "y_pred", "answer", "response")
 LOGITS = ("logit", "logits", "log_odds")
+SCORE_ENDINGS = ("_prob", "_proba", "_probability", "_score", "_risk", "_confidence")
 PROB_STEMS = ("p_", "prob_", "proba_", "probs_", "probability_", "y_prob_", "p", "prob", "proba")
 LOGIT_STEMS = ("logit_", "logits_", "z_", "logit", "z")
 
@@ -95,10 +96,13 @@ def choose(
     logits: str | Sequence[str] | None,
     other: Sequence[str] = (),
     by: Sequence[str] = (),
+    score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
+    label_like: "Callable[[Sequence[str]], list[str]] | None" = None,
 ) -> Choice:
     """Fill in what the user left open, or refuse with the question to answer.
 
-    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be.
+    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no
+    name tells, `score_like` and `label_like` return those columns whose values could be scores or labels.
 
     >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
     "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
@@ -108,13 +112,14 @@ def choose(
     taken = {given} if given is None or isinstance(given, str) else set(given)
     free = [name for name in columns if name not in {label, *taken, *other}]
     if given is None:
-        probs, logits = _predictions([name for name in free if name not in by], columns)
+        probs, logits = _predictions([name for name in free if name not in by], columns, score_like)
         given = probs if probs is not None else logits
     if label is None:
         # a list holds names, which are not free, and no patterns
         rest = [name for name in free if not (isinstance(given, str) and fnmatchcase(name, given))]
         rest = [name for name in rest if name not in by or not _labels([r for r in rest if r not in by])]
-        label = _label(rest, columns, of_confidence=isinstance(given, str) and given.lower() in CONFIDENCES)
+        of_confidence = isinstance(given, str) and given.lower() in CONFIDENCES
+        label = _label(rest, columns, label_like, of_confidence=of_confidence)
     return Choice(label, probs, logits, named)
 
 
@@ -131,15 +136,29 @@ def _labels(free: Sequence[str]) -> list[str]:
     return [name for name in free if name.lower() in (*LABELS, *CORRECT)]
 
 
-def _label(free: Sequence[str], columns: Sequence[str], *, of_confidence: bool) -> str:
-    """The label: whether the answer was correct beside a confidence in it, else what was true."""
+def _label(
+    free: Sequence[str],
+    columns: Sequence[str],
+    label_like: "Callable[[Sequence[str]], list[str]] | None",
+    *,
+    of_confidence: bool,
+) -> str:
+    """Return the label: whether the answer was correct beside a confidence in it, else what was true."""
     correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
     labels = (correct or truth) if of_confidence else (truth or correct)
     if len(labels) > 1:
-        raise InputError(f"several columns could be the label ({_listed(labels)}); choose one: label= (--label)")
-    if not labels:
         raise InputError(
-            f"no column is named like a label; name it: label= (--label); the columns are {_listed(columns)}"
+            f"several columns could be the label ({_listed(labels)}); choose one: label= (--label)",
+            options=f"--label {labels[0]}",
+        )
+    if not labels:
+        candidates = [] if label_like is None else label_like(free)
+        if len(candidates) == 1:
+            return candidates[0]
+        two = f"; with two values each: {_listed(candidates)}" if candidates else ""
+        raise InputError(
+            f"no column is named like a label; name it: label= (--label); the columns are {_listed(columns)}{two}",
+            options=f"--label {candidates[0]}" if candidates else "",
         )
     answers = [name for name in free if name.lower() in ANSWERS]
     if of_confidence and not correct and answers:
@@ -150,21 +169,33 @@ def _label(free: Sequence[str], columns: Sequence[str], *, of_confidence: bool) 
     return labels[0]
 
 
-def _predictions(free: Sequence[str], columns: Sequence[str]) -> tuple[str | None, str | None]:
+def _predictions(
+    free: Sequence[str],
+    columns: Sequence[str],
+    score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
+) -> tuple[str | None, str | None]:
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
         single = [name for name in free if name.lower() in names]
         if pattern is None and len(single) > 1:
             raise InputError(
                 f"several columns could be the prediction ({_listed(single)}); choose: score= (--score), probs= (--probs) or "
-                "logits= (--logits)"
+                "logits= (--logits)",
+                options=f"--score {single[0]}",
             )
         wanted = pattern or (single[0] if single else None)
         if wanted is not None:
             return (None, wanted) if is_logits else (wanted, None)
+    starts = tuple(stem for stem in PROB_STEMS if stem.endswith("_"))
+    alone = [name for name in free if name.lower().startswith(starts) or name.lower().endswith(SCORE_ENDINGS)]
+    candidates = alone if len(alone) == 1 or score_like is None else score_like(alone or free)
+    if len(candidates) == 1:
+        return candidates[0], None
+    shares = f"; with numbers from 0 to 1: {_listed(candidates)}" if candidates else ""
     raise InputError(
         "no column is named like a prediction; name it: score= (--score), probs='p_*' (--probs 'p_*') or logits='z_*' "
-        f"(--logits 'z_*'); the columns are {_listed(columns)}"
+        f"(--logits 'z_*'); the columns are {_listed(columns)}{shares}",
+        options=f"--score {candidates[0]}" if candidates else "",
     )
 
 
@@ -182,6 +213,12 @@ def _listed(names: Sequence[str]) -> str:
 # The values of prediction columns: numbers, lists of numbers, or one number per named class
 
 
+_WORDS_HINT = (
+    "words are given their probability by words= (--words 'likely=0.8', which goes together with --percent); "
+    "--words '{}=nan' makes it a missing value"
+)
+
+
 def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArray[Any], list[str] | None]:
     """The predictions in these columns as an array, and the classes where one column names them row by row."""
     if len(names) > 1:
@@ -194,9 +231,28 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
         return _from_lists(column.to_list(), name), None
     if isinstance(first, str):
         row, value = _first_odd(column.to_list())
-        hint = "; if they are percent, say percent=True (--percent)" if value.strip().endswith("%") else ""
-        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}{hint}")
+        percent = value.strip().endswith("%")
+        hint = "if they are percent, say percent=True (--percent)" if percent else _WORDS_HINT.format(value)
+        options = _text_options(column.to_list())
+        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}; {hint}", options=options)
     return column.to_numpy(), None
+
+
+def _text_options(values: Sequence[Any]) -> str:
+    """Return the options with which a column of percent, words and missing values can be read; words become missing."""
+    texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
+    odd = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
+    missing = bool(odd) or any(text.lower() in NA_WORDS for text in texts)
+    words = [f"--words '{','.join(f'{word}=nan' for word in odd[:6])}'"] if odd else []
+    percent = ["--percent"] if any(text.endswith("%") for text in texts) else []
+    return " ".join([*percent, *words, *(["--drop-null"] if missing else [])])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
@@ -231,7 +287,10 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
             shares[row] = float(text.removesuffix("%").strip()) / 100
         except ValueError as error:
             wanted = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
-            raise InputError(f"column {name!r}: row {row} is {value!r}, which is not {wanted}") from error
+            raise InputError(
+                f"column {name!r}: row {row} is {value!r}, which is not {wanted}; {_WORDS_HINT.format(value)}",
+                options=_text_options([v for v in column.to_list() if str(v).strip().lower() not in known]),
+            ) from error
     if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:
         message = f"column {name!r} is declared percent and has no value above 1; if it holds probabilities, leave out percent"
         warnings.warn(message, TruecalWarning, stacklevel=4)
@@ -350,7 +409,7 @@ def columns_of(
     judges = [] if judge is None else list(matching(table.columns, judge, "judge")[0])
     needed = [name for name in (*single, *judges) if judge is None or name != label]
     for name in [*(names if len(names) == 1 else ()), *needed]:
-        _refuse_missing(table[name], name)
+        _refuse_missing(table[name], name, has_scores=name in names)
     values, events = outputs_of(table, names)
     _refuse_missing_outputs(table, names, values)
     labels = table[label].to_numpy()
@@ -430,7 +489,7 @@ def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], va
         _refuse_missing(table[name], name)
 
 
-def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
+def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = False) -> None:
     missing = column.is_null()
     if column.dtype.is_float():
         missing = missing | column.is_nan().fill_null(True)
@@ -438,7 +497,8 @@ def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
         rows = np.flatnonzero(missing.to_numpy())
         raise InputError(
             f"column {name!r} has {len(rows)} missing values, the first in row {rows[0]}; drop or fill those rows, or leave them "
-            "out with drop_null=True (--drop-null)"
+            "out with drop_null=True (--drop-null)",
+            options=_text_options(column.to_list()) if str(column.dtype) == "String" and has_scores else "--drop-null",
         )
 
 

@@ -49,6 +49,7 @@ class Wanted:
     preset: str | None = None
     normalized: bool = True
     judge: str | None = None
+    pos_label: object = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def read(
     weights: str | None = None,
     clusters: str | None = None,
     classes: Sequence[object] | None = None,
+    pos_label: object = None,
     percent: bool = False,
     words: Mapping[str, float] | None = None,
     drop_null: bool = False,
@@ -91,6 +93,7 @@ def read(
         list of columns in class order.
     weights, clusters : columns of weights, and of ids of what rows belong to (patient, question).
     classes : class names in column order, the positive one last.
+    pos_label : the positive of two classes; default the last of the two in order.
     percent : the predictions are percent ("90%" or 90); never guessed.
     words : the probabilities that words stand for, such as {"likely": 0.8}, where predictions are words.
     drop_null : leave out rows in which something needed is missing or NaN, and say how many.
@@ -122,6 +125,7 @@ def read(
         words,
         drop_null,
         preset,
+        pos_label=pos_label,
     )
     reading = read_file(path, wanted)
     if say is not None:
@@ -165,7 +169,14 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     if wanted.judge is not None:
         other += matching(table.columns, wanted.judge, "judge")[0]
     choice = choose(
-        table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other, by=wanted.by
+        table.columns,
+        label=wanted.label,
+        probs=wanted.probs,
+        logits=wanted.logits,
+        other=other,
+        by=wanted.by,
+        score_like=lambda free: _score_like(table, free),
+        label_like=lambda free: _label_like(table, free),
     )
     for name in wanted.by:
         if name not in table.columns:
@@ -189,11 +200,14 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     needed = [*names, *(name for name in singles if wanted.judge is None or name != choice.label)]
     table, dropped = _without_missing(table, needed) if wanted.drop_null else (table, 0)
     preds = _build(table, choice, wanted)
+    preds = preds if wanted.pos_label is None else _with_positive(preds, table[choice.label], wanted.pos_label)
     grouped = {name: table[name].to_numpy() for name in wanted.by}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     summary = choice.describe(table.columns)
     if stars is not None and len(names) > 1 and table[choice.label].dtype.is_numeric():
         summary += label_columns(names)
+    if wanted.classes is None and preds.binary and preds.classes is not None and not preds.of_answers:
+        summary += f", positive class {str(preds.classes[1])!r}{' [detected]' if wanted.pos_label is None else ''}"
     if wanted.drop_null:
         summary += f", {dropped} rows with missing values left out"
     logits = None if choice.logits is None else outputs_of(table, names)[0]
@@ -229,10 +243,51 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
     single = isinstance(choice.outputs, str) and "*" not in choice.outputs
     text = str(labels.dtype) in ("String", "Categorical", "Enum")
     if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():
-        raise InputError(
-            f"labels are text (first {labels[0]!r}); list the classes: classes= (--class-names), the positive one last"
-        )
+        names = sorted(labels.drop_nulls().unique().to_list(), key=str)
+        if len(names) != 2:
+            listed = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+            raise InputError(
+                f"labels have {len(names)} values ({listed}), and {choice.outputs!r} is one probability, of two classes; list the "
+                "classes: classes= (--classes), the positive one last"
+            )
+        classes = names
     return Predictions.from_frame(table, classes=classes, **columns)
+
+
+_TWO_WORDS = ({"yes", "no"}, {"true", "false"}, {"0", "1"}, {"0.0", "1.0"}, {"y", "n"}, {"t", "f"})
+
+
+def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
+    """Return the columns of fractions from 0 to 1."""
+    columns = [name for name in names if table[name].dtype.is_float()]
+    values = {name: table[name].drop_nulls().to_numpy() for name in columns}
+    return [
+        name for name, v in values.items() if v.size and ((v >= 0) & (v <= 1) | (v != v)).all() and (v % 1 > 0).any()
+    ]
+
+
+def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
+    """Return the columns of two values; of several those whose values are words for yes and no."""
+    unique = {name: {str(v).lower() for v in table[name].drop_nulls().unique().to_list()} for name in names}
+    two = [name for name, values in unique.items() if len(values) == 2]
+    words = [name for name in two if unique[name] in _TWO_WORDS]
+    return words if len(words) == 1 else two
+
+
+def _with_positive(preds: Predictions, labels: Any, pos_label: object) -> Predictions:
+    """Make a class the positive one: the score is its probability, or its column comes last."""
+    if preds.class_count != 2:
+        raise InputError(
+            f"pos_label is for two classes, and there are {preds.class_count}; judge one with --lens class=NAME"
+        )
+    classes = preds.classes or (0, 1)
+    words = [str(name) for name in classes]
+    if str(pos_label) not in words:
+        raise InputError(f"pos_label {str(pos_label)!r} is not among the classes {words[0]!r} and {words[1]!r}")
+    if words[1] == str(pos_label):
+        return preds
+    probs = preds.probs if preds.binary else preds.probs[:, ::-1]
+    return replace(preds, probs=probs, labels=1 - preds.labels, classes=(classes[1], classes[0]))
 
 
 def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":

@@ -213,9 +213,9 @@ class ByOutput(Selection):
 
 
 def output(preds: Predictions, of: object = None) -> Floats:
-    """The probability of one class; without a class, P(positive) of binary predictions or that of the most probable class."""
+    """Return the probability of one class; without a class that of the positive of two classes, else of the most probable."""
     if of is None:
-        return preds.probs if preds.binary else preds.probs.max(axis=1)
+        return preds.class_probs(1) if preds.class_count == 2 else preds.probs.max(axis=1)
     return preds.class_probs(preds.class_index(of))
 
 

@@ -19,7 +19,7 @@ from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.binning_maps import ScalingBinning
 from truecal.recalibration.score_maps import ScoreRecalibrator
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 
@@ -35,8 +35,8 @@ class BinCandidate:
     plugin_upper: float
 
 
-@dataclass(frozen=True)
-class BinChoice:
+@dataclass(frozen=True, repr=False)
+class BinChoice(Tabular):
     """Numbers of bins side by side, and the one with the least mean squared error whose bound is below the threshold.
 
     Attributes
@@ -67,6 +67,10 @@ class BinChoice:
     def frame(self) -> Frame:
         """Return a table with one row per number of bins."""
         return Frame.from_records(map(vars, self.candidates))
+
+    def __str__(self) -> str:
+        number = "no number of bins" if self.recommended is None else f"{self.recommended} bins"
+        return f"{number} recommended for an error below {self.threshold:g} at {self.level:.0%}, of {len(self.candidates)} tried"
 
 
 @takes_arrays

@@ -23,7 +23,7 @@ from truecal.predictions.arrays import takes_arrays_second
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.contract import ImpossibleRowError, Recalibrator, RowHashes, read_outputs
 from truecal.special import kish
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 BEFORE = "uncalibrated"
@@ -91,8 +91,8 @@ def _limits(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
     """Recalibrators side by side, the uncalibrated predictions first.
 
     Attributes
@@ -169,18 +169,18 @@ class Evaluation:
         return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:
-        lines = [f"{'':24}{'log loss':>10}{'brier':>10}{'error':>10}  {'interval':18}{'EW15 l1':>9}{'sweep l1':>9}"]
+        width = max(len(row.name) for row in self.rows) + 2
+        heads = f"{'log loss':>10}{'brier':>10}{'accuracy':>10}{'parameters':>12}{'error (rms)':>13}  {self.level:.0%} interval"
+        lines = [f"{'on held-out folds' if self.folds else '':{width}}{heads}"]
         for row in self.rows:
-            span = (
-                "" if row.error.interval is None else f"[{row.error.interval.low:.4f}, {row.error.interval.high:.4f}]"
-            )
-            lines.append(
-                f"{row.name:24}{row.log_loss:10.4f}{row.brier:10.4f}{float(row.error.value):10.4f}  {span:18}"
-                f"{row.equal_width:9.4f}{row.sweep:9.4f}"
-            )
-        lines.append(f"lowest {self.score}: {self.winner}")
-        if len(self.tied) > 1:
-            lines.append(f"not significantly worse at {self.level:.0%}: {', '.join(self.tied[1:])}")
+            reach = row.error.interval
+            span = "" if reach is None else f"{float(reach.low):.4f} to {float(reach.high):.4f}"
+            numbers = f"{row.log_loss:10.4f}{row.brier:10.4f}{row.accuracy:10.4f}{row.parameters:12}"
+            lines.append(f"{row.name:{width}}{numbers}{float(row.error.value):13.4f}  {span}".rstrip())
+        if all(np.isinf(row.log_loss) for row in self.rows):
+            lines.append("every log loss is infinite (a label was given probability 0), so the Brier score decides")
+        close = f"; not significantly worse: {', '.join(self.tied[1:])}" if len(self.tied) > 1 else ""
+        lines.append(f"lowest {self.score}: {self.winner}{close}")
         lines.append(f"recommended: {self.recommended} ({self.reason})")
         lines.append(self._describe_decomposition())
         lines.extend(f"{name} could not be fitted: {reason}" for name, reason in self.refused)
@@ -231,7 +231,8 @@ def evaluate(
     folds : int, default 5
         Number of folds; None for recalibrators that are fitted already.
     score : {"log loss", "brier"}, default "log loss"
-        The proper score that decides. Calibration errors do not: a constant can have error 0.
+        The proper score that decides; the Brier score where every log loss is infinite. Calibration errors do not decide: a
+        constant can have error 0.
     lens : Lens, default None
         What the calibration errors judge; None is the positive class or the top label.
     level : float, default 0.95
@@ -404,7 +405,10 @@ class _Scoring:
             "brier": {name: tc.scores.briers(r.preds) for name, r in self.results.items()},
         }
         rows = [self._row(name, by_score) for name in self.results]
-        losses = by_score[self.score]
+        # every map gave a label probability 0: log losses do not rank them
+        infinite = all(np.isinf(self._mean(values)) for values in by_score["log loss"].values())
+        score: Score = "brier" if infinite else self.score
+        losses = by_score[score]
         ranked = sorted(losses, key=lambda name: self._mean(losses[name]))
         best = ranked[0]
         tied = [name for name in ranked[1:] if self._change(losses[name], losses[best]).low <= 0]
@@ -413,7 +417,7 @@ class _Scoring:
             for a, b in combinations(rows, 2)
             if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
         ]
-        return Evaluation(tuple(rows), self.score, self.level, best, (best, *tied), tuple(opposed), folds, refused)
+        return Evaluation(tuple(rows), score, self.level, best, (best, *tied), tuple(opposed), folds, refused)
 
     def _row(self, name: str, by_score: Mapping[str, Mapping[str, Float64s]]) -> EvaluationRow:
         preds, notes = self.results[name].preds, self.results[name].notes

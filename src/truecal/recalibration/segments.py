@@ -160,7 +160,7 @@ class SegmentOffsets(Recalibrator):
             raise InputError(
                 f"the predictions have {preds.class_count} classes, but this recalibrator was fitted on {len(self.classes_)}"
             )
-        if self.order_.positions_in(preds.classes) is not None and preds.binary:
+        if self.order_.positions_in(preds.classes) is not None and preds.class_count == 2:
             raise InputError("the two classes come in the other order than when this recalibrator was fitted")
         shift = np.zeros(len(preds))
         for offset in self.offsets_:
@@ -172,7 +172,7 @@ class SegmentOffsets(Recalibrator):
         if preds.binary:
             probs[rows] = shifted
             return replace(preds, probs=probs)
-        top = probs[rows].argmax(axis=1)
+        top = np.ones(len(rows), np.intp) if preds.class_count == 2 else probs[rows].argmax(axis=1)
         remainder = 1 - score
         probs[rows] *= ((1 - shifted) / positive(remainder))[:, None]
         probs[rows, top] = shifted
@@ -229,7 +229,7 @@ def _log_odds(score: Float64s) -> Float64s:
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
     """Return the probability that shifts, and whether its event happened."""
-    if preds.binary:
-        return preds.probs.astype(np.float64), preds.labels
+    if preds.class_count == 2:
+        return preds.class_probs(1).astype(np.float64), preds.labels
     sample = tc.TopLabel().sample(preds)
     return sample.scores.astype(np.float64), sample.outcomes
