@@ -31,6 +31,7 @@ from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.resampling.cells import cell_starts
 from truecal.resampling.units import Units
+from truecal.special import positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
@@ -602,7 +603,7 @@ def decompose_score(
 def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
     """Score an outcome; an infinite log loss counts as 0, and is refused where the outcome occurs."""
     p = scores if outcome else 1 - scores
-    return -np.log(np.where(p > 0, p, 1.0)) if score == "log" else (1 - p) ** 2
+    return -np.log(positive(p)) if score == "log" else (1 - p) ** 2
 
 
 def _variance(p: Float64s) -> Float64s:

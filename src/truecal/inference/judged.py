@@ -27,6 +27,7 @@ from truecal.estimators.rank_series.interval import Pivot
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import OneClass
 from truecal.predictions.predictions import Predictions
+from truecal.special import expit, kish, logit
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
@@ -112,7 +113,7 @@ class JudgedSeries:
     @cached_property
     def size(self) -> float:
         """Number of independent trusted rows."""
-        n = float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        n = float(kish(self.weights))
         return n if self.units is None else min(n, float(self.units.max() + 1))
 
     @cached_property
@@ -132,7 +133,7 @@ class JudgedSeries:
     def predicted(self) -> tuple[Float64s, Float64s]:
         """P(y = 1 | c, verdicts) of all rows, the mean over folds, and of the trusted rows, out of fold."""
         rows, n = len(self.scores), len(self.trusted)
-        logit = _logit(self.scores)
+        logit = _bounded_logit(self.scores)
         design = np.column_stack([np.ones(rows), logit, self.verdicts, self.verdicts * logit[:, None]])
         rng = np.random.default_rng(self.seed)
         units = np.arange(n) if self.units is None else self.units
@@ -141,7 +142,7 @@ class JudgedSeries:
         for k in range(_FOLDS):
             train = fold != k
             coefficients = _fit_ridge(design[self.trusted[train]], self.outcomes[train], self.weights[train])
-            rates = _expit(design @ coefficients)
+            rates = expit(design @ coefficients)
             everywhere += rates / _FOLDS
             out_of_fold[~train] = rates[self.trusted[~train]]
         return everywhere, out_of_fold
@@ -358,7 +359,7 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
     """Fit a ridge-penalised logistic regression by Newton's method."""
     coefficients = np.zeros(design.shape[1])
     for _ in range(30):
-        rates = _expit(design @ coefficients)
+        rates = expit(design @ coefficients)
         hessian = design.T @ (design * (weights * rates * (1 - rates))[:, None]) + _RIDGE * np.eye(design.shape[1])
         step = np.linalg.solve(hessian, design.T @ (weights * (outcomes - rates)) - _RIDGE * coefficients)
         coefficients += step
@@ -367,13 +368,8 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
     return coefficients
 
 
-def _expit(values: Float64s) -> Float64s:
-    return 1 / (1 + np.exp(-np.clip(values, -500, 500)))
-
-
-def _logit(probs: Float64s) -> Float64s:
-    p = np.clip(probs, _FEATURE_LIMIT, 1 - _FEATURE_LIMIT)  # a feature of g, which no estimate rests on
-    return np.log(p / (1 - p))
+def _bounded_logit(probs: Float64s) -> Float64s:
+    return logit(np.clip(probs, _FEATURE_LIMIT, 1 - _FEATURE_LIMIT))  # a feature of g, which no estimate rests on
 
 
 def _sums(values: Float64s, units: Indices) -> Float64s:

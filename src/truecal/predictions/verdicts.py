@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.validation import as_array, as_floats, is_missing, refuse_outside_unit
+from truecal.special import logit
 from truecal.types import Float64s
 
 _LIMIT = 1e-3  # of a judge's probability whose log odds are a feature; derived: they stay below 7
@@ -30,4 +31,4 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
     refuse_outside_unit(columns, "judge")
     p = np.clip(columns, _LIMIT, 1 - _LIMIT)
     binary = ((columns == 0) | (columns == 1)).all(axis=0)
-    return np.where(binary, 2 * columns - 1, np.log(p / (1 - p)))
+    return np.where(binary, 2 * columns - 1, logit(p))

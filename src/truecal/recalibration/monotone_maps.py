@@ -511,7 +511,7 @@ def log_odds(scores: Float64s, odds: bool) -> Float64s:
     if odds:
         return scores
     with np.errstate(divide="ignore"):
-        return np.log(scores) - np.log1p(-scores)
+        return np.log(scores) - np.log1p(-scores)  # a traced graph takes ufuncs alone
 
 
 class SplineCalibration(ScoreRecalibrator):
