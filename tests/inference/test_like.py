@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
+from truecal.estimators.bins import root
 from truecal.inference.conventions import _TOOLS
 
 DATASETS = 200
@@ -47,7 +48,7 @@ def ours(convention: tc.inference.Convention, probs: np.ndarray, labels: np.ndar
     shares = convention.lens.shares(preds)
     powers = np.atleast_1d(convention.estimator.estimate(convention.lens(preds)).power)
     power = powers[0] if shares is None else shares @ powers
-    return float(convention.estimator.root(np.array([power]))[0])
+    return float(root(np.array([power]), convention.estimator.norm)[0])
 
 
 def agree(convention: tc.inference.Convention, theirs, data, count: int = DATASETS) -> None:

@@ -34,8 +34,8 @@ def test_one_readable_line():
         "RankSeries",
         "positive class",
         "n=1500",
-        "p=0.001",
-        "overconfident",
+        "p = 0.001",
+        "predicted too high by 0.0",
     ):
         assert part in line
     assert "ECE" not in line  # a root-mean-square error is not what people call ECE
@@ -77,12 +77,15 @@ def test_the_same_seed_gives_the_same_p_value():
     assert first == second != other
 
 
-def test_two_dimensional_probabilities_are_judged_by_their_top_label():
+def test_two_columns_are_judged_by_the_positive_class_and_by_the_top_label_where_asked():
     two = np.stack([1 - P, P], axis=1)
     est = tc.calibration_error(Y, two)
-    assert est.lens == "top label"
-    same = tc.calibration_error(Y, two, lens=tc.OneClass(1))
-    assert same.value == tc.calibration_error(Y, P).value
+    assert est.lens == "positive class"
+    assert est.value == tc.calibration_error(Y, P).value
+    assert tc.calibration_error(Y, two, lens=tc.OneClass(1)).value == est.value
+    top = tc.calibration_error(Y, two, lens=tc.TopLabel())
+    assert top.lens == "top label"
+    assert top.value == tc.calibration_error((two.argmax(axis=1) == Y).astype(int), two.max(axis=1)).value
 
 
 @pytest.mark.parametrize("scores", [1 - P, np.full(1500, Y.mean())])

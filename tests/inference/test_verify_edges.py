@@ -17,6 +17,7 @@ from truecal.inference.verification import _supported, upper_bound
 from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
 from truecal.profile import Sketch
+from truecal.special import clopper_pearson
 
 
 def counted(outputs, counts, ones):
@@ -104,7 +105,8 @@ def estimated(low, high, sketch_error=None):
 def test_what_a_sketch_leaves_open_widens_the_limits_within_0_and_1(low, high, error, threshold, expected):
     result = _supported(estimated(low, high, error), threshold, 0.95, ())
     assert (result.verdict, result.low, result.high) == expected
-    assert result.warnings[0].startswith("ScalingBinning(normalize=False) makes the outputs few")
+    assert result.warnings[0].startswith("outputs are continuous")
+    assert "recalibration by ScalingBinning(normalize=False) makes them few" in result.warnings[0]
 
 
 def naive_tails(cells, squared, closed, stop):
@@ -130,7 +132,7 @@ def naive_tails(cells, squared, closed, stop):
                 if counts[j] >= 50 or plausible.cap[j] == 0:
                     continue
                 left = rest / a[j] + counts[j] / n * gaps[j] ** 2
-                low, high = exact_limit._clopper_pearson(counts[j : j + 1], np.array([n]))
+                low, high = clopper_pearson(counts[j : j + 1], np.array([n]), 0.005)
                 needed = left / plausible.cap[j] ** 2
                 if needed <= high[0]:
                     for share in sorted({max(low[0], needed), max(counts[j] / n, needed)}):
@@ -199,7 +201,7 @@ def test_how_far_a_rate_may_be_and_to_which_side():
         np.ones(5),
         250.0,
     )
-    low, high = exact_limit._clopper_pearson(cells.ones, cells.counts)
+    low, high = clopper_pearson(cells.ones, cells.counts, 0.005)
     plausible = exact_limit._plausible(cells)
     assert plausible.room.tolist() == [1, -1, -1, 1, -1]
     assert plausible.side.tolist() == [1, -1, -1, -1, 1]

@@ -401,7 +401,10 @@ def _supported(estimate: Estimate, threshold: float, level: float, assumes: tupl
     low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
     verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
     further = rows_to_settle(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
-    note = "outputs are continuous, so no error can be promised without assumptions; recalibration by ScalingBinning makes them few"
+    note = (
+        "outputs are continuous, so no error can be promised without assumptions; "
+        "recalibration by ScalingBinning(normalize=False) makes them few"
+    )
     return Verification(
         verdict,
         threshold,
