@@ -146,7 +146,7 @@ def test_export(truecal, store, tmp_path, suffix, read):
     out = tmp_path / f"all.{suffix}"
     ran = truecal("study", "export", store, "--out", out)
     assert ran.code == 0
-    assert ran.err == f"wrote 72 rows to {out}\n"
+    assert ran.out == f"wrote 72 rows to {out}\n"
     from truecal.study import Store
 
     assert read(out)["value"].to_list() == pytest.approx(Store(store).frame()["value"].to_list(), abs=1e-15)

@@ -9,6 +9,7 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
+from truecal.estimators.bins import root
 from truecal.study.metrics import parse_metric
 from truecal.study.rows import held_out
 
@@ -41,7 +42,7 @@ def direct_value(preds, lens, metric):
     estimator = parse_metric(metric).estimator()
     if isinstance(lens, tc.ClassWise):
         powers = estimator(lens(preds)).power
-        return estimator.root(np.array([powers.max() if estimator.norm == np.inf else powers.mean()]))[0]
+        return root(np.array([powers.max() if estimator.norm == np.inf else powers.mean()]), estimator.norm)[0]
     return estimator(lens(preds)).value
 
 
