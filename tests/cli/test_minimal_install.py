@@ -50,6 +50,7 @@ CALLS = {
     "clinical": lambda: tc.clinical.summary(preds),
     "compare": lambda: tc.compare(y, p, p**2, resamples=99),
     "compare_many": lambda: tc.inference.compare_many(y, {"a": p, "b": p**2}, resamples=99),
+    "decision_loss": lambda: tc.decision_loss(preds, thresholds=[0.2]),
     "evaluate": lambda: tc.evaluate({"a": None}, preds),
     "flexible_curve": lambda: tc.clinical.flexible_curve(preds),
     "like": lambda: tc.like("torchmetrics").measure(preds),

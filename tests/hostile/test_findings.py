@@ -1,5 +1,6 @@
 """What hostile input found first, as far as it has no other home."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +51,13 @@ def test_columns_follow_the_order_of_the_class_names(tmp_path, capsys, engine):
     """Numeric labels are positions among the names given; columns are found by their names."""
     path = tmp_path / "a.csv"
     pl.DataFrame({"y": LABELS, **{f"p_{name}": PROBS[:, k] for k, name in enumerate(NAMES)}}).write_csv(path)
-    words = ["--estimator", "binned", "--lens", "class=fox", "--format", "line", "-q", *engine]
+    words = ["--estimator", "binned", "--lens", "class=fox", "--json", "-q", *engine]
     assert main(["measure", str(path), "--class-names", "cat,dog,fox", *words]) == 0
     expected = tc.calibration_error(LABELS, PROBS, lens=tc.OneClass(2), estimator=tc.BinnedECE())
-    assert f"{expected.value:.4f}" in capsys.readouterr().out
+    assert json.loads(capsys.readouterr().out)["results"][0]["value"] == pytest.approx(expected.value)
     assert main(["measure", str(path), "--class-names", "fox,dog,cat", *words]) == 0
     turned = tc.calibration_error(LABELS == 0, PROBS[:, 2], estimator=tc.BinnedECE())
-    assert f"{turned.value:.4f}" in capsys.readouterr().out
+    assert json.loads(capsys.readouterr().out)["results"][0]["value"] == pytest.approx(turned.value)
 
 
 def test_a_nul_at_the_end_of_a_class_name_is_kept():

@@ -61,8 +61,11 @@ def test_a_medical_evaluator_reads_risks(shell, tmp_path):
     columns = "--label died --score risk --cluster patient"
     said = shell(f"truecal measure cohort.csv {columns} --clinical")
     assert all(word in said for word in ("O/E", "slope", "ICI", "c-statistic", "750 patients"))
-    groups = shell(f"truecal measure cohort.csv {columns} --by sex --by site --json")
-    assert [result["group"] for result in json.loads(groups)["results"]] == ["f, A", "f, B", "m, A", "m, B"]
+    by = f"truecal measure cohort.csv {columns} --by sex --by site --json"
+    groups = [(result["by"], result["group"]) for result in json.loads(shell(by))["results"]]
+    assert groups == [("sex", "f"), ("sex", "m"), ("site", "A"), ("site", "B")]
+    combined = json.loads(shell(f"{by} --combine"))["results"]
+    assert [result["group"] for result in combined] == ["f, A", "f, B", "m, A", "m, B"]
     shell("truecal audit cohort.csv --label died --score risk --by sex --by site", code=1)
     shell(f"truecal report cohort.csv {columns} --bands low=0:0.1,high=0.1:1 --fast --out cohort.html")
     page = (tmp_path / "cohort.html").read_text()

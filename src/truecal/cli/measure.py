@@ -150,7 +150,7 @@ def _in_memory(
         ]
     conclusion = None
     if len(estimators) == 1 and whole and (whole[0].estimate.interval is not None or max_error is not None):
-        single = not judged.several and judged.shares(preds) is None
+        single = not judged.several and judged.shares(preds) is None and preds.judge is None
         profile = judged(loaded.preds) if single and not parts and loaded.preds.normalized else None
         conclusion = conclude(
             whole[0].estimate,
