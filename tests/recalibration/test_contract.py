@@ -279,9 +279,10 @@ def test_recalibrated_predictions_keep_everything_else() -> None:
     binary = Predictions.from_probs(preds.probs[:, 0], labels == 0)
     assert PlattScaling().fit(binary.probs, binary.labels).recalibrate(binary).binary
     through_logits = TemperatureScaling().fit(logits, labels)
-    with pytest.raises(InputError, match="pass the logits as X"):
-        through_logits.recalibrate(preds)
     assert_allclose(through_logits.recalibrate(preds, logits).probs, after.probs, atol=1e-8)
+    assert_allclose(through_logits.recalibrate(preds).probs, after.probs, atol=1e-8)  # one temperature needs no logits
+    with pytest.raises(InputError, match="pass the logits as X"):
+        VectorScaling().fit(logits, labels).recalibrate(preds)
 
 
 def test_a_frozen_classifier_in_a_pipeline() -> None:

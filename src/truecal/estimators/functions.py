@@ -46,7 +46,7 @@ class FunctionEstimator(Estimator):
     >>> y = np.random.default_rng(0).random(200) < p**2
     >>> est = tc.calibration_error(y, p, estimator=largest_excess)
     >>> round(est.value, 4), est.metric, est.value in est.interval
-    (0.1568, 'largest_excess', True)
+    (0.195, 'largest_excess', True)
     """
 
     function: ErrorFunction

@@ -205,7 +205,7 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
     step = 10.0 ** np.floor(np.log10(span)) / 5
     low = 0.0 if low < 0.5 * span else np.floor((low - 0.05 * span) / step) * step
     high = 1.0 if 1 - high < 0.5 * span else np.ceil((high + 0.05 * span) / step) * step
-    return round(max(low, 0.0), 10), round(min(high, 1.0), 10)
+    return round(float(max(low, 0.0)), 10), round(float(min(high, 1.0)), 10)
 
 
 def zoomed(values: ArrayLike, floor: float) -> Float64s:
