@@ -315,7 +315,7 @@ class Tabular(ABC):
         """The numbers, one row per thing judged."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for JSON: infinities are the words "inf" and "-inf", NaN is None."""
+        """Return the fields as plain values, ready for JSON: infinities are the words "inf" and "-inf", NaN is None."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr}  # type: ignore[arg-type]
 
     def to_markdown(self) -> str:

@@ -9,8 +9,9 @@ from scipy.stats import beta, gamma, norm
 
 import truecal as tc
 from truecal.inference import exact_limit
+from truecal.inference.conclusion import rows_to_settle
 from truecal.inference.exact_limit import BinnedError, OutputCells, _spread, squared_errors
-from truecal.inference.verification import _further
+from truecal.special import clopper_pearson
 
 OUTPUTS, COUNTS, ONES = np.array([0.1, 0.4, 0.9]), np.array([40.0, 25.0, 60.0]), np.array([9.0, 6.0, 57.0])
 
@@ -71,7 +72,7 @@ def test_one_row_limits_nothing():
 
 def test_the_limits_of_a_rate_are_those_of_clopper_and_pearson():
     k, n = np.array([0.0, 1.0, 3.0, 7.0, 9.0, 4.0]), np.array([4.0, 5.0, 7.0, 7.0, 30.0, 5.0])
-    low, high = exact_limit._clopper_pearson(k, n)
+    low, high = clopper_pearson(k, n, exact_limit._BOX)
     for i in range(len(k)):
         assert low[i] == pytest.approx(beta.ppf(exact_limit._BOX, k[i], n[i] - k[i] + 1) if k[i] else 0.0)
         assert high[i] == pytest.approx(beta.ppf(1 - exact_limit._BOX, k[i] + 1, n[i] - k[i]) if k[i] < n[i] else 1.0)
@@ -182,12 +183,12 @@ def test_a_promise_is_more_likely_true_than_not_and_never_certain(level):
 
 
 def test_how_many_rows_more_would_settle_a_question():
-    assert _further(0.01, 0.0, 0.05, 0.03, 1000) in (3000, 3001)  # half the distance takes four times the rows
-    assert _further(0.08, 0.04, 0.1, 0.06, 1000) in (3000, 3001)
+    assert rows_to_settle(0.01, 0.0, 0.05, 0.03, 1000) in (3000, 3001)  # half the distance takes four times the rows
+    assert rows_to_settle(0.08, 0.04, 0.1, 0.06, 1000) in (3000, 3001)
     assert (
-        _further(0.03, 0.0, 0.05, 0.03, 1000) is None
+        rows_to_settle(0.03, 0.0, 0.05, 0.03, 1000) is None
     )  # no number of rows tells an error from a threshold that it equals
-    assert _further(0.01, 0.0, 0.02, 0.03, 1000) is None
-    assert _further(0.01, 0.0, 0.03, 0.03, 1000) is None  # settled by the last row
-    assert _further(0.0, 0.0, 0.5, 1e-6, 1000) is None  # more than anybody has
-    assert _further(0.0, 0.0, 0.11, 0.1, 1) == 1  # a part of a row is a row
+    assert rows_to_settle(0.01, 0.0, 0.02, 0.03, 1000) is None
+    assert rows_to_settle(0.01, 0.0, 0.03, 0.03, 1000) is None  # settled by the last row
+    assert rows_to_settle(0.0, 0.0, 0.5, 1e-6, 1000) is None  # more than anybody has
+    assert rows_to_settle(0.0, 0.0, 0.11, 0.1, 1) == 1  # a part of a row is a row
