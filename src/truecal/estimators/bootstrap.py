@@ -241,8 +241,11 @@ def _bins(batch: CellBatch) -> Bins:
 
 
 def _cells(estimator: Resampling, profile: Profile) -> Cut:
-    starts = cell_starts(profile, estimator.max_cells)[None]
-    return Cut(starts, starts)
+    starts = cell_starts(profile, estimator.max_cells)
+    if profile.weights is not None:  # rows of weight 0 make no cell: they are outside, or in the cell below them
+        filled = np.diff(profile.prefix("w")[0, starts]) > 0
+        starts = starts[np.append(filled, True)]
+    return Cut(starts[None], starts[None])
 
 
 def fixed_cut(estimator: Resampling, profile: Profile) -> Cut | None:
