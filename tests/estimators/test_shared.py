@@ -1,4 +1,4 @@
-"""What estimators of the same data share: bins of several numbers, the sweep of all norms, the basis of as many ranks."""
+"""What estimators of the same data share: bins of several numbers, the sweep of all norms, the basis of as many ranks on each side."""
 
 import numpy as np
 import pytest
@@ -35,11 +35,17 @@ def test_the_sweep_of_two_norms_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
     assert values == [tc.SweepECE(norm=norm)(_profile(1, 2000)).value for norm in (1, 2)]
 
 
-def test_datasets_of_as_many_rows_share_their_basis(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, polynomials = [], basis._polynomials
-    monkeypatch.setattr(basis, "_polynomials", lambda *given: made.append(1) or polynomials(*given))
+def _two_sides(seed: int) -> tc.profile.Profile:
+    rng = np.random.default_rng(seed)
+    scores = np.concatenate([rng.random(1000) / 2, (1 + rng.random(2000)) / 2])
+    return tc.profile.Profile.from_arrays(scores, rng.random(3000) < scores**2)
+
+
+def test_datasets_of_as_many_rows_on_each_side_share_their_basis(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, functions = [], basis._two_sided_functions
+    monkeypatch.setattr(basis, "_two_sided_functions", lambda *given: made.append(1) or functions(*given))
     basis._cached_basis.cache_clear()
-    values = [tc.RankSeries()(_profile(seed, 3000)).value for seed in (2, 3)]
+    values = [tc.RankSeries()(_two_sides(seed)).value for seed in (2, 3)]
     assert len(made) == 1
     basis._cached_basis.cache_clear()
-    assert values[1] == tc.RankSeries()(_profile(3, 3000)).value
+    assert values[1] == tc.RankSeries()(_two_sides(3)).value
