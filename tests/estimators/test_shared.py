@@ -1,4 +1,4 @@
-"""What estimators of the same data share: bins of several numbers, the sweep of all norms, the basis of as many ranks on each side."""
+"""What estimators of the same data share: bins of several numbers, the sweep of all norms, the basis of equal ranks."""
 
 import numpy as np
 import pytest
