@@ -59,5 +59,7 @@ def test_roelofs_figure_8_sweep_above_equal_width_and_the_test_of_the_rank_serie
     # above 0.0185 (150 datasets; 0.0116 with one part), more than most datasets of this world.
     assert found["RankSeries"] > 0.1
     scores, labels = tc.lab.World(tc.lab.Uniform(), roelofs.power_curve(0.0125)).draw(10_000, m=100, rng=0)
-    p_values = [tc.calibration_error(y, p, estimator=roelofs.RANK_SERIES).p_value for y, p in zip(labels, scores, strict=True)]
+    p_values = [
+        tc.calibration_error(y, p, estimator=roelofs.RANK_SERIES).p_value for y, p in zip(labels, scores, strict=True)
+    ]
     assert np.mean(np.array(p_values) < 0.05) > found["EMsweep"]
