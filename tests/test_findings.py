@@ -62,7 +62,7 @@ def test_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path):
     page = Path("page.html").read_text()
     assert 'id="recalibration-table"' in page
     assert "Temperature scaling could not be fitted: row 145 " in page
-    assert "Every log loss is infinite" in page
+    assert "Log losses are infinite, because a probability of exactly 0 was given" in page
 
 
 def test_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
