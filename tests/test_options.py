@@ -112,7 +112,9 @@ TAKES_AN_ESTIMATOR = {
 
 @pytest.mark.parametrize("function", TAKES_AN_ESTIMATOR)
 def test_an_estimator_is_an_object_not_its_name_or_class(function):
-    message = r"estimator must be one of truecal's, such as tc\.SweepECE\(\), or a function of scores and outcomes, not 'ece'"
+    message = (
+        r"estimator must be one of truecal's, such as tc\.SweepECE\(\), or a function of scores and outcomes, not 'ece'"
+    )
     with pytest.raises(tc.InputError, match=message):
         TAKES_AN_ESTIMATOR[function]("ece")
     with pytest.raises(tc.InputError, match=r"not the class SweepECE; write SweepECE\(\.\.\.\)"):
