@@ -322,7 +322,7 @@ def scan(
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
-    if select is None and (columns.binary or judge.pushed_down().index is None):
+    if select is None and (columns.count == 2 or judge.pushed_down().index is None):
         _warn_of_probabilities(gathered, columns)
     return Scan(
         sketches=gathered.sketches,
@@ -363,7 +363,8 @@ def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
         return
-    lowest, highest = 0.5 if columns.binary else 0.0, math.e / (math.e + columns.count - 1)
+    others = columns.count - 1
+    lowest, highest = 0.5 if columns.binary else 1 / (1 + math.e * others), math.e / (math.e + others)
     if all(lowest <= sketch.low[0] and sketch.high[-1] <= highest for sketch in sketches):
         warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
 

@@ -231,10 +231,12 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
         return _from_lists(column.to_list(), name), None
     if isinstance(first, str):
         row, value = _first_odd(column.to_list())
-        percent = value.strip().endswith("%")
-        hint = "if they are percent, say percent=True (--percent)" if percent else _WORDS_HINT.format(value)
+        if value.strip().endswith("%"):
+            hint = "; if they are percent, say percent=True (--percent)"
+        else:
+            hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value)}"
         options = _text_options(column.to_list())
-        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}; {hint}", options=options)
+        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}{hint}", options=options)
     return column.to_numpy(), None
 
 

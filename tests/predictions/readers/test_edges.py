@@ -230,12 +230,13 @@ def test_percent_with_missing_values_and_words(tmp_path):
         tc.read(path, percent=True)
 
 
-def test_labels_of_text_need_classes_beside_one_column(tmp_path):
+def test_labels_of_text_beside_one_column_are_two_classes_in_order(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,p\nyes,0.5\nno,0.25\n")
-    with pytest.raises(tc.InputError, match=r"labels are text \(first 'yes'\); list the classes"):
-        tc.read(path)
+    detected = tc.read(path)
+    assert (detected.classes, detected.labels.tolist()) == (("no", "yes"), [1, 0])
     assert tc.read(path, classes=["no", "yes"]).labels.tolist() == [1, 0]
+    assert tc.read(path, classes=["yes", "no"]).labels.tolist() == [0, 1]
     path.write_text("y,p\nTrue,0.5\nfalse,0.25\n")
     assert tc.read(path).labels.tolist() == [1, 0]
     path.write_text("y,p\n-1,0.5\n1,0.25\n")
