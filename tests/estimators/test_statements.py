@@ -86,27 +86,31 @@ def test_clusters_do_not_hide_a_jump():
     assert binomtest(covered, 60, 0.85, alternative="less").pvalue > 0.005
 
 
-def test_runs_of_neighbours_between_clusters_by_hand():
-    """Seven terms of 200 clusters: 14 and 28 runs speak freely, 56 because they stand out, 112 would have nine rows each."""
+def test_windows_between_clusters_by_hand():
+    """Seven terms of 200 clusters: 14 and 28 windows, divided between the sides of 1/2 by their rows."""
     rng = np.random.default_rng(3)
     n, cluster = 1000, rng.permutation(np.arange(1000) % 200)
     c = np.sort(rng.random(n))
     y = (rng.random(n) < np.floor(14 * c) % 2).astype(int)
     series = ClusteredSeries.of_profile(tc.OneClass(1)(tc.Predictions.from_probs(c, y, clusters=cluster)))
-    shown = {}
-    for runs in (14, 28, 56):
-        run = np.floor(runs * (np.arange(n) + 0.5) / n)
-        same = run[:, None] == run
-        pairs = same & (cluster[:, None] != cluster)
+    estimates = {}
+    for windows in (14, 28):
+        window = np.zeros(n, int)
+        for side, first in ((c > 0.5, 0), (c < 0.5, 1000)):
+            rank = (np.argsort(np.argsort(np.abs(c[side] - 0.5))) + 0.5) / side.sum()  # from 1/2 outwards
+            window[side] = first + np.floor(np.floor(windows * side.mean() + 0.5) * rank)
+        pairs = (window[:, None] == window) & (cluster[:, None] != cluster)
         products = np.where(pairs, np.outer(y - c, y - c), 0.0).sum(axis=1)
-        # the mean product of a run counts by the rows of the run
-        shown[runs] = sum(products[run == r].sum() / pairs[run == r].sum() * (run == r).mean() for r in np.unique(run))
-    assert shown[56] > max(shown[14], shown[28], series.theta[-1]) + 0.01
-    assert series.pivot.upper_center[0] == pytest.approx(shown[56], abs=1e-12)
+        # the mean product of a window counts by its rows
+        estimates[windows] = sum(
+            products[window == w].sum() / pairs[window == w].sum() * (window == w).mean() for w in np.unique(window)
+        )
+    assert max(estimates.values()) > series.theta[-1] + 0.01
+    assert series.pivot.upper_center[0] == pytest.approx(max(estimates.values()), abs=1e-12)
     calm = ClusteredSeries.of_profile(
         tc.OneClass(1)(tc.Predictions.from_probs(c, (rng.random(n) < c).astype(int), clusters=cluster))
     )
-    assert calm.pivot.upper_center[0] < shown[56] / 10
+    assert calm.pivot.upper_center[0] < max(estimates.values()) / 10
 
 
 def test_runs_of_neighbours_do_not_depend_on_the_batch():

@@ -62,10 +62,14 @@ def test_which_columns_are_chosen(columns, options, label, probs):
     assert (choice.label, choice.probs, choice.logits) == (label, probs, None)
 
 
-@pytest.mark.parametrize("columns", [["y", "p_a"], ["y", "p_", "p_a"], ["y", "p1"], ["y", "p1", "p2x"]])
+@pytest.mark.parametrize("columns", [["y", "p_", "p_a"], ["y", "p1"], ["y", "p1", "p2x"]])
 def test_one_column_is_no_family(columns):
     with pytest.raises(tc.InputError, match="no column is named like a prediction"):
         chosen(columns)
+
+
+def test_the_only_column_named_p_something_is_the_score():
+    assert (chosen(["y", "p_a"]).label, chosen(["y", "p_a"]).probs) == ("y", "p_a")
 
 
 def test_a_choice_says_how_many_columns_it_is():
