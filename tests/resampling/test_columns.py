@@ -63,6 +63,56 @@ def test_calibrated_classes_are_rarely_rejected(always, estimator):
     assert binomtest(zero, 30, 0.95, alternative="less").pvalue > 0.01
 
 
+def test_calibrated_rare_classes_are_rarely_rejected(always):
+    rng = np.random.default_rng(3)
+    p_values = []
+    for seed in range(12):
+        probs = np.exp(2 * rng.standard_normal((4096, 150)))
+        probs /= probs.sum(axis=1, keepdims=True)
+        preds = tc.Predictions.from_probs(probs, drawn(rng, probs))
+        p_values.append(tc.measure(preds, lens=tc.ClassWise(), estimator=tc.BinnedECE(), rng=seed).p_value)
+    assert binomtest(int(np.sum(np.array(p_values) <= 0.1)), 12, 0.1, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        tc.BinnedECE(),
+        tc.BinnedECE(scheme="mass", norm=2),
+        tc.BinnedECE(bins=12, closed="right"),
+        tc.RankSeries(),
+        tc.SweepECE(),
+    ],
+)
+def test_all_labels_by_blocks_agree_with_pooled_pairs(monkeypatch, estimator, dtype):
+    rng = np.random.default_rng(0)
+    probs = outputs(rng).astype(dtype)
+    preds = tc.Predictions.from_probs(probs, drawn(rng, probs**2 / (probs**2).sum(axis=1, keepdims=True)))
+    pooled = tc.measure(preds, lens=tc.AllLabels(), estimator=estimator)
+    monkeypatch.setattr(columns, "_MIN_PROBABILITIES", 0)
+    by_blocks = tc.measure(preds, lens=tc.AllLabels(), estimator=estimator)
+    assert by_blocks.value == pytest.approx(pooled.value, rel=1e-9)
+    assert by_blocks.direction == pytest.approx(pooled.direction, abs=1e-9)
+    assert (by_blocks.n, by_blocks.p_value) == (pooled.n, pooled.p_value)
+    widths = [e.interval.high - e.interval.low for e in (by_blocks, pooled)]
+    assert 0.6 < widths[0] / widths[1] < 1.6
+    if pooled.bins is not None:
+        np.testing.assert_allclose(by_blocks.bins.counts, pooled.bins.counts)
+        ratio = np.sum(by_blocks.bins.effective) / np.sum(pooled.bins.effective)
+        assert 0.5 < ratio < 2
+
+
+def test_calibrated_all_labels_by_blocks_are_rarely_rejected(always):
+    rng = np.random.default_rng(4)
+    p_values = []
+    for seed in range(20):
+        probs = outputs(rng, classes=20, alpha=0.2)
+        preds = tc.Predictions.from_probs(probs, drawn(rng, probs))
+        p_values.append(tc.measure(preds, lens=tc.AllLabels(), estimator=tc.BinnedECE(), rng=seed).p_value)
+    assert binomtest(int(np.sum(np.array(p_values) <= 0.1)), 20, 0.1, alternative="greater").pvalue > 0.01
+
+
 def test_weights_clusters_and_few_rows_are_judged_class_by_class(always):
     rng = np.random.default_rng(2)
     probs = outputs(rng)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.estimators.bootstrap import resample_units, sample_parts
+from truecal.estimators.bootstrap import resample_units, sample_sums
 from truecal.resampling.units import Units, UnitSums
 
 N = 700
@@ -63,7 +63,7 @@ def test_drawn_units_are_sums_of_the_units(count):
 def resampled(estimator, sample, units, resamples):
     rng = np.random.default_rng(4)
     counts = units.draws(resamples, rng)
-    parts = sample_parts(estimator, [sample], units)
+    parts = sample_sums(estimator, [sample], units)
     return counts, resample_units(estimator, parts, None, units, counts, 0.95, rng)
 
 

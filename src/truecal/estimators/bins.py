@@ -10,6 +10,7 @@ import numpy as np
 from truecal import options
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.resampling.units import UnitSums
 from truecal.special import clopper_pearson, positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
@@ -166,6 +167,12 @@ def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) 
     student = np.where(several, stdtrit(np.maximum(units - 1, 1), 0.975), 12.7)
     worth = np.where(known, rate * (1 - rate) / np.where(known, variance, 1.0) * (1.96 / student) ** 2, units)
     return np.minimum(worth, total)
+
+
+def effective_rows(sums: UnitSums) -> Float64s:
+    """The same from the sums of every unit in the bins of one dataset, shape (1, bins)."""
+    bins, units = sums.rows.shape
+    return effective_size(np.repeat(np.arange(bins), units), sums.rows.ravel(), sums.ones.ravel(), bins)[None]
 
 
 # ----------------------------------------------------------------------------------------------------

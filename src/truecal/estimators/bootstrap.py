@@ -1,8 +1,7 @@
 """The bootstrap: estimates on resamples of rows or of whole units, and the intervals that follow from them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,12 +16,12 @@ from truecal.estimators.rank_series.clusters import ClusteredSeries, JointSigns,
 from truecal.estimators.signs import SignBounds, SignCells
 from truecal.lenses.sample import Sample
 from truecal.predictions.predictions import Predictions
-from truecal.profile.binning import Cut
+from truecal.profile.binning import Cut, Edges
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, cell_starts, collapse_at
-from truecal.resampling.columns import column_sums
+from truecal.resampling.columns import assign_bins, cell_edges, column_sums, pooled_sums
 from truecal.resampling.draws import CellBatch, RowSums, block_sizes
-from truecal.resampling.redraws import REDRAWS, redraw_ones
+from truecal.resampling.redraws import REDRAWS
 from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Float64s
@@ -35,7 +34,6 @@ _NORMAL_TAILS = 100  # resamples below which tails are those of Student's distri
 _FLIPPED_GROUPS = 2048  # random groups of independent rows whose signs are flipped
 _FEW_DATASETS, _FINE_FLIPS = 20, 999  # up to so many datasets, so many sign flips
 _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
-_COLUMNS_AT_ONCE = 32  # columns whose basis is made together
 _ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 
@@ -224,7 +222,10 @@ class _Evaluation:
         if self.cells is None:
             bins = _bins(batch)
             return _BinPowers(self.estimator.from_bins(bins), bins)
-        return self.estimator.estimate(Counted(self.cells.scores, batch.ones / positive(batch.rows), batch.rows))
+        scores = self.cells.scores
+        if len(scores) > 1:
+            scores = np.repeat(scores, len(batch.rows) // len(scores), axis=0)
+        return self.estimator.estimate(Counted(scores, batch.ones / positive(batch.rows), batch.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,19 +334,19 @@ def _acceleration(rows: RowSums, evaluate: _Evaluation) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One dataset of a lens: its sums over units, its estimate, and the sums of the series for sign flips."""
+class DatasetSums:
+    """Datasets of a lens: their sums over units, their estimates, and the sums of the series for sign flips."""
 
     sums: UnitSums
     cells: Profile | None  # None: the sums are in the bins of the estimator
-    power: float
+    powers: Float64s  # (datasets,)
     bins: Bins | None = None
-    flips: Float64s | None = None
+    flips: Sequence[tuple[Float64s, Float64s | None]] = ()  # of every dataset, with their covariance if it is known
 
 
-def sample_parts(
+def sample_sums(
     estimator: Resampling, samples: Iterable[Sample], units: Units, flips: JointSigns | None = None
-) -> Iterator[Part]:
+) -> Iterator[DatasetSums]:
     """Sum samples over units, in the bins of the estimator or in up to 128 cells."""
     for sample in samples:
         drawn = sample if sample.units is units.of_row else sample.with_units(units.of_row)
@@ -355,49 +356,85 @@ def sample_parts(
         sums = UnitSums.of(drawn, units, cells)
         observed = estimator.estimate(drawn.profile)
         series = None if flips is None else ClusteredSeries.of(drawn, flips.units)
-        power = float(observed.power[0])
+        powers = observed.power
         if series is not None and units.kind == "clusters" and isinstance(estimator, HasClusteredForm):
-            power = estimator.of_clusters(series, 0.5)[1]
+            powers = np.array([estimator.of_clusters(series, 0.5)[1]])
         collapsed = None if in_bins else collapse_at(drawn.profile, cells.below[0])
-        yield Part(sums, collapsed, power, observed.bins, None if series is None else series.sums)
+        flipped = [] if series is None else [(series.sums, _null_covariance(series) if units.kind == "rows" else None)]
+        yield DatasetSums(sums, collapsed, powers, observed.bins, flipped)
 
 
-def column_parts(
+def class_sums(
     estimator: Resampling, preds: Predictions, binning: Binning, units: Units, powers: Float64s | None = None
-) -> Iterator[Part]:
-    """Sum all columns of a matrix of probabilities over groups of rows, in bins.
+) -> Iterator[DatasetSums]:
+    """Sum all classes of a matrix of probabilities over groups of rows, in bins.
 
-    Without `powers` of the columns, the estimate is that of the bins, else the bins serve as cells.
+    Without `powers` of the classes, the estimate is that of the bins, else the bins serve as cells.
     """
-    each = column_sums(preds.probs, preds.labels, units, binning.bins, binning.scheme, binning.closed)
-    for first in range(0, preds.class_count, _COLUMNS_AT_ONCE):
-        sums = list(islice(each, _COLUMNS_AT_ONCE))
-        rows, ones, scores = (
-            np.concatenate([getattr(one.observed, name) for one in sums]) for name in ("rows", "ones", "score_sums")
-        )
-        # An empty cell has the score of the one before it, so that scores ascend.
-        means = np.minimum(np.maximum.accumulate(scores / positive(rows), axis=1), 1.0)
-        cells = Counted(means, ones / positive(rows), rows)
-        for column, (one, flips) in enumerate(zip(sums, _series_sums(sums, cells), strict=True)):
-            if powers is None:
-                bins = replace(_bins(one.observed), single=True)
-                yield Part(one, None, float(estimator.from_bins(bins)[0]), bins, flips)
-            else:
-                yield Part(one, cells.take(slice(column, column + 1)), float(powers[first + column]), None, flips)
+    first = 0
+    for sums in column_sums(preds.probs, preds.labels, units, binning.bins, binning.scheme, binning.closed):
+        cells = _mean_cells(sums)
+        flips = list(_series_sums(sums, cells))
+        if powers is None:
+            bins = _bins(sums.observed)
+            yield DatasetSums(sums, None, estimator.from_bins(bins), bins, flips)
+        else:
+            yield DatasetSums(sums, cells, powers[first : first + sums.datasets], None, flips)
+        first += sums.datasets
 
 
-def _series_sums(columns: list[UnitSums], cells: Profile) -> Iterator[Float64s]:
-    """Sum residuals times basis functions over units, shape (units, terms), for every dataset of a batch of cells."""
-    ranks = replace(rank_cells(cells), clusters=columns[0].rows.shape[1])
-    functions = basis_functions(rank_basis(ranks), ranks)
-    for sums, terms, n in zip(columns, functions, ranks.n, strict=True):
-        used = terms[: cluster_order(sums.rows.shape[1])]
-        yield np.asarray((sums.ones - sums.score_sums).T @ used.T) / float(n)
+def all_label_sums(
+    estimator: Resampling, preds: Predictions, profile: Profile, binning: Binning | None, units: Units
+) -> DatasetSums:
+    """Sum all probabilities of a matrix over groups of rows, in bins or in up to 128 cells; `profile` has all pooled."""
+    probs, labels, power = preds.probs, preds.labels, estimator.estimate(profile).power
+    edges = cell_edges(probs, estimator.max_cells)
+    in_cells = pooled_sums(probs, labels, units, len(edges) + 1, lambda block: assign_bins(block, edges))
+    cells = _mean_cells(in_cells)
+    flips = list(_series_sums(in_cells, cells))
+    if binning is None:
+        return DatasetSums(in_cells, cells, power, None, flips)
+    if binning.scheme == "width":
+        width = Edges(probs.dtype, binning.bins, binning.closed, probs.size)
+        in_bins = pooled_sums(probs, labels, units, binning.bins, width.of)
+    else:
+        starts = binning.cut(profile).below[0, 1:-1]
+        first = np.where(starts < profile.rows, profile.scores[0, np.minimum(starts, profile.rows - 1)], np.inf)
+        in_bins = pooled_sums(probs, labels, units, binning.bins, lambda block: assign_bins(block, first))
+    return DatasetSums(in_bins, None, power, _bins(in_bins.observed), flips)
+
+
+def _mean_cells(sums: UnitSums) -> Profile:
+    """Take the mean score and outcome of every cell; an empty cell has the score of the one before it."""
+    rows = sums.observed.rows
+    means = np.minimum(np.maximum.accumulate(sums.observed.score_sums / positive(rows), axis=1), 1.0)
+    return Counted(means, sums.observed.ones / positive(rows), rows)
+
+
+def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Float64s]]:
+    """Sum residuals times basis functions over units, shape (units, terms), for every dataset of a batch of cells.
+
+    With their covariance under calibration, rows taken as independent.
+    """
+    units = sums.rows.shape[1]
+    ranks = replace(rank_cells(cells), clusters=units)
+    functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(units)]
+    functions = functions / ranks.n[:, None, None]
+    residuals = (sums.ones - sums.score_sums).reshape(sums.datasets, -1, units)
+    variances = sums.variances.reshape(sums.datasets, -1)
+    for of_units, terms, variance in zip(residuals, functions, variances, strict=True):
+        yield np.asarray(of_units.T @ terms.T), (terms * variance) @ terms.T
+
+
+def _null_covariance(series: ClusteredSeries) -> Float64s:
+    """Compute the covariance of the coefficients of independent calibrated rows (10), shape (K, K)."""
+    functions, variances = series.functions[: series.terms], series.scores * (1 - series.scores)
+    return (functions * (series.cells.shares[0] * variances / series.n)) @ functions.T
 
 
 def resample_units(
     estimator: Resampling,
-    parts: Iterable[Part],
+    parts: Iterable[DatasetSums],
     shares: Float64s | None,
     units: Units,
     counts: NDArray[np.uint16],
@@ -412,32 +449,37 @@ def resample_units(
 
     Calibration is tested where the interval needs it near zero, or always if `test`: of clusters and blocks by `flips`.
     """
-    weights = [1.0] if shares is None else shares.tolist()
+    weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
     bias = _FoldedBias(counts.shape[1]) if _folds(estimator) else None
     powers, unselected, centres, redrawn, observed, values = [], [], [], [], [], []
-    for share, part in zip(weights, parts, strict=True):
+    first = 0
+    for part in parts:
+        datasets = part.sums.datasets
         evaluate = _Evaluation(estimator, part.cells)
         drawn = [evaluate(batch) for batch in _draw_blocks(part.sums, counts)]
-        powers.append(np.concatenate([each.power for each in drawn]))
-        unselected.append(np.concatenate([e.power if e.unselected is None else e.unselected for e in drawn]))
-        corrected = estimator.bias != "plug-in"
-        centres.append(float(powers[-1].mean() if corrected else evaluate(part.sums.drawn_from).power[0]))
-        values.append(part.power)
+        powers.append(np.hstack([each.power.reshape(datasets, -1) for each in drawn]))
+        before = [each.power if each.unselected is None else each.unselected for each in drawn]
+        unselected.append(np.hstack([each.reshape(datasets, -1) for each in before]))
+        plug_in = estimator.bias == "plug-in"
+        centres.append(evaluate(part.sums.drawn_from).power if plug_in else powers[-1].mean(axis=1))
+        values.append(part.powers)
         if redraw:
-            redrawn.append(evaluate(_redraw(part.sums, rng)).power)
-            observed.append(float(evaluate(part.sums.observed).power[0]))
-        if flips is not None and part.flips is not None:
-            flips.add(part.flips, share)
+            redrawn.append(evaluate(part.sums.redraw(REDRAWS, rng)).power.reshape(datasets, -1))
+            observed.append(evaluate(part.sums.observed).power)
+        share = weights[first : first + datasets]
+        first += datasets
+        if flips is not None:
+            for each, (sums, covariance) in zip(share, part.flips, strict=True):
+                flips.add(sums, float(each), covariance)
         if bias is not None:
             assert part.bins is not None
             bias.add(share, part.bins, [e.bins for e in drawn if e.bins is not None], correlated=units.kind != "rows")
 
-    def mean(numbers: list[float] | list[Float64s]) -> Float64s:
-        return combined(np.array(numbers), np.array(weights), estimator.norm)
+    def mean(numbers: list[Float64s]) -> Float64s:
+        return combined(np.concatenate(numbers), weights, estimator.norm)
 
     drawn_powers = mean(powers)
-    deviations = drawn_powers - mean(centres) if bias is None else bias.deviations(drawn_powers)
     p = 0.0
     if flips is not None and units.kind != "rows":
         p = flips.p_value()
@@ -447,12 +489,12 @@ def resample_units(
         estimator,
         float(mean(values)),
         drawn_powers,
-        deviations,
+        drawn_powers - mean(centres) if bias is None else bias.deviations(drawn_powers),
         level,
         method,
         units.kind,
         p,
-        parts=np.array(values),
+        parts=np.concatenate(values),
         signs=None if bias is None else bias.sign_bounds(),
         unselected=mean(unselected),
         joint_p_value=None if flips is None else flips.p_value(),
@@ -472,13 +514,6 @@ def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBat
     for size in block_sizes(counts.shape[1], sums.rows.shape[0]):
         yield sums.draw(counts[:, start : start + size])
         start += size
-
-
-def _redraw(sums: UnitSums, rng: np.random.Generator) -> CellBatch:
-    """Draw outcomes of a calibrated model, rows taken as independent."""
-    rows, scores = sums.observed.rows, sums.observed.score_sums
-    surplus = redraw_ones(rows[0], (scores / positive(rows))[0], sums.variances, REDRAWS, rng)
-    return CellBatch(rows, np.clip(scores + surplus, 0.0, rows), scores)
 
 
 def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
@@ -504,34 +539,34 @@ class _FoldedBias:
     def __init__(self, resamples: int) -> None:
         self._weights: list[Float64s] = []
         self._variances: list[Float64s] = []
-        self._shares: list[float] = []
+        self._shares: list[Float64s] = []
         self._signs: list[SignBounds] = []
         self._square = 0.0  # mean square of the observed gaps
         self._squares = np.zeros(resamples)  # the same in every resample
 
-    def add(self, share: float, bins: Bins, drawn: list[Bins], *, correlated: bool) -> None:
-        """Add one dataset by its bins and those of its resamples, which show how correlated outcomes of a unit are."""
-        filled = bins.weight[0] > 0
-        weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.count[0, filled]
-        score = bins.score_sum[0, filled] / bins.weight[0, filled]
-        rate = (n * bins.rate[0, filled] + score) / (n + 1)  # with one pseudo-row of the mean score
+    def add(self, share: Float64s, bins: Bins, drawn: list[Bins], *, correlated: bool) -> None:
+        """Add datasets by their bins and those of their resamples, which show how correlated outcomes of a unit are."""
+        filled = bins.weight > 0
+        n = positive(bins.count)
+        rate = (n * bins.rate + bins.score_sum / bins.safe) / (n + 1)  # with one pseudo-row of the mean score
         variance = rate * (1 - rate) / (1 - n / (n + 1) ** 2) / n  # derived: the former is too small by this factor
         design_effect = 1.0
         if correlated:
-            gaps = np.concatenate([part.gap[:, filled] for part in drawn])
-            independent = float(weight**2 @ variance)
-            ratio = float(weight**2 @ gaps.var(axis=0)) / independent if independent > 0 else 1.0
+            gaps = np.concatenate([part.gap for part in drawn])
+            independent = float((bins.share**2 * variance)[filled].sum())
+            ratio = float((bins.share[0] ** 2) @ gaps.var(axis=0)) / independent if independent > 0 else 1.0
             design_effect = max(1.0, ratio)
         self._shares.append(share)
         self._signs.append(SignCells.of_bins(bins, design_effect).bounds().scale_variance(design_effect))
-        self._weights.append(share * weight)
-        self._variances.append(variance * design_effect)
-        self._square += share * float(weight @ gap**2)
-        self._squares += share * np.concatenate([(part.share * part.gap**2).sum(axis=1) for part in drawn])
+        self._weights.append((share[:, None] * bins.share)[filled])
+        self._variances.append(variance[filled] * design_effect)
+        self._square += float(share @ (bins.share * bins.gap**2).sum(axis=1))
+        squares = [(part.share * part.gap**2).sum(axis=1).reshape(len(share), -1) for part in drawn]
+        self._squares += share @ np.hstack(squares)
 
     def sign_bounds(self) -> SignBounds:
         """Combine the leave-one-out sign bounds of all datasets."""
-        return SignBounds.combine(self._signs, np.array(self._shares))
+        return SignBounds.combine(self._signs, np.concatenate(self._shares))
 
     def deviations(self, powers: Float64s) -> Float64s:
         """Compute the deviations of resamples from the truth, given their plain estimates."""

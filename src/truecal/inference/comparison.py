@@ -19,7 +19,7 @@ from truecal.estimators.bootstrap import (
     HasClusteredForm,
     resample_rows,
     resample_units,
-    sample_parts,
+    sample_sums,
     sign_flips,
 )
 from truecal.estimators.estimate import Interval
@@ -132,7 +132,7 @@ def by_counts(
         own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
         shares = lenses[name].shares(preds)
         flips = sign_flips(units[name], 1 if shares is None else len(shares), rng)
-        parts = sample_parts(estimator, lenses[name].samples(preds), units[name], flips)
+        parts = sample_sums(estimator, lenses[name].samples(preds), units[name], flips)
         level = drawing.level
         resampled = resample_units(estimator, parts, shares, units[name], own, level, rng, test=True, flips=flips)
         interval = None

@@ -11,7 +11,7 @@ from truecal.estimators.bootstrap import (
     Method,
     resample_rows,
     resample_units,
-    sample_parts,
+    sample_sums,
     sign_flips,
 )
 from truecal.estimators.estimate import Interval
@@ -105,7 +105,7 @@ def resampled_units(
     units = Units.of(next(lens.samples(preds)), rng, blocks=blocks)
     counts = units.draws(resamples, rng)
     flips = sign_flips(units, 1 if shares is None else len(shares), rng)
-    parts = sample_parts(estimator, lens.samples(preds), units, flips)
+    parts = sample_sums(estimator, lens.samples(preds), units, flips)
     return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips, method=method)
 
 

@@ -14,14 +14,15 @@ from truecal.errors import InputError
 from truecal.estimators import estimate
 from truecal.estimators.base import Estimator, VectorEstimator, report, with_level
 from truecal.estimators.binned import BinnedECE
-from truecal.estimators.bins import Binning, combined, root
+from truecal.estimators.bins import Binning, combined, effective_rows, root
 from truecal.estimators.bootstrap import (
     FEW_RESAMPLES,
     Bootstrap,
     HasClusteredForm,
-    column_parts,
+    all_label_sums,
+    class_sums,
     resample_units,
-    sample_parts,
+    sample_sums,
     sign_flips,
 )
 from truecal.estimators.estimate import Estimate, Estimates, Interval
@@ -33,7 +34,7 @@ from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.tests import label_test
 from truecal.inference.judged import measure_judged
 from truecal.lenses.lens import Lens, check_lens
-from truecal.lenses.one_probability import default_lens
+from truecal.lenses.one_probability import AllLabels, default_lens
 from truecal.lenses.sample import Sample
 from truecal.predictions.arrays import as_predictions
 from truecal.predictions.predictions import Predictions, check_predictions
@@ -208,6 +209,8 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
     if shares is not None:
         return _many(preds, estimator, lens, shares, level, rng)
+    if isinstance(lens, AllLabels) and columns.groups_suffice(preds):
+        return _all_labels(preds, estimator, level, rng)
     sample = lens.sample(preds)
     if sample.independent:
         return measure_profile(sample.profile, estimator, level, rng)
@@ -297,6 +300,26 @@ def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.G
     )
 
 
+def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """Measure very many pairs of a row and a class: bins are counted by blocks, and random groups of rows are resampled."""
+    outcomes = np.zeros(preds.probs.shape, np.uint8)
+    outcomes[np.arange(len(preds)), preds.labels] = 1
+    profile = Profile.of_rows(preds.probs.ravel(), outcomes.ravel())
+    estimate = report(estimator, profile, estimator.estimate(profile))
+    binning = _counted_bins(preds, estimator)
+    if estimate.bins is not None and binning is None:
+        return _pooled(AllLabels().sample(preds), estimator, level, rng)
+    units = columns.row_groups(len(preds))
+    sums = all_label_sums(estimator, preds, profile, binning, units)
+    flips = sign_flips(units, 1, rng, rows=True)
+    counts = units.draws(FEW_RESAMPLES, rng)
+    resampled = resample_units(estimator, [sums], None, units, counts, level, rng, flips=flips)
+    bins = None if estimate.bins is None else replace(estimate.bins, effective=effective_rows(sums.sums))
+    return estimate.but(
+        interval=resampled.interval(), p_value=resampled.joint_p_value, parts=np.atleast_1d(estimate.value), bins=bins
+    )
+
+
 def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
@@ -331,6 +354,11 @@ def _column_bins(preds: Predictions, estimator: Estimator, lens: Lens) -> Binnin
         return None
     if isinstance(estimator, RankSeries) and estimator.norm == 2:
         return Binning(_SERIES_CELLS, "mass")
+    return _counted_bins(preds, estimator)
+
+
+def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
+    """Take the bins of an estimator where they can be counted without sorting rows."""
     if not isinstance(estimator, BinnedECE):
         return None
     binning = estimator.binning
@@ -356,7 +384,7 @@ def _columns(
         powers = np.concatenate([each.power for each in found])
         warnings = tuple(dict.fromkeys(note for each in found for note in each.warnings))
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
-    parts, flips = column_parts(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
+    parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
     resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
     rates = np.bincount(preds.labels, minlength=preds.class_count) / len(preds)
     assert resampled.parts is not None
@@ -393,7 +421,7 @@ def _resample(
     datasets = 1 if shares is None else len(shares)
     counts = units.draws(_resamples(datasets), rng)
     flips = sign_flips(units, datasets, rng, rows=flip_rows)
-    parts = sample_parts(estimator, samples, units, flips)
+    parts = sample_sums(estimator, samples, units, flips)
     return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
 
 

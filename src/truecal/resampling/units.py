@@ -17,6 +17,7 @@ from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import cell_starts, collapse
 from truecal.resampling.draws import CellBatch, check_block, unit_counts
+from truecal.resampling.redraws import redraw_ones
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
@@ -88,7 +89,7 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class UnitSums:
-    """Rows, ones and sums of scores of every unit in every cell, matrices (cells, units), full or sparse.
+    """Rows, ones and sums of scores of every unit in every cell, matrices (datasets x cells, units), full or sparse.
 
     Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: they keep resamples
     of a model without errors from being all equal. Where all outcomes are equal, nothing shows how rows of a unit are
@@ -98,7 +99,8 @@ class UnitSums:
     rows: Any
     ones: Any
     score_sums: Any
-    variances: Float64s  # (cells,) of the number of ones under calibration
+    variances: Float64s  # (datasets x cells,) of the number of ones under calibration
+    datasets: int = 1
 
     @classmethod
     def of(cls, sample: Sample, units: Units, cut: Cut) -> "UnitSums":
@@ -125,38 +127,46 @@ class UnitSums:
 
     @cached_property
     def observed(self) -> CellBatch:
-        """The cells as observed, one dataset."""
-        return CellBatch(*(np.asarray(sums.sum(axis=1)).reshape(1, -1) for sums in self._matrices))
+        """The cells as observed, shape (datasets, cells)."""
+        matrices = self.rows, self.ones, self.score_sums
+        return CellBatch(*(np.asarray(sums.sum(axis=1)).reshape(self.datasets, -1) for sums in matrices))
 
     @cached_property
     def drawn_from(self) -> CellBatch:
-        """The cells with both pseudo-rows: the distribution that resamples are drawn from."""
-        return self._with_pseudo_rows(self.observed, np.ones((1, 1)), np.ones((1, 1)))
+        """The cells with both pseudo-rows: the distribution that resamples are drawn from, shape (datasets, cells)."""
+        return self.draw(np.ones((self.rows.shape[1] + 2, 1), np.uint16))
 
     def draw(self, counts: NDArray[np.uint16]) -> CellBatch:
-        """Sum the cells of resamples in which units occur as often as `counts` say, shape (units + 2, resamples)."""
-        times = counts[:-2].astype(np.float64)
-        batch = CellBatch(*(np.asarray(sums @ times).T for sums in self._matrices))
-        return self._with_pseudo_rows(batch, *(counts[-2:, :, None].astype(np.float64)))
+        """Sum the cells of resamples in which units occur as often as `counts` say, shape (units + 2, resamples).
 
-    @property
-    def _matrices(self) -> tuple[Any, Any, Any]:
-        return self.rows, self.ones, self.score_sums
+        The resamples of one dataset follow each other, shape (datasets x resamples, cells).
+        """
+        times, observed = counts[:-2].astype(np.float64), self.observed
+        zeros, ones = counts[-2:, :, None].astype(np.float64)  # pseudo-rows
+        share = self._pseudo_row[:, None]
+        mean = (observed.score_sums / positive(observed.rows))[:, None]
+        added = (zeros + ones) * share, ones * share, (zeros + ones) * share * mean
+        sums = (
+            np.asarray(matrix @ times).reshape(*observed.rows.shape, -1).swapaxes(1, 2) + extra
+            for matrix, extra in zip((self.rows, self.ones, self.score_sums), added, strict=True)
+        )
+        return CellBatch(*(np.ascontiguousarray(each).reshape(-1, observed.rows.shape[1]) for each in sums))
+
+    def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
+        """Draw outcomes of a calibrated model, rows taken as independent, shape (datasets x redraws, cells)."""
+        rows, scores = self.observed.rows, self.observed.score_sums
+        surplus = redraw_ones(rows.ravel(), (scores / positive(rows)).ravel(), self.variances, redraws, rng)
+        ones = np.clip(scores + surplus.reshape(redraws, *rows.shape), 0.0, rows).swapaxes(0, 1)
+        fixed = (np.repeat(sums, redraws, axis=0) for sums in (rows, scores))
+        return CellBatch(next(fixed), ones.reshape(-1, rows.shape[1]), next(fixed))
 
     @cached_property
     def _pseudo_row(self) -> Float64s:
-        """Share of a pseudo-row in every cell, shape (1, cells)."""
+        """Share of a pseudo-row in every cell, shape (datasets, cells)."""
         rows, ones = self.observed.rows, self.observed.ones
-        n = float(rows.sum())
-        one_sided = not ones.any() or np.array_equal(ones, rows)
-        return rows / positive(np.array(n)) * (n / self.rows.shape[1] if one_sided else 1.0)
-
-    def _with_pseudo_rows(self, batch: CellBatch, zeros: Float64s, ones: Float64s) -> CellBatch:
-        """Add pseudo-rows as often as they were drawn, shape (resamples, 1) each."""
-        share = self._pseudo_row
-        rows = batch.rows + (zeros + ones) * share
-        mean = self.observed.score_sums / positive(self.observed.rows)
-        return CellBatch(rows, batch.ones + ones * share, batch.score_sums + (zeros + ones) * share * mean)
+        n = rows.sum(axis=1, keepdims=True)
+        one_sided = ~ones.any(axis=1) | (ones == rows).all(axis=1)
+        return rows / positive(n) * np.where(one_sided[:, None], n / self.rows.shape[1], 1.0)
 
 
 def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tuple[Profile, Any]:

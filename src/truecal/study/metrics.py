@@ -32,7 +32,7 @@ from truecal.errors import InputError
 from truecal.estimators import bins
 from truecal.estimators.base import Estimator
 from truecal.estimators.bins import Binning, Bins, combined
-from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_parts, sign_flips
+from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
 from truecal.estimators.functions import FunctionEstimator
 from truecal.lenses.lens import Lens
@@ -366,7 +366,7 @@ class Draws:
         """A calibration error on every resample, as `tc.inference.bootstrap` has it."""
         estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
         flips = sign_flips(self.units, 1, rng)
-        parts = sample_parts(estimator, [sample], self.units, flips)
+        parts = sample_sums(estimator, [sample], self.units, flips)
         resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
         interval = resampled.interval()
         return Drawn(metric, resampled.errors, float(interval.low), float(interval.high))

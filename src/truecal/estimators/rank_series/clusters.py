@@ -301,12 +301,16 @@ class JointSigns:
         self._signs = draw_signs(resamples, self.units.count, rng)
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
-    def add(self, sums: Float64s, share: float) -> None:
-        """Add a dataset by its sums over clusters, shape (J, K)."""
-        squares = sums.T @ sums
-        if (squares.diagonal() > 0).any():
-            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), squares))
-            self._flipped += share * smooth_test_statistic(self._signs @ sums, squares)
+    def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
+        """Add a dataset by its sums over clusters, shape (J, K), and their covariance where that is known (10).
+
+        A covariance estimated from few ones moves with the sums themselves, and so does the statistic of many rare
+        classes: calibrated classes would be rejected.
+        """
+        covariance = sums.T @ sums if covariance is None else covariance
+        if (covariance.diagonal() > 0).any():
+            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), covariance))
+            self._flipped += share * smooth_test_statistic(self._signs @ sums, covariance)
 
     def p_value(self) -> float:
         """Compute the p-value of calibration in all datasets."""
