@@ -156,7 +156,6 @@ NOT_DOORS = {
     "scan": "rows that stay where they are: see tests/engines",
     "report": "draws what measure says: see tests/pages",
     "holm": "adjusts p-values",
-    "compare_judged": "two models, with a judge's labels: see tests/inference/test_judged.py",
     "conclude": "the verdict of an estimate: see tests/inference/test_conclusion.py",
     "worst_region": "a region of scores of one profile: see tests/inference/test_conclusion.py",
     "decision_loss": "one class, a decision: see tests/inference/test_decisions.py",

@@ -103,10 +103,44 @@ def test_several_judges_probabilities_and_clusters():
 def test_two_models_on_the_same_judged_rows():
     c, _, judge, labels = draw(4000, 400, 0.9)
     raw, better = (tc.Predictions.from_probs(p, labels, judge=judge) for p in (c, c**1.5))
-    found = tc.inference.compare_judged(raw, better)
-    assert found.low > 0
-    assert found.p_value < 0.01
-    assert tc.inference.compare_judged(raw, raw).difference == 0
+    comparison = tc.compare(raw, better)
+    assert comparison.interval.low > 0
+    assert comparison.p_value < 0.01
+    assert comparison.value_a == tc.measure(raw).value
+    arrays = tc.compare(labels, c, c**1.5, judge=judge)
+    assert (arrays.difference, arrays.interval) == (comparison.difference, comparison.interval)
+    assert (tc.compare(raw, raw).difference, tc.compare(raw, raw).p_value) == (0, 1)
+    clusters = np.arange(4000) // 4
+    clustered = [tc.Predictions.from_probs(p, labels, judge=judge, clusters=clusters) for p in (c, c**1.5)]
+    assert tc.compare(*clustered).interval.low > 0
+
+
+def test_comparisons_with_a_judge_refuse_what_does_not_fit():
+    c, _, judge, labels = draw(400, 100, 0.9)
+    preds = tc.Predictions.from_probs(c, labels, judge=judge)
+    other = tc.Predictions.from_probs(c, np.roll(labels, 1), judge=judge)
+    with pytest.raises(tc.InputError, match="label the same rows"):
+        tc.compare(preds, other)
+    with pytest.raises(tc.InputError, match="same trusted rows"):
+        tc.compare(preds, tc.Predictions.from_probs(c, judge > 0))
+    with pytest.raises(tc.InputError, match="row by row"):
+        tc.compare(preds, preds, paired=False)
+    with pytest.raises(tc.InputError, match="leave out estimator"):
+        tc.compare(preds, preds, estimator=tc.BinnedECE())
+
+
+def compare_calibrated(datasets):
+    """How often no difference is rejected at 5 % where both models have the same error."""
+    rejected = 0
+    for seed in range(datasets):
+        c, _, judge, labels = draw(2000, 200, 0.9, seed)
+        noise = np.random.default_rng(seed + 1000).normal(0, 1e-3, len(c))
+        rejected += tc.compare(labels, c, np.clip(c + noise, 0, 1), judge=judge).p_value <= 0.05
+    return rejected / datasets
+
+
+def test_equal_models_rarely_differ():
+    assert compare_calibrated(20) <= 0.2
 
 
 def test_refusals_name_the_remedy():

@@ -56,7 +56,6 @@ OTHERS = {
     "compare": "takes y_true first by itself",
     "inference.compare_many": "takes y_true first by itself",
     "selective.cost_map": "takes two models",
-    "inference.compare_judged": "takes two models",
 }
 
 

@@ -16,7 +16,7 @@ from truecal.inference.conclusion import (
 from truecal.inference.conventions import Convention, like
 from truecal.inference.decisions import DecisionLoss, DecisionLosses, ScoreDecomposition, decision_loss, decompose_score
 from truecal.inference.intervals import below, bootstrap, debiased_interval
-from truecal.inference.judged import JudgedComparison, JudgedEstimate, compare_judged
+from truecal.inference.judged import JudgedEstimate
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
     Verdict,
@@ -37,7 +37,6 @@ __all__ = [
     "DecisionLoss",
     "DecisionLosses",
     "GroupError",
-    "JudgedComparison",
     "JudgedEstimate",
     "Region",
     "RowCounts",
@@ -51,7 +50,6 @@ __all__ = [
     "bootstrap",
     "calibration_error",
     "compare",
-    "compare_judged",
     "compare_many",
     "conclude",
     "consistency_test",

@@ -28,6 +28,7 @@ from truecal.estimators.generalized.estimator import GeneralizedECE, ResampledEr
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import Side
 from truecal.estimators.rank_series.estimator import RankSeries
+from truecal.inference.judged import judged_sides, refuse_options
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
 from truecal.lenses.lens import Lens, check_lens
@@ -291,6 +292,7 @@ def compare(
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
+    judge: ArrayLike | None = None,
     names: tuple[str, str] = ("a", "b"),
     key: str | None = None,
     paired: bool = True,
@@ -310,6 +312,9 @@ def compare(
     drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
     Sketches, which have forgotten their rows; what they leave open is added to the interval.
 
+    With `judge`, verdicts of a judge for every row, labels may be missing (NaN) where nobody checked, as in
+    :func:`calibration_error`. Both models need the same trusted rows, in the same order.
+
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
@@ -323,8 +328,8 @@ def compare(
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
-        if sample_weight is not None or clusters is not None or classes is not None:
-            raise InputError("Predictions hold their weights, clusters and classes; leave them out")
+        if any(given is not None for given in (sample_weight, clusters, classes, judge)):
+            raise InputError("Predictions hold their weights, clusters, classes and judge; leave them out")
         return compare_many(
             {names[0]: y_true, names[1]: prob_a},
             estimator=estimator,
@@ -345,6 +350,7 @@ def compare(
         sample_weight=sample_weight,
         clusters=clusters,
         classes=classes,
+        judge=judge,
         key=key,
         paired=paired,
         resamples=resamples,
@@ -363,6 +369,7 @@ def compare_many(
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
+    judge: ArrayLike | None = None,
     key: str | None = None,
     paired: bool = True,
     resamples: int = 1000,
@@ -395,10 +402,8 @@ def compare_many(
         all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
-        all_preds = {
-            name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
-            for name, p in probs.items()
-        }
+        shared = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
+        all_preds = {name: Predictions.from_probs(p, y_true, **shared) for name, p in probs.items()}  # type: ignore[arg-type]
     return _compare_all(all_preds, _Chosen(reference, estimator, lens, key, paired), resamples, level, rng)
 
 
@@ -438,6 +443,8 @@ def _compare_all(
     options.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
+    if any(preds.judge is not None for preds in all_preds.values()):
+        return _compare_judged(all_preds, chosen, pairs, level)
     estimator = chosen.judge()
     generator = options.generator(rng)
     lens = estimator.own_lens(chosen.lens) if isinstance(estimator, VectorEstimator) else chosen.lens
@@ -452,6 +459,27 @@ def _compare_all(
     method = f"paired {how} of {kind}" if chosen.paired else f"{how} of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
     stated = _Stated(level, method, estimator, described, n, chosen.paired)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
+
+
+def _compare_judged(
+    all_preds: Mapping[str, Predictions], chosen: _Chosen, pairs: Sequence[tuple[str, str]], level: float
+) -> list[Comparison]:
+    """Compare models on the same rows, few of which have trusted labels."""
+    if chosen.key is not None or not chosen.paired:
+        raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
+    refuse_options(None if chosen.estimator is None else as_estimator(chosen.estimator), chosen.lens)
+    models = {name: Model(side.value, side=side) for name, side in judged_sides(all_preds).items()}
+    first = next(iter(all_preds.values()))
+    units = "rows" if first.clusters is None else "clusters"
+    stated = _Stated(
+        level,
+        f"paired rank series of {units} with a judge",
+        RankSeries(),
+        default_lens(first).describe(first),
+        len(first),
+        True,
+    )
     return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
 

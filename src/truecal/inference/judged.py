@@ -10,6 +10,7 @@ is unbiased for <phi_k, E[y | c] - c> whatever g is. lambda in [0, 1] and a mult
 rows is known, minimise the trace of the covariance V of beta; theta = |beta|^2 - tr V estimates the squared error.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -21,14 +22,16 @@ from truecal.errors import InputError
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.basis import max_order
+from truecal.estimators.rank_series.compare import Side, UnitNoise
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.fit import PENALTY, SmoothTestStatistic
 from truecal.estimators.rank_series.interval import Pivot
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import OneClass
 from truecal.predictions.predictions import Predictions
-from truecal.special import expit, kish, logit
-from truecal.table import Frame, Tabular
+from truecal.predictions.verdicts import log_odds_feature
+from truecal.special import expit, kish
+from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
 _FOLDS = 5
@@ -36,7 +39,6 @@ _RIDGE = 1.0  # of the logistic fit of g: a judge that was never wrong must not 
 _MIN_TRUSTED = 20  # rows; derived: two of each of the five folds and five coefficients
 _FEW_TRUSTED = 100
 _DRAWS = 999
-_FEATURE_LIMIT = 1e-3  # of probabilities whose logit is a feature of g; derived: logits stay below 7
 ASSUMPTION = (
     "trusted labels must be a random sample of the rows, or have sampling weights; "
     "a choice by score or verdict biases the error"
@@ -133,7 +135,7 @@ class JudgedSeries:
     def predicted(self) -> tuple[Float64s, Float64s]:
         """P(y = 1 | c, verdicts) of all rows, the mean over folds, and of the trusted rows, out of fold."""
         rows, n = len(self.scores), len(self.trusted)
-        logit = _bounded_logit(self.scores)
+        logit = log_odds_feature(self.scores)
         design = np.column_stack([np.ones(rows), logit, self.verdicts, self.verdicts * logit[:, None]])
         rng = np.random.default_rng(self.seed)
         units = np.arange(n) if self.units is None else self.units
@@ -152,25 +154,30 @@ class JudgedSeries:
         everywhere, out_of_fold = self.predicted
         phi, w = functions[self.trusted], self.weights[:, None]
         y, g, c = (phi * a[:, None] for a in (self.outcomes, out_of_fold, known[self.trusted]))
-        g_all = functions * everywhere[:, None]
-        spread = np.trace(self.covariance(g, g)) + ((g_all - g_all.mean(0)) ** 2).sum() / len(g_all) ** 2
+        rows = len(functions)
+        mean_g = functions.T @ everywhere / rows
+        between = float((functions**2).sum(axis=1) @ everywhere**2) / rows - float(mean_g @ mean_g)
+        spread = np.trace(self.covariance(g, g)) + max(between, 0.0) / rows
         share = float(np.clip(np.trace(self.covariance(y, g)) / max(spread, 1e-300), 0.0, 1.0))
         residual = y - share * g
         scale = float(np.trace(self.covariance(c, c)))
         kappa = float(np.trace(self.covariance(residual, c))) / scale if scale > 0 else 0.0
         mean_c = functions.T @ known / len(known)
-        beta = share * g_all.mean(0) + (w * residual).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
+        beta = share * mean_g + (w * residual).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
         # the trusted rows vary around what all rows would show, and all rows around the population
         fraction = np.sqrt(len(self.trusted) / len(self.scores))
         return Means(beta, np.hstack([np.sqrt(1 - fraction**2) * (residual - kappa * c), fraction * (y - c)]), share)
 
     def covariance(self, a: Float64s, b: Float64s) -> Float64s:
         """Compute the covariance of the weighted means of two row-wise quantities over trusted rows."""
-        n = len(self.weights)
-        left, right = (self.weights[:, None] * (x - (self.weights[:, None] * x).mean(0)) / n for x in (a, b))
-        if self.units is not None:
-            left, right = (_sums(x, self.units) for x in (left, right))
-        return left.T @ right * len(left) / (len(left) - 1)
+        return self.noise(a).T @ self.noise(b)
+
+    def noise(self, values: Float64s) -> Float64s:
+        """Compute what each trusted row (or cluster) adds to the error of a weighted mean; squares add up to its variance."""
+        w = self.weights[:, None]
+        parts = w * (values - (w * values).mean(0)) / len(w)
+        parts = parts if self.units is None else _sums(parts, self.units)
+        return parts * np.sqrt(len(parts) / (len(parts) - 1))
 
     @cached_property
     def coefficients(self) -> Means:
@@ -180,15 +187,15 @@ class JudgedSeries:
     @cached_property
     def covariances(self) -> Float64s:
         """Covariance V of the coefficients, shape (K, K)."""
-        return self.joint_covariance(self)
-
-    def joint_covariance(self, other: "JudgedSeries") -> Float64s:
-        """Compute the covariance of the coefficients of two models on the same rows."""
-        terms, others = (series.functions.shape[1] for series in (self, other))
-        a, b = self.coefficients.residuals, other.coefficients.residuals
-        total = self.covariance(a[:, :terms], b[:, :others]) + self.covariance(a[:, terms:], b[:, others:])
+        noise = self.row_noise
         # One mistake of the judge that was not seen: without it a judge that was always right has no variance at all.
-        return total + np.eye(terms, others) * (other is self) / self.size / (self.size + 2)
+        return noise.T @ noise + np.eye(noise.shape[1]) / self.size / (self.size + 2)
+
+    @property
+    def row_noise(self) -> Float64s:
+        """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the coefficients' noise."""
+        terms, residuals = self.functions.shape[1], self.coefficients.residuals
+        return np.vstack([self.noise(residuals[:, :terms]), self.noise(residuals[:, terms:])])
 
     @cached_property
     def theta(self) -> Float64s:
@@ -206,10 +213,27 @@ class JudgedSeries:
         beta = self.coefficients.beta
         return 4 * float(beta @ self.covariances @ beta) / max(float(beta @ beta), 1e-300)
 
+    @property
+    def value(self) -> float:
+        """The error with the chosen number of terms."""
+        return float(min(np.sqrt(max(self.theta[self.order - 1], 0.0)), 1.0))
+
+    @property
+    def pivot(self) -> Pivot:
+        """The estimate with all terms and its variance."""
+        null_variance = np.array([2 * float((self.covariances**2).sum())])
+        return Pivot(self.theta[-1:], null_variance, np.array([self.slope]), np.zeros(1))
+
+    @property
+    def side(self) -> Side:
+        """What a comparison needs of this model."""
+        noise, value = self.row_noise, self.value
+        unit_noise = UnitNoise(self.coefficients.beta, noise, np.zeros(len(noise)), self.order if value > 0 else 0)
+        return Side(value, self.pivot, unit_noise, None if self.units is None else int(self.size))
+
     def interval(self, level: float) -> tuple[float, float]:
         """Invert the variance of the estimate with all terms, as the rank series does."""
-        null_variance = np.array([2 * float((self.covariances**2).sum())])
-        low, high = Pivot(self.theta[-1:], null_variance, np.array([self.slope]), np.zeros(1)).interval(level)
+        low, high = self.pivot.interval(level)
         return float(low[0]), min(float(high[0]), 1.0)
 
     def p_value(self, rng: np.random.Generator) -> float:
@@ -231,17 +255,40 @@ class JudgedSeries:
         return tuple(float(np.clip(x, 0.0, 1.0)) for x in (value, value - reach, value + reach))  # type: ignore[return-value]
 
 
+def refuse_options(estimator: Estimator | None, lens: Lens | None) -> None:
+    """Raise for an estimator or a lens that a judge's verdicts do not go with."""
+    if estimator is not None and not (isinstance(estimator, RankSeries) and estimator.norm == 2):
+        raise InputError("with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=")
+    if lens is not None and lens != OneClass():
+        raise InputError("with a judge the positive class is judged; leave out lens=")
+
+
+def judged_sides(all_preds: Mapping[str, Predictions]) -> dict[str, Side]:
+    """Compute what a comparison needs of models on the same rows, of which the same have trusted labels."""
+    series = {}
+    (first, reference), *_ = all_preds.items()
+    for name, preds in all_preds.items():
+        if preds.judge is None:
+            raise InputError(
+                f"{name} has a label in every row or no judge; compare models that have the same trusted rows"
+            )
+        if not np.array_equal(preds.labels >= 0, reference.labels >= 0):
+            raise InputError(f"{first} and {name} have trusted labels in different rows; label the same rows for both")
+        if not np.array_equal(np.asarray(preds.clusters), np.asarray(reference.clusters)):
+            raise InputError(
+                f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
+            )
+        series[name] = JudgedSeries.of(preds)
+    return {name: one.side for name, one in series.items()}
+
+
 def measure_judged(
     preds: Predictions, estimator: Estimator | None, lens: Lens | None, level: float, rng: np.random.Generator
 ) -> JudgedEstimate:
     """Estimate the error of binary predictions of which few have trusted labels and all have verdicts."""
-    if estimator is not None and estimator != RankSeries(level=getattr(estimator, "level", level)):
-        raise InputError("with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=")
-    if lens is not None and lens != OneClass():
-        raise InputError("with a judge the positive class is judged; leave out lens=")
+    refuse_options(estimator, lens)
     series = JudgedSeries.of(preds)
-    power = float(series.theta[series.order - 1])
-    value = min(np.sqrt(max(power, 0.0)), 1.0)
+    value = series.value
     low, high = series.interval(level)
     alone = series.functions[series.trusted] * (series.outcomes - series.scores[series.trusted])[:, None]
     worth = len(series.trusted) * np.trace(series.covariance(alone, alone)) / np.trace(series.covariances)
@@ -252,8 +299,8 @@ def measure_judged(
     rate = series.rate(level)
     notes = [f"only {len(series.trusted)} trusted labels: the interval may cover less than stated"]
     return JudgedEstimate(
-        value=float(value),
-        power=power,
+        value=value,
+        power=float(series.theta[series.order - 1]),
         n=rows,
         effective_n=series.size,
         estimator=RankSeries(level=level),
@@ -271,90 +318,6 @@ def measure_judged(
     )
 
 
-@dataclass(frozen=True, repr=False)
-class JudgedComparison(Tabular):
-    """Error of model a less that of model b on the same judged rows, with interval and p-value."""
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    level: float
-    values: tuple[float, float]
-    trusted: int
-    n: int
-
-    def frame(self) -> Frame:
-        names = ("difference", "low", "high", "p_value", "trusted", "n")
-        return Frame({name: [getattr(self, name)] for name in names})
-
-    def __str__(self) -> str:
-        a, b = self.values
-        return (
-            f"difference {self.difference:.4f} [{self.low:.4f}, {self.high:.4f}] at {self.level:.0%} (errors {a:.4f} and {b:.4f}, "
-            f"{self.trusted:,} trusted labels of {self.n:,} rows, p={self.p_value:.3g})"
-        )
-
-
-def compare_judged(a: Predictions, b: Predictions, *, level: float = 0.95) -> JudgedComparison:
-    """Compare two models on the same rows, few of which have trusted labels.
-
-    Parameters
-    ----------
-    a : Predictions
-        Binary predictions with `judge=`.
-    b : Predictions
-        Those of the other model, of the same rows in the same order.
-    level : float, default 0.95
-        Level of the interval.
-
-    Returns
-    -------
-    JudgedComparison
-        Difference of the root-mean-square errors, a less b, with interval and p-value.
-
-    Raises
-    ------
-    InputError
-        Trusted labels that differ, or predictions without a judge.
-
-    Notes
-    -----
-    The squared errors are compared with all terms of both series; their variance takes in the covariance of the
-    coefficients, so that what both models share cancels.
-
-    Examples
-    --------
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(2000)
-    >>> y = rng.random(2000) < p**1.5
-    >>> labels = np.where(rng.random(2000) < 0.2, y, np.nan)
-    >>> raw, mended = (tc.Predictions.from_probs(q, labels, judge=y) for q in (p, p**1.5))
-    >>> compare_judged(raw, mended).low > 0
-    True
-    """
-    if a.judge is None or b.judge is None:
-        raise InputError("both models need the judge: build each with Predictions.from_probs(..., judge=)")
-    one, other = (JudgedSeries.of(preds) for preds in (a, b))
-    if not (np.array_equal(one.trusted, other.trusted) and np.array_equal(one.outcomes, other.outcomes)):
-        raise InputError("models are compared on the same rows in the same order, and trusted labels differ")
-    joint = one.joint_covariance(other)
-    noise = 2 * sum(float((s.covariances**2).sum()) for s in (one, other)) - 4 * float((joint**2).sum())
-    cross = float(one.coefficients.beta @ joint @ other.coefficients.beta)
-    slopes = sum(s.slope * float(s.coefficients.beta @ s.coefficients.beta) for s in (one, other)) - 8 * cross
-    deviation = float(np.sqrt(max(noise, 0.0) + max(slopes, 0.0)))
-    squares = float(one.theta[-1] - other.theta[-1])
-    roots = [float(np.sqrt(max(s.theta[-1], 0.0))) for s in (one, other)]
-    total = max(sum(roots), np.sqrt(deviation), 1e-300)
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * deviation
-    p = 2 * (1 - NormalDist().cdf(abs(squares) / deviation)) if deviation > 0 else 1.0
-    return JudgedComparison(
-        squares / total, (squares - reach) / total, (squares + reach) / total, p, level, (roots[0], roots[1]),
-        len(one.trusted), len(a),
-    )  # fmt: skip
-
-
 def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
     """Fit a ridge-penalised logistic regression by Newton's method."""
     coefficients = np.zeros(design.shape[1])
@@ -366,10 +329,6 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
         if np.abs(step).max() < 1e-9:
             break
     return coefficients
-
-
-def _bounded_logit(probs: Float64s) -> Float64s:
-    return logit(np.clip(probs, _FEATURE_LIMIT, 1 - _FEATURE_LIMIT))  # a feature of g, which no estimate rests on
 
 
 def _sums(values: Float64s, units: Indices) -> Float64s:

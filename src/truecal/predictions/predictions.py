@@ -342,7 +342,7 @@ class Predictions:
         """Whether a class is the label of each row, or among its labels, shape (n,)."""
         if self.judge is not None:
             raise InputError(
-                "rows without a trusted label are judged by tc.measure and tc.inference.compare_judged alone; "
+                "rows without a trusted label are judged by tc.measure, tc.compare and tc.report alone; "
                 "take the trusted rows for anything else: preds.take(preds.labels >= 0)"
             )
         return np.asarray(self.labels[:, index] if self.multilabel else self.labels == index)

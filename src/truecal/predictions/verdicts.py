@@ -8,7 +8,7 @@ from truecal.predictions.validation import as_array, as_floats, is_missing, refu
 from truecal.special import logit
 from truecal.types import Float64s
 
-_LIMIT = 1e-3  # of a judge's probability whose log odds are a feature; derived: they stay below 7
+_LIMIT = 1e-3  # of probabilities whose log odds are a feature; derived: they stay below 7
 
 
 def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.generic]]:
@@ -29,6 +29,10 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
     if columns.ndim != 2 or len(columns) != rows or not columns.shape[1]:
         raise InputError(f"judge must have one verdict for each of the {rows} rows, not the shape {verdicts.shape}")
     refuse_outside_unit(columns, "judge")
-    p = np.clip(columns, _LIMIT, 1 - _LIMIT)
     binary = ((columns == 0) | (columns == 1)).all(axis=0)
-    return np.where(binary, 2 * columns - 1, logit(p))
+    return np.where(binary, 2 * columns - 1, log_odds_feature(columns))
+
+
+def log_odds_feature(probs: Float64s) -> Float64s:
+    """Compute log odds as a feature of a regression: bounded, because no estimate rests on them."""
+    return logit(np.clip(probs, _LIMIT, 1 - _LIMIT))

@@ -1,0 +1,186 @@
+"""Coverage of intervals from few trusted labels and a judge, of bands of decision losses, and of several labels per row.
+
+    python -m benchmarks.new_methods judge --datasets 500 --out benchmarks/new_methods.jsonl
+
+Cells that the file already holds are not computed again. `table` prints the file as a Markdown table.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit, ndtri
+
+import truecal as tc
+
+Array = npt.NDArray[np.float64]
+World = tuple[Callable[[int, np.random.Generator], Array], Callable[[Array], Array]]  # scores, and P(y = 1 | score)
+POPULATION = 400_000
+THRESHOLDS = np.arange(2, 100, 4) / 100
+WORDS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+
+
+def temper(c: Array, slope: float, shift: float = 0.0) -> Array:
+    """Change scores on the logit scale."""
+    return np.asarray(expit(slope * logit(np.clip(c, 1e-9, 1 - 1e-9)) + shift))
+
+
+JUDGED: dict[str, World] = {
+    "even, c^1.5": (lambda k, r: r.random(k), lambda c: c**1.5),
+    "six words": (lambda k, r: r.choice(WORDS, k, p=[0.1, 0.15, 0.2, 0.3, 0.2, 0.05]), lambda c: 0.6 * c + 0.2),
+    "calibrated, skewed": (lambda k, r: r.beta(4, 1, k), lambda c: c),
+    "calibrated, even": (lambda k, r: r.random(k), lambda c: c),
+    "skewed, 0.85 c": (lambda k, r: r.beta(5, 0.4, k), lambda c: 0.85 * c),
+    "overconfident": (lambda k, r: r.beta(0.7, 0.7, k), lambda c: temper(c, 0.5)),
+    "rare": (lambda k, r: r.beta(1, 6, k), lambda c: 0.6 * c + 0.02),
+    "shifted": (lambda k, r: r.beta(3, 2, k), lambda c: temper(c, 1.0, -0.5)),
+}
+DECIDED: dict[str, World] = {
+    "calibrated, even": (lambda k, r: r.random(k), lambda c: c),
+    "calibrated, rare": (lambda k, r: r.beta(0.5, 2, k), lambda c: c),
+    "calibrated, skewed": (lambda k, r: r.beta(4, 1, k), lambda c: c),
+    "even, c^1.5": (lambda k, r: r.random(k), lambda c: c**1.5),
+    "overconfident": (lambda k, r: r.beta(0.6, 0.6, k), lambda c: temper(c, 0.5)),
+    "shifted": (lambda k, r: r.beta(1, 3, k), lambda c: temper(c, 1.0, -0.7)),
+    "slightly overconfident": (lambda k, r: r.beta(2, 2, k), lambda c: temper(c, 0.8)),
+    "skewed, 0.85 c": (lambda k, r: r.beta(5, 0.4, k), lambda c: 0.85 * c),
+}
+JUDGES = ("0.7", "0.9", "0.98", "biased", "by score", "noise")
+SIZES = ((100, 1000), (300, 5000), (1000, 50_000))
+
+
+def draw_verdicts(kind: str, y: Array, c: Array, rng: np.random.Generator) -> Array:
+    """Draw verdicts of a judge: right with a given rate, biased, right more often where the score is high, or noise."""
+    if kind == "biased":  # accepts 35 % of the wrong answers
+        return np.where(y == 1, rng.random(len(y)) < 0.95, rng.random(len(y)) < 0.35).astype(float)
+    rates = {"by score": 0.6 + 0.38 * c, "noise": np.full(len(y), 0.5)}
+    right = rng.random(len(y)) < (rates[kind] if kind in rates else float(kind))
+    return np.where(right, y, 1 - y)
+
+
+def judge_cell(world: str, size: str, kind: str, datasets: int) -> dict[str, float]:
+    """Measure coverage of 90 % intervals, width relative to the trusted labels alone, and the rate of rejection at 5 %."""
+    scores, curve = JUDGED[world]
+    n, rows = map(int, size.split("/"))
+    population = scores(POPULATION, np.random.default_rng(1))
+    true, rng = float(np.sqrt(np.mean((curve(population) - population) ** 2))), np.random.default_rng(7)
+    answers = []
+    for _ in range(datasets):
+        c = scores(rows, rng)
+        y = (rng.random(rows) < curve(c)).astype(float)
+        verdicts, trusted = draw_verdicts(kind, y, c, rng), rng.choice(rows, n, replace=False)
+        labels = np.full(rows, np.nan)
+        labels[trusted] = y[trusted]
+        both = tc.calibration_error(labels, c, judge=verdicts, level=0.9)
+        alone = tc.calibration_error(y[trusted].astype(int), c[trusted], level=0.9)
+        ends = [(float(e.interval.low), float(e.interval.high)) for e in (both, alone) if e.interval is not None]
+        answers.append([*ends[0], *ends[1], float(both.p_value or 0.0), both.value])
+    low, high, low_alone, high_alone, p, value = np.array(answers).T
+    return {
+        "true": true,
+        "value": float(value.mean()),
+        "coverage": float(np.mean((low <= true) & (true <= high))),
+        "above": float(np.mean(low > true)),
+        "alone": float(np.mean((low_alone <= true) & (true <= high_alone))),
+        "width": float((high - low).mean() / (high_alone - low_alone).mean()),
+        "rejected": float(np.mean(p <= 0.05)),
+    }
+
+
+def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
+    """Measure how often the 95 % band holds the whole curve of losses, and how often the test rejects at 5 %."""
+    scores, curve = DECIDED[world]
+    population = scores(POPULATION, np.random.default_rng(1))
+    gain = curve(population) - THRESHOLDS[:, None]
+    true, rng = (
+        (np.maximum(gain, 0) - gain * (population >= THRESHOLDS[:, None])).mean(axis=1),
+        np.random.default_rng(11),
+    )
+    answers = []
+    for k in range(datasets):
+        c = scores(int(size), rng)
+        loss = tc.decision_loss(rng.random(len(c)) < curve(c), c, THRESHOLDS, rng=k)
+        assert isinstance(loss, tc.inference.DecisionLoss)
+        below, above = (loss.low <= true + 1e-9).all(), (loss.high >= true - 1e-9).all()
+        points = (loss.point_low <= true + 1e-9) & (loss.point_high >= true - 1e-9)
+        answers.append([below and above, not below, loss.p_value <= 0.05, points.mean(), (loss.high - loss.low).mean()])
+    names = ("coverage", "above", "rejected", "pointwise", "width")
+    return {"true": float(true.max()), **dict(zip(names, np.mean(answers, axis=0).tolist(), strict=True))}
+
+
+def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
+    """Measure coverage of 90 % intervals where labels of one row share 60 % of their latent variance."""
+    rows, columns = map(int, size.split("x"))
+    grid = (np.arange(10**5) + 0.5) / 10**5
+    true, lens = float(np.sqrt(np.mean((grid**1.5 - grid) ** 2))), tc.AllLabels() if world == "pooled" else None
+    inside, rejected = [], []
+    for seed in range(datasets):
+        rng = np.random.default_rng(seed)
+        p, shared = rng.random((rows, columns)), rng.normal(size=(rows, 1))
+        latent = np.sqrt(0.6) * shared + np.sqrt(0.4) * rng.normal(size=(rows, columns))
+        bent, calibrated = (tc.Predictions.from_multilabel(p, latent < ndtri(rate)) for rate in (p**1.5, p))
+        interval = tc.measure(bent, level=0.9, lens=lens).interval
+        assert interval is not None
+        inside.append(interval.low <= true <= interval.high)
+        rejected.append(float(tc.measure(calibrated, lens=lens).p_value or 0.0) <= 0.05)
+    return {"true": true, "coverage": float(np.mean(inside)), "rejected": float(np.mean(rejected))}
+
+
+CELLS: dict[str, tuple[Callable[..., dict[str, float]], list[tuple[str, str, str]]]] = {
+    "judge": (judge_cell, [(w, f"{n}/{rows}", j) for n, rows in SIZES for j in JUDGES for w in JUDGED]),
+    "decision": (decision_cell, [(w, n, "") for n in ("300", "2000") for w in DECIDED]),
+    "multilabel": (multilabel_cell, [(w, n, "") for n in ("300x5", "400x20") for w in ("class-wise", "pooled")]),
+}
+
+
+def markdown(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Write one table per kind of cell: means over worlds, and the worst of them."""
+    for kind in CELLS:
+        groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for record in records:
+            if record["kind"] == kind:
+                groups.setdefault((record["size"], record["variant"] or kind), []).append(record)
+        if not groups:
+            continue
+        header = "size", "variant", "datasets", "coverage: mean (worst)", "width", "rejected if calibrated"
+        yield f"\n## {kind}\n\n| {' | '.join(header)} |\n|{'---|' * len(header)}"
+        for (size, variant), cells in groups.items():
+            coverage = [cell["coverage"] for cell in cells]
+            null = [cell["rejected"] for cell in cells if cell["true"] < 1e-9 or kind == "multilabel"]
+            width = f"{np.mean([cell['width'] for cell in cells]):.2f}" if kind == "judge" else ""
+            worst = cells[int(np.argmin(coverage))]["world"]
+            yield (
+                f"| {size} | {variant} | {cells[0]['datasets']} | {np.mean(coverage):.3f} ({min(coverage):.3f}, {worst}) | "
+                f"{width} | {', '.join(f'{rate:.3f}' for rate in null)} |"
+            )
+
+
+def main() -> None:
+    """Compute the cells that are missing, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=[*CELLS, "table"])
+    parser.add_argument("--datasets", type=int, default=500)
+    parser.add_argument("--only", default="", help="part of the name of a cell")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".jsonl"))
+    asked = parser.parse_args()
+    records = [json.loads(line) for line in asked.out.read_text().splitlines()] if asked.out.exists() else []
+    if asked.kind == "table":
+        print("\n".join(markdown(records)))
+        return
+    compute, cells = CELLS[asked.kind]
+    done = {(r["kind"], r["world"], r["size"], r["variant"]) for r in records}
+    for world, size, variant in cells:
+        if (asked.kind, world, size, variant) in done or asked.only not in f"{world} {size} {variant}":
+            continue
+        names = {"kind": asked.kind, "world": world, "size": size, "variant": variant, "datasets": asked.datasets}
+        numbers = compute(world, size, variant, asked.datasets)
+        with asked.out.open("a") as file:
+            file.write(json.dumps({**names, **{key: round(value, 4) for key, value in numbers.items()}}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
