@@ -3,7 +3,7 @@
 import pytest
 
 import truecal as tc
-from truecal.study.spec import Problems, read_document
+from truecal.study.document import read_document
 
 
 def written(folder, text):
@@ -14,8 +14,9 @@ def written(folder, text):
 
 def test_values_keep_their_lines(tmp_path):
     top = read_document(written(tmp_path, "bins: [5, 15]\nmodels:\n  - name: a\n    size: 1.5\n"))
-    assert top.plain() == {"bins": [5, 15], "models": [{"name": "a", "size": 1.5}]}
-    assert top.value["models"].value[0].value["size"].line == 4
+    assert top.value == {"bins": [5, 15], "models": [{"name": "a", "size": 1.5}]}
+    assert top.line("models", 0, "size") == 4
+    assert top.line("models", 0, "family") == 3  # of what it is missing from
 
 
 @pytest.mark.parametrize(
@@ -36,19 +37,33 @@ def test_refused(tmp_path, text, words):
 
 def test_a_tag_calls_nothing(tmp_path):
     text = f"a: !!python/object/apply:os.mkdir ['{tmp_path}/made']\n"
-    assert read_document(written(tmp_path, text)).plain() == {"a": [f"{tmp_path}/made"]}
+    assert read_document(written(tmp_path, text)).value == {"a": [f"{tmp_path}/made"]}
     assert not (tmp_path / "made").exists()
 
 
 def test_all_problems_at_once(tmp_path):
-    top = read_document(written(tmp_path, "bins: yes\nlenss: 3\n"))
-    problems = Problems("study.yaml")
-    items = problems.keys(top, ("bins", "lens", "models"), what="a study", required=("models",))
-    assert problems.of_type(items["bins"], int, what="bins", words="a whole number") is None
+    document = read_document(written(tmp_path, "bins: yes\nlenss: 3\nseeds: [1, 1]\nsplit: {fit: all}\n"))
+    schema = {
+        "title": "a study",
+        "type": "object",
+        "required": ["models"],
+        "additionalProperties": False,
+        "properties": {
+            "bins": {"type": "integer", "description": "a whole number"},
+            "lens": {},
+            "models": {},
+            "seeds": {"type": "array", "uniqueItems": True},
+            "split": {"type": "object", "properties": {"fit": {"enum": ["clean"], "errorMessage": {"enum": "fit what?"}}}},
+        },
+    }
+    document.check(schema)
+    assert document.value == {"split": {}}  # what can be read remains
     with pytest.raises(tc.InputError) as raised:
-        problems.refuse()
+        document.refuse()
     text = str(raised.value)
-    assert "3 problems" in text
+    assert "5 problems" in text
     assert "study.yaml:1: bins must be a whole number, not True" in text
     assert "study.yaml:1: a study needs 'models'" in text
     assert "study.yaml:2: a study has no option 'lenss'; did you mean 'lens'?" in text
+    assert "study.yaml:3: seeds: 1 is listed twice" in text
+    assert "study.yaml:4: fit what?" in text

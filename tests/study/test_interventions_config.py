@@ -33,7 +33,7 @@ def test_what_does_not_fit_the_data_is_named_before_training(tmp_path):
     text += "  groupings: {a: {b: [1, 2], c: [3, 4, 99]}, d: {e: [0, 1], f: [2]}}\n"
     plan = Plan.read(written(tmp_path, text))
     with pytest.raises(tc.InputError) as caught:
-        check_plan(plan, load_data(plan.data), "study.yaml")
+        check_plan(plan, load_data(plan.data))
     said = str(caught.value)
     assert said.startswith("study.yaml has 5 problems\nstudy.yaml:3: top_k is 12, but there are only 10 classes")
     assert "study.yaml:6: classes in no group: 3, 4, 5" in said
@@ -99,9 +99,9 @@ def test_rows_of_numbers_are_no_images(tmp_path):
     )
     plan = Plan.read(written(tmp_path, "data: {file: mine.npz}\nmodel: {width: 4}\n"))
     with pytest.raises(tc.InputError, match=r"half of the 8 validation rows.*\n.*study.yaml:2: a cnn needs images"):
-        check_plan(plan, load_data(plan.data), "study.yaml")
+        check_plan(plan, load_data(plan.data))
 
 
 def test_tiny_is_fine(tmp_path):
     plan = Plan.read(written(tmp_path, TINY))
-    check_plan(plan, load_data(plan.data), "study.yaml")
+    check_plan(plan, load_data(plan.data))

@@ -24,7 +24,7 @@ def test_a_pattern_names_the_parts_of_paths(tmp_path):
     study = tc.study.Study.read(write_study(tmp_path, more))
     assert len(study) == 16
     assert study.models == ("mlp-large", "tree")
-    found = {source.who: source for source in study.spec.sources}
+    found = {source.key: source for source in study.spec.sources}
     one = found["mlp-large", "faces", 3.0, 12]
     assert one.path == tmp_path / "runs/faces/mlp-large-3-12.npz"
     assert (one.family, one.size) == ("net", 25e6)

@@ -1,9 +1,6 @@
-"""The store: its schema, readers beside writers, claims, and other people's folders."""
+"""The store: its schema, readers beside writers, and other people's folders."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 
 import polars as pl
@@ -11,7 +8,6 @@ import pytest
 
 import truecal as tc
 from truecal.study import Store
-from truecal.study.run import Claims
 from truecal.study.store import DIAGRAMS, RESULTS
 
 
@@ -62,21 +58,6 @@ def test_a_metric_that_was_added_is_a_part_more_and_one_computed_twice_counts_on
     store.add("a", [{**row, "metric": "z", "value": 3.0}], [])
     assert store.done() == ["a"]
     assert sorted(store.frame().select("metric", "value").rows()) == [("x", 1.0), ("y", 2.0)]
-
-
-def test_claims_are_exclusive_and_those_of_the_dead_are_free(tmp_path):
-    mine, other = Claims(tmp_path), Claims(tmp_path, os.getppid())
-    assert mine.take("job")
-    assert not other.take("job")
-    mine.release("job")
-    assert other.take("job")
-    assert not mine.take("job")
-    other.release("job")
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    (tmp_path / "next").write_text(str(gone.pid))
-    assert mine.take("next")
-    assert mine.take("next")  # left from an earlier process of the same number
 
 
 def test_readers_see_whole_rows_while_parts_arrive(tmp_path):

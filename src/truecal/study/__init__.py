@@ -18,9 +18,8 @@ from truecal.study.example import make_example
 from truecal.study.importing import import_table
 from truecal.study.interventions.compare import compare_interventions
 from truecal.study.interventions.plan import Plan
-from truecal.study.run import predictions_of
+from truecal.study.run import Study, predictions_of
 from truecal.study.store import Store
-from truecal.study.study import Study
 
 __all__ = [
     "BinBias",

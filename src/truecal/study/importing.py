@@ -10,8 +10,8 @@ from typing import Any
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.study.metrics import parse_metric
-from truecal.study.spec import Problems, read_document
-from truecal.study.store import DIAGRAMS, RESULTS, Store, make_table, polars
+from truecal.study.document import read_document
+from truecal.study.store import DIAGRAMS, RESULTS, Store, make_table, pl
 
 PRESETS = ("revisiting-calibration",)
 _JOB = ("model", "dataset", "severity", "seed")
@@ -134,7 +134,6 @@ def import_table(
 
 def read_table(path: str | os.PathLike[str]) -> Any:
     """Read a table of CSV, zipped CSV or Parquet; a zip archive must hold one CSV file."""
-    pl = polars()
     file = Path(path)
     kind = "".join(file.suffixes[-2:]).lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
     try:
@@ -161,26 +160,24 @@ def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
 
 def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, list[str], list[str]]:
     """Rename the columns of any table by a mapping file; return rows, names of covariates, and notes."""
-    pl = polars()
     document = read_document(path)
-    problems = Problems(os.path.basename(path))
-    items = problems.keys(
-        document, ("columns", "metrics", "constants", "covariates"), what="a mapping", required=("columns",)
-    )
-    for part in ("columns", "constants"):
-        if part in items:
-            problems.keys(items[part], (*_FIELDS, *_NUMBERS), what=part)
-    plain = {part: entry.plain() for part, entry in items.items()}
-    columns, constants, metrics = (dict(plain.get(part) or {}) for part in ("columns", "constants", "metrics"))
-    covariates = [str(name) for name in plain.get("covariates") or ()]
+    fields = {"type": "object", "additionalProperties": False, "properties": {n: {} for n in (*_FIELDS, *_NUMBERS)}}
+    schema = {
+        "title": "a mapping",
+        "type": "object",
+        "required": ["columns"],
+        "additionalProperties": False,
+        "properties": {"columns": fields, "metrics": {"type": "object"}, "constants": fields, "covariates": {"type": "array"}},
+    }
+    document.check(schema)
+    columns, constants, metrics = (document.value.get(part, {}) for part in ("columns", "constants", "metrics"))
+    covariates = [str(name) for name in document.value.get("covariates", ())]
     for name in ("model", "dataset"):
         if name not in columns and name not in constants:
-            problems.add(document.line, f"a mapping needs {name!r}, as a column or a constant")
+            document.add((), f"a mapping needs {name!r}, as a column or a constant")
     if bool(metrics) == ("metric" in columns):
-        problems.add(
-            document.line, "give metrics (a column for each), or metric and value under columns (a long table)"
-        )
-    problems.refuse()
+        document.add((), "give metrics (a column for each), or metric and value under columns (a long table)")
+    document.refuse()
     _require_columns(table, (*map(str, columns.values()), *map(str, metrics), *covariates), "the table")
     rows = table.select(
         *(pl.col(str(column)).alias(name) for name, column in columns.items()),
@@ -245,7 +242,6 @@ def parse_public_metric(name: str) -> tuple[str, str] | None:
 
 def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     """Rename the columns of the public table; return rows, names of covariates, and notes."""
-    pl = polars()
     _require_columns(table, _PUBLIC, "the table of measurements")
     parsed = {name: parse_public_metric(str(name)) for name in table["Metric"].unique().to_list()}
     notes = [f"the metric {name!r} is unknown and left out" for name, pair in sorted(parsed.items()) if pair is None]
@@ -299,14 +295,12 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
 
 def _words(name: str) -> Any:
     """Text of a column; null where it is empty or NaN."""
-    pl = polars()
     words = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words)
 
 
 def _pretraining() -> list[Any]:
     """What names such as jft-r50-x1-size=13000000-steps=1120000 say about pretraining."""
-    pl = polars()
     name = pl.col("ModelName").cast(pl.String)
     return [
         name.str.extract(r"(imagenet21k|imagenet|jft)-", 1).alias("pretraining"),
@@ -317,7 +311,6 @@ def _pretraining() -> list[Any]:
 
 def read_public_diagrams(table: Any, rows: Any) -> Any:
     """Bins of the reliability diagrams of the jobs in `rows`, as the store keeps them."""
-    pl = polars()
     _require_columns(
         table, ("RawModelName", "DatasetName", "num_bins", "adaptive"), "the table of reliability diagrams"
     )
@@ -363,7 +356,6 @@ def read_public_diagrams(table: Any, rows: Any) -> Any:
 
 def _join_about(rows: Any, about: Any) -> tuple[Any, list[str]]:
     """Add what another table says of the models; return rows and the names of further covariates."""
-    pl = polars()
     _require_columns(about, ("model",), "the table about models")
     names = [name for name in about.columns if name != "model"]
     models = about.with_columns(pl.col("model").cast(pl.String)).unique("model", keep="first")
@@ -373,7 +365,6 @@ def _join_about(rows: Any, about: Any) -> tuple[Any, list[str]]:
 
 def _complete_columns(rows: Any) -> Any:
     """Columns of a store's results with the parts of metrics' names, and a job for every model and dataset."""
-    pl = polars()
     parsed = []
     for name in rows["metric"].unique().to_list():
         try:

@@ -1,4 +1,4 @@
-"""Names of metrics in a study, and the grid of paper M.
+"""Metrics of a study by name, and their values for one lens, with intervals, reliability diagrams and resamples.
 
     ece-width-15-l1     ece-<width|mass>-<bins>-<l1|l2|max>     the binned error (max: the largest gap)
     debiased-15-l2      debiased-<bins>-<l1|l2>                 the same without its sampling bias (Kumar et al.), equal mass
@@ -9,7 +9,7 @@
     generalized-l1      generalized-<l1|max>                    of several probabilities: lenses top-K, grouping:NAME, canonical
     package.module:function                                     a metric of one's own: a function of (scores, outcomes)
     nll, brier, error, confidence                               of whole predictions: no lens
-    brier-top                                                   the Brier score of the confidence: what the bias of bins hangs on
+    brier-top                                                   the Brier score of the confidence, for the bias of bins
     aurc                                                        area under the risk-coverage curve
     abstain-0.2-0.1     abstain-<rate>-<cost ratio>             cost per row of not answering the least confident 20 %
 
@@ -40,24 +40,22 @@ from truecal.resampling.units import Units
 from truecal.special import positive
 from truecal.types import Float64s
 
-# ----------------------------------------------------------------------------------------------------
-# Names of metrics in a study, and the grid of paper M
-
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
 SCORES = ("nll", "brier", "brier-top", "error", "confidence")
-_MOST_BINS = 100_000
-_PATTERN = re.compile(
-    r"(?P<ece>ece)-(?P<ece_scheme>width|mass)-(?P<ece_bins>[0-9]+)-(?P<ece_norm>l1|l2|max)"
-    r"|(?P<debiased>debiased)-(?P<debiased_bins>[0-9]+)-(?P<debiased_norm>l1|l2)"
-    r"|(?P<exact>exact)-(?P<exact_bins>[0-9]+)-(?P<exact_norm>l2)"
-    r"|(?P<sweep>sweep)-(?P<sweep_scheme>width|mass)-(?P<sweep_norm>l1|l2|max)"
-    r"|(?P<rank>rank-series)-(?P<rank_norm>l1|l2)"
-    r"|(?P<nearest>nearest)-(?P<nearest_norm>l1|l2)"
-    r"|(?P<generalized>generalized)-(?P<generalized_norm>l1|max)"
-)
-_ABSTAIN = re.compile(r"abstain-(0(?:\.[0-9]+)?|1)-(0(?:\.[0-9]+)?|1)")
-_KINDS = ("ece", "debiased", "exact", "sweep", "rank", "nearest", "generalized")
+MAX_BINS = 100_000
+_SHARE = r"0(?:\.[0-9]+)?|1"
+_FORMS = {
+    "score": "|".join(SCORES),
+    "abstaining": rf"aurc|abstain-(?P<rate>{_SHARE})-(?P<cost>{_SHARE})",
+    "ece": r"ece-(?P<scheme>width|mass)-(?P<bins>[0-9]+)-(?P<norm>l1|l2|max)",
+    "debiased": r"debiased-(?P<bins>[0-9]+)-(?P<norm>l1|l2)",
+    "exact": r"exact-(?P<bins>[0-9]+)-(?P<norm>l2)",
+    "sweep": r"sweep-(?P<scheme>width|mass)-(?P<norm>l1|l2|max)",
+    "rank": r"rank-series-(?P<norm>l1|l2)",
+    "nearest": r"nearest-(?P<norm>l1|l2)",
+    "generalized": r"generalized-(?P<norm>l1|max)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +81,16 @@ class Metric:
         return self.kind == "generalized"
 
     @property
-    def by_formula(self) -> bool:
-        """Whether its interval costs nothing."""
-        return self.kind == "rank"
+    def is_resampled(self) -> bool:
+        """Whether it is resampled by default: means over rows, and the errors that rankings are made by."""
+        return self.kind == "score" or self.name in RESAMPLED
 
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
-        """The estimator behind it (not for scores); `level` matters to those with an interval of their own."""
+        """The estimator behind it (not for scores); `level` is that of intervals by a formula."""
+        options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "function":
             return FunctionEstimator(names.load_object(self.name))
-        options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "ece":
             return tc.BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
         if self.kind in ("debiased", "exact"):
@@ -113,29 +111,23 @@ def parse_metric(name: str) -> Metric:
     >>> metric.kind, metric.scheme, metric.bins, metric.norm
     ('ece', 'mass', 100, 2.0)
     """
-    if name in SCORES:
-        return Metric(name, "score")
-    if name == "aurc":
-        return Metric(name, "abstaining")
-    if abstain := _ABSTAIN.fullmatch(name):
-        return Metric(name, "abstaining", rate=float(abstain[1]), cost=float(abstain[2]))
     if ":" in name:
         names.load_object(name)
         return Metric(name, "function", norm=1.0)
-    match = _PATTERN.fullmatch(name)
+    matches = ((kind, re.fullmatch(form, name)) for kind, form in _FORMS.items())
+    kind, match = next(((kind, match) for kind, match in matches if match), ("", None))
     if match is None:
         raise InputError(
             f"there is no metric {name!r}; use {GRID}, {', '.join(SCORES)}, package.module:function, or a name such as "
             "ece-width-15-l1, debiased-15-l2, exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, generalized-l1, aurc, "
             "abstain-0.2-0.1"
         )
-    parts = match.groupdict()
-    kind = next(kind for kind in _KINDS if parts[kind])
-    bins = parts.get(f"{kind}_bins")
-    if bins is not None and not 1 <= int(bins) <= _MOST_BINS:
-        raise InputError(f"{name!r} asks for {bins} bins; use from 1 to {_MOST_BINS}")
-    scheme = parts.get(f"{kind}_scheme") or ("mass" if kind in ("debiased", "exact") else None)
-    return Metric(name, kind, scheme, None if bins is None else int(bins), names.NORMS[str(parts[f"{kind}_norm"])])
+    parts: dict[str, Any] = {part: text for part, text in match.groupdict().items() if text is not None}
+    if "bins" in parts and not 1 <= int(parts["bins"]) <= MAX_BINS:
+        raise InputError(f"{name!r} asks for {parts['bins']} bins; use from 1 to {MAX_BINS}")
+    read: dict[str, Any] = {"bins": int, "norm": names.NORMS.__getitem__, "rate": float, "cost": float}
+    parts = {part: read.get(part, str)(text) for part, text in parts.items()}
+    return Metric(name, kind, **{"scheme": "mass" if kind in ("debiased", "exact") else None, **parts})
 
 
 def judges_several(lens: str) -> bool:
@@ -143,8 +135,8 @@ def judges_several(lens: str) -> bool:
     return lens == "canonical" or lens.startswith("grouping:") or re.fullmatch(r"top-[0-9]+", lens) is not None
 
 
-def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
-    """What is computed under a lens ("" for whole predictions) when these names are asked for.
+def metrics_of(names: Sequence[str], lens: str) -> tuple[Metric, ...]:
+    """Metrics with these names that are computed under a lens ("" for whole predictions).
 
     >>> len(metrics_of(("paper-grid",), "top-label")), len(metrics_of(("paper-grid",), "class-wise"))
     (42, 38)
@@ -157,11 +149,7 @@ def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
 
 
 def _grid(lens: str) -> tuple[str, ...]:
-    """The grid under a lens.
-
-    The sweep and the rank series look at a dataset longer than it took to sort it. In the grid they judge the lenses on one
-    outcome per row; to have them everywhere, ask for them by name.
-    """
+    """The grid under a lens; the slow sweep and rank series only where a row has one outcome."""
     if lens == "":
         return SCORES
     binned = tuple(f"ece-{s}-{b}-{p}" for s in ("width", "mass") for b in GRID_BINS for p in names.NORMS)
@@ -182,8 +170,8 @@ _SEED = 0  # of every bootstrap
 
 
 @dataclass(frozen=True)
-class Found:
-    """One number with what the store keeps beside it."""
+class Measurement:
+    """One number of the store."""
 
     metric: Metric
     value: float
@@ -201,133 +189,129 @@ def measure_lens(
     sample: tc.lenses.Sample | None = None,
     intervals: Intervals = True,
     level: float = 0.95,
-) -> list[Found]:
+) -> list[Measurement]:
     """Every metric under a lens; `sample` is what the lens sees where that is there already.
 
     Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
-    come in clusters :func:`truecal.measure` counts those. A metric that cannot be had from these rows is nan, with the reason as
-    its warning.
+    come in clusters :func:`truecal.measure` counts those. A metric that these rows do not allow is nan, with the reason as its
+    warning.
     """
     if not metrics:
         return []
     if lens.several:
-        return [_measure(preds, lens, metric, intervals, level) for metric in metrics]
+        return [_measure_directly(preds, lens, metric, intervals, level) for metric in metrics]
     shares = lens.shares(preds)
-    if shares is None:
-        only = as_rows(lens.sample(preds)) if sample is None else sample
-        if only.unit == "clusters" and intervals:
-            return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
-        wanted = only.independent and not only.pooled and intervals
-        profile = _sorted(only.profile)
-        estimators = [metric.estimator(level) for metric in metrics]
-        bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
-        n = _rows(profile)
-        return [_alone(profile, n, metric, wanted, level) for metric in metrics]
+    if shares is not None:
+        return _measure_columns(preds, lens, metrics, shares, level)
+    sample = as_rows(lens.sample(preds)) if sample is None else sample
+    clustered = sample.unit == "clusters" and bool(intervals)
+    if not sample.independent or sample.pooled:
+        intervals = intervals if clustered else False
+    profile = sample.profile
+    profile.scores  # noqa: B018 (sorts now: with many metrics one sort is quicker than a pass for each)
+    estimators = [metric.estimator(level) for metric in metrics]
+    bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
+    return [
+        _measure_directly(preds, lens, metric, intervals, level)
+        if clustered and (intervals == "bootstrap" or metric.kind == "rank")
+        else _measure_profile(profile, metric, False if clustered else intervals, level)
+        for metric in metrics
+    ]
+
+
+def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
+    """Pairs of a row and a class as rows: a value does not depend on which of them belong together."""
+    return replace(sample, units=None) if sample.pooled and sample.unit == "rows" else sample
+
+
+def _measure_directly(
+    preds: tc.Predictions, lens: Lens, metric: Metric, intervals: Intervals, level: float
+) -> Measurement:
+    """A metric with its interval by :func:`truecal.measure`."""
+    try:
+        estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
+    except InputError as error:
+        return Measurement(metric, float("nan"), len(preds), warnings=(str(error),))
+    ends = _ends(estimate.interval if intervals else None)
+    return Measurement(metric, float(estimate.value), estimate.n, *ends, estimate.warnings)
+
+
+def _measure_columns(
+    preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric], shares: Float64s, level: float
+) -> list[Measurement]:
+    """Metrics of a lens with one dataset per class, combined by the shares of the classes."""
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
     for part in lens.profiles(preds):
-        n = _rows(_sorted(part))
+        part.scores  # noqa: B018 (sorts now)
+        n = _rows(part)
         for metric in metrics:
-            power, _, reasons = _found(part, metric, level)
+            power, _, warnings = _estimate(part, metric, level)
             powers[metric].append(power)
-            notes[metric] += [text for text in reasons if text not in notes[metric]]
-    measured = []
+            notes[metric] += warnings
+    measurements = []
     for metric in metrics:
-        estimator = metric.estimator()
-        power = combined(np.concatenate(powers[metric]), shares, estimator.norm)
-        measured.append(Found(metric, float(bins.root(power, estimator.norm)), n, warnings=tuple(notes[metric])))
-    return measured
+        norm = metric.estimator().norm
+        value = bins.root(combined(np.concatenate(powers[metric]), shares, norm), norm)
+        measurements.append(Measurement(metric, float(value), n, warnings=tuple(dict.fromkeys(notes[metric]))))
+    return measurements
 
 
-def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
-    """Pairs of a row and a class as rows of their own: a value does not ask which of them belong together."""
-    return replace(sample, units=None) if sample.pooled and sample.unit == "rows" else sample
-
-
-def _sorted(profile: tc.profile.Profile) -> tc.profile.Profile:
-    """The same, sorted now: with many metrics one sort is quicker than a pass for each."""
-    profile.scores  # noqa: B018 (the order is made on first need)
-    return profile
-
-
-def _alone(profile: tc.profile.Profile, n: int, metric: Metric, intervals: Intervals, level: float) -> Found:
-    """A metric of one dataset of n rows, with its interval."""
-    power, interval, notes = _found(profile, metric, level)
+def _measure_profile(profile: tc.profile.Profile, metric: Metric, intervals: Intervals, level: float) -> Measurement:
+    """A metric of one dataset, with its interval."""
+    power, interval, notes = _estimate(profile, metric, level)
+    estimator, n = metric.estimator(level), _rows(profile)
     if np.isnan(power[0]):
-        return Found(metric, float("nan"), n, warnings=notes)
-    low, high = None, None
-    if intervals and interval is not None:
-        low, high = float(interval.low), float(interval.high)
-    elif intervals == "bootstrap":
-        low, high = _bootstrapped(profile, metric, level)
-    value = float(bins.root(power, metric.estimator(level).norm)[0])
-    return Found(metric, value, n, low, high, notes)
+        return Measurement(metric, float("nan"), n, warnings=notes)
+    if intervals == "bootstrap" and interval is None:
+        resamples = _RESAMPLES if fixed_cut(estimator, profile) is None else _RESAMPLES_OF_BINS
+        try:
+            interval = tc.inference.bootstrap(
+                metric.estimator(), profile, resamples=resamples, level=level, rng=_SEED
+            ).interval()
+        except InputError:  # too few rows; the value, or its warning, says so
+            interval = None
+    value = float(bins.root(power, estimator.norm)[0])
+    return Measurement(metric, value, n, *_ends(interval if intervals else None), notes)
 
 
-def _clustered(
-    preds: tc.Predictions, lens: Lens, sample: tc.lenses.Sample, metric: Metric, intervals: Intervals, level: float
-) -> Found:
-    """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
-    if intervals != "bootstrap" and not metric.by_formula:
-        return _alone(sample.profile, _rows(sample.profile), metric, False, level)
-    return _measure(preds, lens, metric, intervals, level)
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
-def _measure(preds: tc.Predictions, lens: Lens, metric: Metric, intervals: Intervals, level: float) -> Found:
-    """A metric with its interval by :func:`truecal.measure`; nan with the reason where these rows do not allow it."""
-    try:
-        estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
-    except InputError as error:
-        return Found(metric, float("nan"), len(preds), warnings=(str(error),))
-    interval = estimate.interval if intervals else None
-    low, high = (None, None) if interval is None else (float(interval.low), float(interval.high))
-    return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
-
-
-def _found(
+def _estimate(
     profile: tc.profile.Profile, metric: Metric, level: float
 ) -> tuple[Float64s, Interval | None, tuple[str, ...]]:
     """Powers of all datasets (nan where there are none), the interval where there is a formula, and warnings or the reason."""
     estimator = metric.estimator(level)
     try:
-        if metric.by_formula:
+        if metric.kind == "rank":
             estimate = estimator(profile)
             return np.atleast_1d(estimate.power), estimate.interval, estimate.warnings
-        findings = estimator.estimate(profile)
+        powers = estimator.estimate(profile)
     except InputError as error:
         return np.full(profile.batch, np.nan), None, (str(error),)
-    return findings.power, None, findings.warnings
+    return powers.power, None, powers.warnings
 
 
 def _rows(profile: tc.profile.Profile) -> int:
     return round(float(profile.total.max())) if profile.counted else profile.rows
 
 
-def _bootstrapped(profile: tc.profile.Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
-    estimator = metric.estimator()
-    resamples = _RESAMPLES if fixed_cut(estimator, profile) is None else _RESAMPLES_OF_BINS
-    try:
-        interval = tc.inference.bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
-    except InputError:
-        return None, None  # too few rows; the value, or its warning, says so
-    return float(interval.low), float(interval.high)
-
-
 def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
     """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
     rows: list[dict[str, Any]] = []
+    names = ("bin", "low", "high", "count", "confidence", "outcome")
     for scheme in ("mass", "width"):
         cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
         bins = Bins.of(profile, cut)
         k = np.flatnonzero(bins.weight[0] > 0)
-        place = cut.below[0]
+        low, high = k / _DIAGRAM_BINS, (k + 1) / _DIAGRAM_BINS
         if scheme == "mass":
-            low, high = profile.scores[0, place[k]], profile.scores[0, place[k + 1] - 1]
-        else:
-            low, high = k / _DIAGRAM_BINS, (k + 1) / _DIAGRAM_BINS
+            starts = cut.below[0]
+            low, high = profile.scores[0, starts[k]], profile.scores[0, starts[k + 1] - 1]
         columns = [a.tolist() for a in (k, low, high, bins.counts, bins.mean_score, bins.mean_outcome)]
-        names = ("bin", "low", "high", "count", "confidence", "outcome")
         rows += [{"scheme": scheme, **dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
     return rows
 
@@ -336,13 +320,21 @@ def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
 # Resamples that are the same for all models on the same rows, so that two models can be compared in pairs later
 
 RESAMPLES = 200  # the standard error of a difference is known to 5 % from as many
+RESAMPLED = (
+    "rank-series-l2",
+    "rank-series-l1",
+    "ece-mass-100-l1",
+    "ece-width-15-l1",
+    "debiased-15-l2",
+    "ece-mass-15-l1",
+)
 _GROUPS = 256
 _SEED_PAIRED = 20210615
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """A metric on every resample, as where the true number may be; `low` and `high` are its interval."""
+class Resampled:
+    """A metric on every resample, centred on where the true number may be; `low` and `high` are its interval."""
 
     metric: Metric
     values: Float64s
@@ -362,31 +354,27 @@ class Draws:
         """Those of the rows of a sample: the same for all models."""
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
-    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> Drawn:
+    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> Resampled:
         """A calibration error on every resample, as `tc.inference.bootstrap` has it."""
         estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
         flips = sign_flips(self.units, 1, rng)
         parts = sample_sums(estimator, [sample], self.units, flips)
         resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
         interval = resampled.interval()
-        return Drawn(metric, resampled.errors, float(interval.low), float(interval.high))
+        return Resampled(metric, resampled.errors, float(interval.low), float(interval.high))
 
-    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float) -> list[Drawn]:
+    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float) -> list[Resampled]:
         """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
         units = self.units
-        sizes = np.bincount(units.of_row, weights, units.count)
-        values = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
-        finite = [metric for metric in scores if np.isfinite(values[metric])]
-        sums = [
-            np.bincount(units.of_row, scores[metric] if weights is None else weights * scores[metric], units.count)
-            for metric in finite
-        ]
-        drawn = self.counts[:-2].T.astype(np.float64) @ np.column_stack([sizes, *sums])
-        means = drawn[:, 1:] / positive(drawn[:, :1])
-        moved = 2 * np.array([[values[metric]] for metric in finite]).reshape(-1, 1) - means.T
-        lows, highs = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=1)
-        ends = zip(finite, moved, lows.tolist(), highs.tolist(), strict=True)
-        return [Drawn(metric, drawn, low, high) for metric, drawn, low, high in ends]
+        means = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
+        finite = [metric for metric in scores if np.isfinite(means[metric])]
+        weighted = [scores[metric] if weights is None else weights * scores[metric] for metric in finite]
+        sums = [np.bincount(units.of_row, rows, units.count) for rows in (weights, *weighted)]
+        drawn = self.counts[:-2].T.astype(np.float64) @ np.column_stack(sums)
+        resampled = 2 * np.array([means[metric] for metric in finite]) - drawn[:, 1:] / positive(drawn[:, :1])
+        lows, highs = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        ends = zip(finite, resampled.T, lows.tolist(), highs.tolist(), strict=True)
+        return [Resampled(metric, values, low, high) for metric, values, low, high in ends]
 
 
 @lru_cache(2)  # one file after the other has the same rows
@@ -400,18 +388,27 @@ def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
     return Draws(drawn, drawn.draws(RESAMPLES, rng))
 
 
-def can_be_paired(metric: Metric) -> bool:
-    """Whether a metric is resampled by default: means over rows, and the errors that rankings are made by."""
-    return metric.kind == "score" or metric.name in PAIRED
+def resample(sample: tc.lenses.Sample, metrics: Sequence[Metric], level: float) -> list[Resampled]:
+    """Errors on the resamples that all models share; those that cannot be resampled are left out."""
+    resampled = []
+    for metric in metrics:
+        try:
+            resampled.append(Draws.of(sample).of_estimator(metric, sample, level))
+        except InputError:  # a single unit, or too few rows for this metric
+            continue
+    return resampled
 
 
-PAIRED = ("rank-series-l2", "rank-series-l1", "ece-mass-100-l1", "ece-width-15-l1", "debiased-15-l2", "ece-mass-15-l1")
+def resample_means(sample: tc.lenses.Sample, scores: Mapping[Metric, Float64s], level: float) -> list[Resampled]:
+    """Means over rows on the resamples that all models share; none where there is a single unit."""
+    try:
+        return Draws.of(sample).of_means(scores, sample.weights, level)
+    except InputError:
+        return []
 
 
 # ----------------------------------------------------------------------------------------------------
 # Scores of whole predictions: log loss, Brier scores, error and confidence, and what abstaining costs
-
-_RESAMPLES_SCORES = 200
 
 
 def measure_scores(
@@ -421,22 +418,18 @@ def measure_scores(
     *,
     intervals: bool,
     level: float,
-) -> list[Found]:
+) -> list[Measurement]:
     """The scores asked for. `rows` are those of :func:`row_scores` for the means among them.
 
-    Intervals: normal for means of unbounded or real values, Wilson's for the error, resampled for the costs of abstaining. Where
-    rows come in clusters, means of clusters scatter, not rows.
+    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error, resampled for the costs of abstaining.
+    Where rows come in clusters, the variance is that between clusters.
     """
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + level) / 2)) if intervals else None
-    values = []
-    for metric in metrics:
-        if metric.kind == "abstaining":
-            values.append(_abstaining(metric, preds, level, intervals=intervals))
-        else:
-            values.append(_mean(metric, rows[metric], preds, z))
-    return values
+    return [
+        _abstain(metric, preds, level, intervals=intervals)
+        if metric.kind == "abstaining"
+        else _average(metric, rows[metric], preds, level if intervals else None)
+        for metric in metrics
+    ]
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> Float64s:
@@ -449,51 +442,41 @@ def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> 
     return {"error": 1 - right, "confidence": confidence, "brier-top": (right - confidence) ** 2}[metric.name]
 
 
-def _mean(metric: Metric, rows: Float64s, preds: tc.Predictions, z: float | None) -> Found:
+def _average(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:
+    from scipy.special import ndtri
+
     n = len(preds)
     value = float(np.average(rows, weights=preds.weights))
     if not np.isfinite(value):
-        return Found(metric, value, n, warnings=("a label was given probability 0",))
-    if z is None:
-        return Found(metric, value, n)
-    spread = _standard_error(rows, value, preds)
-    if metric.name == "error":
-        plain = preds.weights is None and preds.clusters is None
-        worth = n if plain or not spread else value * (1 - value) / spread**2
-        return _share(metric, value, n, worth, z)
-    top_value = 1.0 if metric.name == "confidence" else np.inf
-    return Found(metric, value, n, max(value - z * spread, 0.0), min(value + z * spread, top_value))
-
-
-def _standard_error(rows: Float64s, value: float, preds: tc.Predictions) -> float:
-    """Of a weighted mean of rows, or of clusters of them."""
-    weights = np.ones(len(rows)) if preds.weights is None else preds.weights
-    off = weights * (rows - value)
+        return Measurement(metric, value, n, warnings=("a label was given probability 0",))
+    if level is None:
+        return Measurement(metric, value, n)
+    z = float(ndtri((1 + level) / 2))
+    weights = np.ones(n) if preds.weights is None else preds.weights
+    deviations = weights * (rows - value)
     if preds.clusters is not None:
-        off = np.bincount(preds.clusters, weights=off).astype(np.float64)
-    units = max(len(off) - 1, 1)
-    return float(np.sqrt(float(off @ off) * len(off) / units) / weights.sum())
-
-
-def _share(metric: Metric, value: float, n: int, worth: float, z: float) -> Found:
-    """A share of rows, worth so many independent ones, with the interval of Wilson (1927), which stays sensible at 0 and 1."""
-    centre = (value + z**2 / (2 * worth)) / (1 + z**2 / worth)
-    margin = z / (1 + z**2 / worth) * np.sqrt(value * (1 - value) / worth + z**2 / (4 * worth**2))
+        deviations = np.bincount(preds.clusters, weights=deviations).astype(np.float64)
+    units = len(deviations)
+    spread = float(np.sqrt(float(deviations @ deviations) * units / max(units - 1, 1)) / weights.sum())
+    if metric.name != "error":
+        largest = 1.0 if metric.name == "confidence" else np.inf
+        return Measurement(metric, value, n, max(value - z * spread, 0.0), min(value + z * spread, largest))
+    plain = preds.weights is None and preds.clusters is None
+    effective = n if plain or not spread else value * (1 - value) / spread**2
+    centre = (value + z**2 / (2 * effective)) / (1 + z**2 / effective)
+    margin = z / (1 + z**2 / effective) * np.sqrt(value * (1 - value) / effective + z**2 / (4 * effective**2))
     low, high = max(min(centre - margin, value), 0.0), min(max(centre + margin, value), 1.0)
-    return Found(metric, value, n, float(low), float(high))
+    return Measurement(metric, value, n, float(low), float(high))
 
 
-def _abstaining(metric: Metric, preds: tc.Predictions, level: float, *, intervals: bool) -> Found:
+def _abstain(metric: Metric, preds: tc.Predictions, level: float, *, intervals: bool) -> Measurement:
     """Area under the risk-coverage curve, or the cost of abstaining at a rate."""
-    options: dict[str, Any] = {"level": level, "resamples": _RESAMPLES_SCORES}
+    options: dict[str, Any] = {"level": level, "resamples": _RESAMPLES}
     try:
         if metric.rate is None or metric.cost is None:
-            area = tc.selective.aurc(preds, **options)
-            value, interval = area.value, area.interval
+            result: Any = tc.selective.aurc(preds, **options)
         else:
-            cost = tc.selective.abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
-            value, interval = cost.value, cost.interval
+            result = tc.selective.abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
     except InputError as error:
-        return Found(metric, float("nan"), len(preds), warnings=(str(error),))
-    low, high = (float(interval.low), float(interval.high)) if intervals else (None, None)
-    return Found(metric, float(value), len(preds), low, high)
+        return Measurement(metric, float("nan"), len(preds), warnings=(str(error),))
+    return Measurement(metric, float(result.value), len(preds), *_ends(result.interval if intervals else None))

@@ -1,325 +1,328 @@
-"""Reading a study file: everything that is wrong with it is listed at once, with its line.
+"""Read a study file: everything that is wrong with it is listed at once, with its line."""
 
-Prediction files themselves are looked at in `files` (which there are) and `check` (whether they fit together).
-"""
-
+import copy
+import glob
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from truecal import names
 from truecal.errors import InputError
+from truecal.study.document import Document, Where, load_schema, read_document
 from truecal.study.metrics import GRID, judges_several, parse_metric
 from truecal.study.rows import check_files, make_selection
-from truecal.study.spec import (
-    LENSES,
-    Columns,
-    Entry,
-    Options,
-    Problems,
-    Selected,
-    Source,
-    Spec,
-    Split,
-    read_datasets,
-    read_document,
-    read_sources,
-    resolve,
-    to_number,
-)
+from truecal.study.spec import FORMATS, LENSES, Columns, Dataset, Options, Source, Spec, Split
 from truecal.study.store import RESULTS
 
-_KEYS = (
-    "name",
-    "predictions",
-    "covariates",
-    "models",
-    "datasets",
-    "columns",
-    "lenses",
-    "groupings",
-    "selections",
-    "class_subsets",
-    "metrics",
-    "recalibrators",
-    "split",
-    "intervals",
-    "level",
-    "fingerprint",
-    "workers",
-)
+FIELDS = ("model", "family", "size", "dataset", "severity", "seed")
 # Columns of a store, and of what is made from it.
 _RESERVED = {*RESULTS, "file", "files", "clean", "independent", "by", "error", "bin", "count", "outcome", "seeds"}
-_SELECTIONS = {
-    "by_label": ("classes",),
-    "by_output": ("class", "low", "high", "closed"),
-    "by_column": ("column", "values", "low", "high", "closed"),
-}
+_NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
+_PARTS = {"seed": "[0-9]+", "severity": _NUMBER, "size": _NUMBER}  # what a part of a path looks like; others "[^/]+"
+_MARK = re.compile(r"\{([^{}]*)\}|(\*+)")
 
 
 def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spec:
     """Read a study file and look at every prediction file it names; raise with all problems and their lines.
 
-    With `skip_broken`, files that cannot be read, or do not fit to the others, are left out and listed instead.
+    With `skip_broken`, files that cannot be read, or do not fit the others, are left out and listed instead.
     """
     file = Path(path)
-    top = read_document(file)
-    problems = Problems(file.name)
-    items = problems.keys(top, _KEYS, what="a study", required=("name", "predictions", "columns"))
-    name = _text(problems, items.get("name"), "name") or ""
-    covariates = _covariates(problems, items.get("covariates"))
-    sources = read_sources(problems, items, file.parent, covariates)
-    options = _options(problems, items, sources, covariates)
-    workers = _whole(problems, items.get("workers"), "workers", low=1)
-    by_content = _fingerprint(problems, items.get("fingerprint"))
-    broken: tuple[tuple[str, str], ...] = ()
+    document = read_document(file)
+    written = copy.deepcopy(document.value)
+    covariates = _read_covariates(document)
+    schema = load_schema("truecal.study", "study.schema.json")
+    for part in ("entry", "model", "dataset"):
+        schema["$defs"][part]["properties"] |= {name: {} for name in covariates}
+    document.check(schema)
+    given = document.value
+    sources = _read_sources(document, file.parent, covariates)
+    options = _read_options(document, sources)
+    broken: dict[str, str] = {}
     if options is not None:
-        lines = {key: entry.line for key, entry in items.items()}
-        options = resolve(problems, options, sources, lines.get("datasets", 0))
-        sources, broken = check_files(problems, sources, options, lines, skip_broken=skip_broken)
-    problems.refuse()
+        sources, broken = check_files(document, sources, options, skip_broken=skip_broken)
+    document.refuse()
     assert options is not None
-    return Spec(name, tuple(sources), options, workers, top.plain(), covariates, by_content, broken)
-
-
-def _covariates(problems: Problems, entry: Entry | None) -> tuple[str, ...]:
-    """Names of what else is known of models, datasets and files."""
-    if entry is None:
-        return ()
-    listed = tuple(str(member.plain()) for member in problems.items(entry, what="covariates"))
-    for name in listed:
-        if name in _RESERVED or not name.isidentifier():
-            problems.add(entry.line, f"a covariate cannot be called {name!r}; choose another word, of letters and _")
-    return listed
-
-
-def _fingerprint(problems: Problems, entry: Entry | None) -> bool:
-    if entry is None:
-        return False
-    if entry.value not in ("time", "content"):
-        problems.add(
-            entry.line, f"fingerprint must be time (size and time of change) or content, not {entry.plain()!r}"
-        )
-    return bool(entry.value == "content")
-
-
-def _options(
-    problems: Problems, items: dict[str, Entry], sources: Sequence[Source], covariates: tuple[str, ...]
-) -> Options | None:
-    columns = _columns(problems, items.get("columns"))
-    given: dict[str, Any] = {"datasets": read_datasets(problems, items.get("datasets"), sources, covariates)}
-    if "groupings" in items:
-        given["groupings"] = _groupings(problems, items["groupings"])
-    if "lenses" in items:
-        groupings = [f"grouping:{name}" for name, _ in given.get("groupings", ())]
-        given["lenses"] = _names(problems, items["lenses"], "lens", lambda name: _known_lens(name, groupings))
-    if "metrics" in items:
-        entry = items["metrics"]
-        listed = entry if isinstance(entry.value, list) else Entry([entry], entry.line)
-        given["metrics"] = _names(problems, listed, "metric", _known_metric)
-    chosen = given.get("metrics") or (GRID,)
-    for lens in given.get("lenses", ()):
-        if judges_several(lens) and not any(name.startswith("generalized-") for name in chosen):
-            problems.add(
-                items["lenses"].line, f"the lens {lens!r} judges several probabilities; add the metric generalized-l1"
-            )
-    if "recalibrators" in items:
-        given["recalibrators"] = _names(problems, items["recalibrators"], "recalibrator", _known_recalibrator)
-    if "selections" in items:
-        given["selections"] = _selections(problems, items["selections"])
-    if "class_subsets" in items:
-        given["class_subsets"] = _subsets(problems, items["class_subsets"], columns)
-    if "split" in items:
-        given["split"] = _split(problems, items["split"])
-    if "intervals" in items:
-        entry = items["intervals"]
-        if entry.value != "bootstrap" and not isinstance(entry.value, bool):
-            problems.add(entry.line, f"intervals must be true, false or bootstrap, not {entry.plain()!r}")
-        given["intervals"] = entry.value
-    if "level" in items:
-        given["level"] = _between(problems, items["level"], "level") or 0.95
-    return None if columns is None else Options(columns, **given)
-
-
-def _columns(problems: Problems, entry: Entry | None) -> Columns | None:
-    if entry is None:
-        return None
-    items = problems.keys(
-        entry,
-        ("label", "probs", "logits", "score", "classes", "weight", "cluster"),
-        what="columns",
-        required=("label",),
+    by_content = given.get("fingerprint") == "content"
+    return Spec(
+        given["name"], tuple(sources), options, given.get("workers"), written, covariates, by_content, broken
     )
-    kinds = [kind for kind in ("probs", "logits", "score") if kind in items]
-    if len(kinds) != 1:
-        problems.add(entry.line, "columns needs one of probs (p_*), logits (z_*) or score (P(positive)), and one only")
+
+
+def _read_covariates(document: Document) -> tuple[str, ...]:
+    """Names of what else is known of models, datasets and files."""
+    listed = document.value.get("covariates") if isinstance(document.value, dict) else None
+    covariates = tuple(map(str, listed)) if isinstance(listed, list) else ()
+    for name in covariates:
+        if name in _RESERVED or not name.isidentifier():
+            document.add(
+                ("covariates",), f"a covariate cannot be called {name!r}; choose another word, of letters and _"
+            )
+    return covariates
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which prediction files a study consists of: listed one by one, or matched by a pattern that names their parts
+
+
+def to_number(value: Any) -> float | None:
+    """A finite number, also one that YAML takes for text (25e6), or None."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
         return None
-    outputs = _names_of_columns(problems, items[kinds[0]], kinds[0])
-    label = _text(problems, items.get("label"), "label")
-    classes = None
-    if "classes" in items:
-        classes = tuple(member.plain() for member in problems.items(items["classes"], what="classes"))
-        if len(set(map(str, classes))) < len(classes):
-            problems.add(items["classes"].line, "classes names a class twice; names must differ")
-    others = {name: _text(problems, items.get(name), name) for name in ("weight", "cluster")}
-    if outputs is None or label is None:
-        return None
-    return Columns(label, outputs, "logits" if kinds[0] == "logits" else "probs", classes, **others)
+    return number if math.isfinite(number) else None
 
 
-def _names_of_columns(problems: Problems, entry: Entry, what: str) -> str | tuple[str, ...] | None:
-    if not isinstance(entry.value, list):
-        return _text(problems, entry, what)
-    return tuple(str(member.plain()) for member in problems.items(entry, what=what))
+def _read_field(document: Document, where: int | Where, name: str, value: Any, path: str = "") -> Any:
+    """A field of a file, model or dataset as its kind of value, or None and a problem."""
+    number, result = to_number(value), value
+    is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip() != ""
+    if name in ("model", "family", "dataset"):
+        valid, words, result = is_text, "a text", str(value)
+    elif name == "seed":
+        valid, words = number is not None and number.is_integer() and number >= 0, "a whole number of at least 0"
+        result = int(number) if valid and number is not None else None
+    elif name == "size":
+        valid, words, result = number is not None and number > 0, "a number above 0", number
+    elif name == "severity":
+        valid, words, result = number is not None and number >= 0, "a number of at least 0", number
+    else:
+        valid, words, result = is_text, "a text or a number", str(value) if number is None else number
+    if valid:
+        return result
+    document.add(where, f"{name} must be {words}{path}, not {value!r}")
+    return None
 
 
-def _selections(problems: Problems, entry: Entry) -> tuple[Selected, ...]:
-    selections: list[Selected] = []
-    for member in problems.items(entry, what="selections"):
-        items = problems.keys(member, ("name", *_SELECTIONS), what="a selection", required=("name",))
-        kinds = [kind for kind in _SELECTIONS if kind in items]
-        name = _text(problems, items.get("name"), "the name of a selection")
-        if len(kinds) != 1:
-            problems.add(member.line, "a selection needs one of by_label, by_output or by_column, and one only")
-            continue
-        inner = items[kinds[0]]
-        if kinds[0] == "by_label" and isinstance(inner.value, list):  # by_label: [cat, dog]
-            inner = Entry({"classes": inner}, inner.line)
-        arguments = problems.keys(inner, _SELECTIONS[kinds[0]], what=kinds[0])
-        if name in {"all", *(one.name for one in selections)}:
-            problems.add(member.line, f"there is already a selection {name!r}; give it another name")
-        plain = tuple((key, _frozen(value.plain())) for key, value in arguments.items())
-        selected = Selected(name or "", kinds[0], plain)
-        try:
-            make_selection(selected)
-        except (InputError, TypeError) as error:
-            problems.add(inner.line, f"selection {name!r}: {error}")
-            continue
-        selections.append(selected)
-    return tuple(selections)
+def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -> list[Source]:
+    """All files of a study in the order of the file, patterns in the order of their paths."""
+    sources: list[Source] = []
+    for i, entry in enumerate(document.value.get("predictions", ())):
+        if entry is not None:
+            sources += _expand(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
+    sources = _describe_models(document, sources)
+    first: dict[object, Source] = {}
+    for source in sources:
+        other = first.setdefault(source.key, source)
+        if other is not source:
+            same = "this file" if other.path == source.path else str(other.path)
+            document.add(source.line, f"{source} is there twice: {source.path} and {same} (line {other.line})")
+    return sources
 
 
-def _groupings(problems: Problems, entry: Entry) -> tuple[tuple[str, Any], ...]:
-    """Groupings by name: {name: {group: [classes]}}."""
-    if not isinstance(entry.value, dict) or not all(isinstance(one.value, dict) for one in entry.value.values()):
-        problems.add(entry.line, "groupings must give lists of classes, such as use: {pet: [cat, dog], wild: [fox]}")
-        return ()
-    groupings = []
-    for name, groups in entry.value.items():
-        classes = {
-            group: tuple(member.plain() for member in problems.items(listed, what=f"the group {group!r}"))
-            for group, listed in groups.value.items()
+def _expand(document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]) -> list[Source]:
+    """The files of one entry of predictions."""
+    kind = "file" if "file" in entry else "files"
+    if kind not in entry:
+        return []
+    line = document.line(*where, kind)
+    constants = {
+        name: _read_field(document, (*where, name), name, value) for name, value in entry.items() if name in names
+    }
+    if kind == "file":
+        matches: list[tuple[Path, dict[str, str]]] = [(folder / entry["file"], {})]
+        if not matches[0][0].is_file():
+            document.add(line, f"there is no file {matches[0][0]}")
+    else:
+        matches = _match(document, line, entry["files"], folder, constants, names)
+    sources = []
+    for path, parts in matches:
+        # Texts may name parts of the path, such as dataset: "imagenet-c-{corruption}"
+        texts = {name: text for name, text in constants.items() if isinstance(text, str) and "{" in text and parts}
+        texts = {name: _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text) for name, text in texts.items()}
+        read = {
+            name: _read_field(document, line, name, text, f" in {path}") for name, text in {**parts, **texts}.items()
         }
-        groupings.append((name, tuple(classes.items())))
-    return tuple(groupings)
+        fields = {**constants, **read}
+        if path.suffix.lower() not in FORMATS:
+            document.add(line, f"{path} is not of a known format ({', '.join(FORMATS)})")
+        for name in ("model", "dataset"):
+            if name not in fields:
+                document.add(where, f"an entry of predictions needs {name!r}, given or as {{{name}}} in the pattern")
+        if fields.get("model") is None or fields.get("dataset") is None:
+            continue
+        fields = {name: value for name, value in fields.items() if value is not None}
+        more = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
+        sources.append(Source(path, line, **fields, covariates=more))
+    return sources
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _match(
+    document: Document, line: int, pattern: str, folder: Path, constants: dict[str, Any], names: Sequence[str]
+) -> list[tuple[Path, dict[str, str]]]:
+    """The files of a pattern, each with the texts its marks stand for."""
+    wild, regex, last = "", "", 0
+    for mark in _MARK.finditer(pattern):
+        text, name = pattern[last : mark.start()], mark[1]
+        last = mark.end()
+        if name is not None and name not in names:
+            document.add(line, f"a pattern has no part {{{name}}}; known are {', '.join(names)}")
+            return []
+        if name in constants:
+            document.add(line, f"{name!r} is given and also a part of the pattern; leave one out")
+            return []
+        if name is None:
+            star, group = ("**", ".*") if len(mark[2]) > 1 else ("*", "[^/]*")
+        else:
+            seen = f"(?P<{name}>" in regex
+            star, group = "*", f"(?P={name})" if seen else f"(?P<{name}>{_PARTS.get(name, '[^/]+')})"
+        wild, regex = wild + glob.escape(text) + star, regex + re.escape(text) + group
+    wild, regex = wild + glob.escape(pattern[last:]), regex + re.escape(pattern[last:])
+    paths = glob.glob(wild, root_dir=None if Path(pattern).anchor else folder, recursive=True)
+    matches = [(folder / name, match.groupdict()) for name in sorted(paths) if (match := re.fullmatch(regex, name))]
+    if not matches:
+        document.add(line, f"no file matches {pattern!r} in {folder}")
+    return matches
 
 
-def _subsets(problems: Problems, entry: Entry, columns: Columns | None) -> tuple[tuple[str, tuple[object, ...]], ...]:
-    if columns is not None and columns.kind == "probs":
-        problems.add(
-            entry.line,
+def _describe_models(document: Document, sources: list[Source]) -> list[Source]:
+    """`models: {resnet50: {family: resnet, size: 25e6, pretraining: jft}}`: what file names do not say."""
+    models, described = {source.model for source in sources}, {}
+    for model, given in document.value.get("models", {}).items():
+        if model not in models and sources:
+            document.add(("models", model), f"models describes {model!r}, but no prediction file is of that model")
+        described[model] = {
+            name: _read_field(document, ("models", model, name), name, value) for name, value in given.items()
+        }
+    for i, source in enumerate(sources):
+        more = dict(described.get(source.model, {}))
+        fields = {name: more.pop(name) for name in ("family", "size") if name in more}
+        sources[i] = replace(source, **fields, covariates={**more, **source.covariates})
+    return sources
+
+
+# ----------------------------------------------------------------------------------------------------
+# Everything else the file says
+
+
+def _read_options(document: Document, sources: Sequence[Source]) -> Options | None:
+    given = document.value
+    columns = _read_columns(document)
+    if columns is not None and columns.kind == "probs" and "class_subsets" in given:
+        document.add(
+            ("class_subsets",),
             "class_subsets choose logits before the softmax, but columns names probabilities; store logits, or divide the "
             "probabilities of the subset by their sum in the files themselves",
         )
-    if not isinstance(entry.value, dict):
-        problems.add(
-            entry.line, "class_subsets must give a list of classes for each dataset, such as imagenet-a: [6, 11]"
-        )
-        return ()
-    subsets = []
-    for dataset, listed in entry.value.items():
-        classes = tuple(member.plain() for member in problems.items(listed, what=f"the classes of {dataset!r}"))
-        if len(set(map(str, classes))) < len(classes):
-            problems.add(listed.line, f"the classes of {dataset!r} name a class twice")
-        elif len(classes) == 1:
-            problems.add(listed.line, f"the classes of {dataset!r} must be at least two")
-        subsets.append((dataset, classes))
-    return tuple(subsets)
-
-
-def _split(problems: Problems, entry: Entry) -> Split:
-    items = problems.keys(entry, ("fraction", "seed", "fit", "dataset"), what="split")
-    fraction = _between(problems, items["fraction"], "fraction") if "fraction" in items else None
-    seed = _whole(problems, items.get("seed"), "seed", low=0)
-    fit: Any = items["fit"].value if "fit" in items else "clean"
-    if fit not in ("clean", "same"):
-        problems.add(items["fit"].line, f"fit must be clean or same, not {items['fit'].plain()!r}")
-    dataset = None if "dataset" not in items else str(items["dataset"].plain())
-    if dataset is not None and fit == "same":
-        problems.add(entry.line, "fit: same learns on the file that is judged, so leave out the dataset")
-    return Split(0.2 if fraction is None else fraction, seed or 0, fit, dataset)
-
-
-# ------------------------------------------------------------------ scalars
-
-
-def _names(problems: Problems, entry: Entry, what: str, refusal: Any) -> tuple[str, ...]:
-    listed: list[str] = []
-    for member in problems.items(entry, what=f"the list of {what}s" if what != "lens" else "the list of lenses"):
-        name = str(member.plain())
-        wrong = refusal(name)
-        if wrong:
-            problems.add(member.line, wrong)
-        elif name in listed:
-            problems.add(member.line, f"the {what} {name!r} is listed twice")
-        else:
-            listed.append(name)
-    return tuple(listed)
-
-
-def _known_lens(name: str, groupings: Sequence[str]) -> str | None:
-    if name in (*LENSES, *groupings) or re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
+    metrics = given.get("metrics", GRID)
+    groupings = given.get("groupings", {})
+    lists: dict[str, Any] = {}
+    known: dict[str, Callable[[str], object]] = {
+        "lenses": lambda name: _check_lens(name, [f"grouping:{one}" for one in groupings], metrics),
+        "metrics": lambda name: name == GRID or parse_metric(name),
+        "recalibrators": _check_recalibrator,
+    }
+    for key, check in known.items():
+        listed = [given[key]] if isinstance(given.get(key), str) else given.get(key, ())
+        for i, name in enumerate(listed):
+            try:
+                check(str(name))
+            except InputError as error:
+                document.add((key, i), str(error))
+        if listed:
+            lists[key] = tuple(map(str, listed))
+    if columns is None:
         return None
-    return f"there is no lens {name!r}; use {', '.join((*LENSES, *groupings))}, top-K, class:NAME or grouping:NAME (see groupings)"
+    plain = {name: given[name] for name in ("class_subsets", "intervals", "level") if name in given}
+    options = Options(
+        columns,
+        groupings=groupings,
+        selections=_read_selections(document),
+        split=Split(**given.get("split", {})),
+        datasets=_read_datasets(document, {source.dataset for source in sources}),
+        **lists,
+        **plain,
+    )
+    return _resolve_datasets(document, options, sources)
 
 
-def _known_metric(name: str) -> str | None:
-    if name == GRID:
+def _read_columns(document: Document) -> Columns | None:
+    given = document.value.get("columns", {})
+    kind = next((kind for kind in ("probs", "logits", "score") if kind in given), None)
+    if kind is None or "label" not in given:
         return None
-    try:
-        parse_metric(name)
-    except InputError as error:
-        return str(error)
-    return None
+    classes = None if "classes" not in given else tuple(given["classes"])
+    if classes is not None and len(set(map(str, classes))) < len(classes):
+        document.add(("columns", "classes"), "classes names a class twice; names must differ")
+    outputs = given[kind] if isinstance(given[kind], str) else [str(name) for name in given[kind]]
+    input_kind: Any = "logits" if kind == "logits" else "probs"
+    return Columns(given["label"], outputs, input_kind, classes, given.get("weight"), given.get("cluster"))
 
 
-def _known_recalibrator(name: str) -> str | None:
+def _read_selections(document: Document) -> dict[str, dict[str, Any]]:
+    selections: dict[str, dict[str, Any]] = {}
+    for i, member in enumerate(document.value.get("selections", ())):
+        if member is None or "name" not in member or len(member) != 2:
+            continue
+        name, selection = member["name"], {kind: value for kind, value in member.items() if kind != "name"}
+        if name == "all" or name in selections:
+            document.add(("selections", i), f"there is already a selection {name!r}; give it another name")
+        try:
+            make_selection(selection)
+            selections[name] = selection
+        except (InputError, TypeError) as error:
+            document.add(("selections", i), f"selection {name!r}: {error}")
+    return selections
+
+
+def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> None:
+    if name not in (*LENSES, *groupings) and not re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
+        listed = ", ".join((*LENSES, *groupings))
+        raise InputError(f"there is no lens {name!r}; use {listed}, top-K, class:NAME or grouping:NAME (see groupings)")
+    if judges_several(name) and "generalized-" not in "".join(map(str, metrics)):
+        raise InputError(f"the lens {name!r} judges several probabilities; add the metric generalized-l1")
+
+
+def _check_recalibrator(name: str) -> None:
     if name == "none":
-        return "the recalibrator 'none' is always there; leave it out of the list"
+        raise InputError("the recalibrator 'none' is always there; leave it out of the list")
     if name not in names.RECALIBRATORS:
-        return f"there is no recalibrator {name!r}; use {', '.join(names.RECALIBRATORS)}"
-    return None
+        raise InputError(f"there is no recalibrator {name!r}; use {', '.join(names.RECALIBRATORS)}")
 
 
-def _text(problems: Problems, entry: Entry | None, what: str) -> str | None:
-    if entry is None:
-        return None
-    if not isinstance(entry.value, str) or not entry.value.strip():
-        problems.add(entry.line, f"{what} must be a text, not {entry.plain()!r}")
-        return None
-    return entry.value
+def _read_datasets(document: Document, known: set[str]) -> dict[str, Dataset]:
+    """Every entry of `datasets`, in order; names may be patterns with * and ?."""
+    datasets = {}
+    for pattern, given in document.value.get("datasets", {}).items():
+        where = ("datasets", pattern)
+        if known and not any(fnmatchcase(name, pattern) for name in known):
+            document.add(where, f"datasets describes {pattern!r}, but no prediction file is of that dataset")
+        clean, by = (None if given.get(name) is None else str(given[name]) for name in ("clean", "by"))
+        independent = given.get("independent", False)
+        for name, value in (("clean", clean), ("by", by)):
+            if value is not None and known and value not in known:
+                document.add((*where, name), f"{name} names {value!r}, but no prediction file is of that dataset")
+        if clean is not None and independent:
+            document.add(where, f"{pattern!r} cannot both share the rows of {clean!r} and be independent")
+        if by is not None and not independent:
+            document.add(where, "by is for independent datasets; one that shares rows with clean data says clean: NAME")
+        more = {
+            name: _read_field(document, (*where, name), name, value)
+            for name, value in given.items()
+            if name not in ("clean", "independent", "by")
+        }
+        datasets[pattern] = Dataset(clean, independent, by, more)
+    return datasets
 
 
-def _whole(problems: Problems, entry: Entry | None, what: str, *, low: int) -> int | None:
-    if entry is None:
-        return None
-    value = entry.value
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        problems.add(entry.line, f"{what} must be a whole number of at least {low}, not {entry.plain()!r}")
-        return None
-    return value
-
-
-def _between(problems: Problems, entry: Entry, what: str) -> float | None:
-    value = to_number(entry.value)
-    if value is None or math.isnan(value) or not 0 < value < 1:
-        problems.add(entry.line, f"{what} must be a number between 0 and 1, not {entry.plain()!r}")
-        return None
-    return value
+def _resolve_datasets(document: Document, options: Options, sources: Sequence[Source]) -> Options:
+    """The same with a clean dataset for every independent one: the only one there is, unless it names one."""
+    names = dict.fromkeys(source.dataset for source in sources)
+    clean = [name for name in names if not options.dataset(name).independent and options.clean_of(name) == name]
+    resolved = {}
+    for pattern, dataset in options.datasets.items():
+        if dataset.independent and dataset.by is None and options.split.dataset is None and options.recalibrators:
+            if len(clean) == 1:
+                dataset = replace(dataset, by=clean[0])
+            else:
+                which = f"{len(clean)} datasets ({', '.join(clean)})" if clean else "no dataset"
+                text = f"{pattern!r} is independent, and {which} could recalibrate it; say by: NAME"
+                document.add(("datasets",), text)
+        resolved[pattern] = dataset
+    return replace(options, datasets=resolved)

@@ -1,8 +1,8 @@
-"""From a prediction file to the rows that are judged: columns found, classes chosen before the softmax, rows selected."""
+"""The rows of a prediction file: read, checked against the other files of a study, split and selected."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,21 @@ import truecal as tc
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames, validation
 from truecal.predictions.selection import Selection
-from truecal.study.spec import Columns, Options, Problems, Selected, Source
-from truecal.study.store import polars
+from truecal.study.document import Document
+from truecal.study.spec import Columns, Options, Source
+from truecal.study.store import pl
 from truecal.types import Indices
 
-# ----------------------------------------------------------------------------------------------------
-# From a prediction file to the rows that are judged: columns found, classes chosen before the softmax, rows selected
+Names = tuple[object, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a file holds, all rows and all classes: logits or probabilities, labels, and the other columns."""
+    """All rows and all classes of a file: logits or probabilities, labels, and the other columns."""
 
     outputs: NDArray[Any]
     labels: Indices
-    classes: tuple[object, ...] | None
+    classes: Names
     columns: Columns
     others: dict[str, NDArray[Any]]
 
@@ -37,119 +37,94 @@ class Rows:
 
     @property
     def weights(self) -> NDArray[Any] | None:
+        """Weights of the rows, where the file has a column of them."""
         return None if self.columns.weight is None else self.others[self.columns.weight]
 
-    def judged(self, kept: NDArray[np.bool_]) -> NDArray[Any]:
-        """The outputs of the rows kept."""
-        return self.outputs if kept.all() else self.outputs[kept]
+    def select(self, mask: NDArray[np.bool_]) -> NDArray[Any]:
+        """Outputs of the rows in a mask."""
+        return self.outputs if mask.all() else self.outputs[mask]
 
     def predictions(
-        self, kept: NDArray[np.bool_], subset: tuple[object, ...] | None, probs: NDArray[Any] | None = None
+        self, mask: NDArray[np.bool_], subset: Sequence[object] | None, probs: NDArray[Any] | None = None
     ) -> tc.Predictions:
-        """The rows kept, as predictions: what the file holds, or recalibrated probabilities of all classes for these rows.
+        """Make predictions of the rows in a mask, or of recalibrated probabilities of all classes for these rows.
 
         With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
-        softmax. Recalibrated probabilities are divided by what the subset has of them, which is the same.
+        softmax. Recalibrated probabilities are divided by their sum over the subset, which is the same.
         """
-        outputs = self.judged(kept) if probs is None else probs
-        labels, classes = self.labels[kept], self.classes
-        others = {name: column[kept] for name, column in self.others.items()}
+        outputs = self.select(mask) if probs is None else probs
+        labels, classes = self.labels[mask], self.classes
+        others = {name: column[mask] for name, column in self.others.items()}
         if subset is not None:
-            outputs, labels, classes, others = _subset(outputs, labels, classes, others, subset)
-        logits = probs is None and self.columns.kind == "logits"
+            if outputs.ndim != 2:
+                raise InputError("a subset of classes needs one column of logits per class")
+            chosen = class_columns(subset, classes, outputs.shape[1])
+            position = np.full(outputs.shape[1], -1, np.intp)
+            position[chosen] = np.arange(len(chosen))
+            inside = position[labels] >= 0
+            if not inside.any():
+                raise InputError("no row has a label in the subset of classes")
+            classes = tuple(index if classes is None else classes[index] for index in chosen)
+            outputs, labels = outputs[inside][:, chosen], position[labels[inside]]
+            others = {name: column[inside] for name, column in others.items()}
         if probs is not None and subset is not None:
-            outputs = _shared_out(outputs)
+            total = outputs.sum(axis=1, keepdims=True)
+            if not total.all():
+                row = int(np.flatnonzero(total[:, 0] == 0)[0])
+                raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
+            outputs = outputs / total
         if probs is not None and self.outputs.ndim == 1:
             outputs = outputs[:, 1]
+        logits = probs is None and self.columns.kind == "logits"
         build = tc.Predictions.from_logits if logits else tc.Predictions.from_probs
-        weight, cluster = self.columns.weight, self.columns.cluster
-        preds = build(
-            outputs,
-            labels,
-            weights=None if weight is None else others.pop(weight),
-            clusters=None if cluster is None else others.pop(cluster),
-            columns=others,
+        weights, clusters = (
+            None if name is None else others.pop(name) for name in (self.columns.weight, self.columns.cluster)
         )
-        return replace(preds, classes=classes)
+        return replace(build(outputs, labels, weights=weights, clusters=clusters, columns=others), classes=classes)
 
 
 def load_rows(path: Path, columns: Columns) -> Rows:
     """Read one file."""
-    outputs, raw, others, stars = _npz(path, columns) if path.suffix.lower() == ".npz" else _table(path, columns)
-    names = columns.classes if columns.classes is not None or not _is_text(raw) else stars
-    count = 2 if outputs.ndim == 1 else outputs.shape[1]
-    labels, classes = index_labels(raw, len(outputs), names, count)
+    stars: Names = None
+    if path.suffix.lower() == ".npz":
+        arrays = files.read_arrays(path)
+        outputs, raw = arrays.pop(str(columns.outputs)), arrays.pop(columns.label)
+        others = {name: array for name, array in arrays.items() if array.shape == raw.shape}
+    else:
+        frame = files.read_frame(path)
+        names, stars = _matching(frame.columns, columns)
+        for name in (*names, columns.label):
+            _refuse_missing(frame[name])
+        outputs = frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()
+        raw = frame[columns.label].to_numpy()
+        others = {name: frame[name].to_numpy() for name in frame.columns if name not in {*names, columns.label}}
+    labels, classes = _index_labels(raw, len(outputs), columns, stars, 2 if outputs.ndim == 1 else outputs.shape[1])
     if not np.isfinite(outputs).all():  # rows are named as the file counts them
         (tc.Predictions.from_logits if columns.kind == "logits" else tc.Predictions.from_probs)(outputs, labels)
     return Rows(outputs, labels, classes, columns, others)
 
 
-def _shared_out(probs: NDArray[Any]) -> NDArray[Any]:
-    total = probs.sum(axis=1, keepdims=True)
-    if not total.all():
-        row = int(np.flatnonzero(total[:, 0] == 0)[0])
-        raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
-    return np.asarray(probs / total)
+def _matching(names: Sequence[str], columns: Columns) -> tuple[list[str], Names]:
+    outputs, stars = frames.matching(names, columns.outputs, "predictions")
+    frames.matching(names, [columns.label], "the label")
+    return outputs, None if stars is None else tuple(stars)
 
 
-def index_labels(
-    raw: NDArray[Any], rows: int, names: tuple[object, ...] | None, count: int
-) -> tuple[Indices, tuple[object, ...] | None]:
+def _refuse_missing(column: Any) -> None:
+    if nulls := column.null_count():
+        raise InputError(f"column {column.name!r} has {nulls} missing values; drop or fill those rows")
+
+
+def _index_labels(raw: NDArray[Any], rows: int, columns: Columns, stars: Names, count: int) -> tuple[Indices, Names]:
     """Labels as columns, and the classes' names. Numeric labels are columns unless the names are numbers too."""
-    classes = validation.check_classes(names, count)
-    numbered = classes is not None and not all(isinstance(name, (int, float)) for name in classes)
-    by_position = numbered and not _is_text(raw)
-    return validation.check_labels(raw, rows, None if by_position else classes, count), classes
+    is_text = raw.dtype.kind not in "iubf"
+    classes = validation.check_classes(stars if columns.classes is None and is_text else columns.classes, count)
+    named = classes is not None and not all(isinstance(name, (int, float)) for name in classes)
+    return validation.check_labels(raw, rows, None if named and not is_text else classes, count), classes
 
 
-def _is_text(labels: NDArray[Any]) -> bool:
-    return labels.dtype.kind not in "iubf"
-
-
-def _npz(path: Path, columns: Columns) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], None]:
-    held = files.read_arrays(path)
-    outputs, labels = held[str(columns.outputs)], held[columns.label]
-    kept = {
-        name: a for name, a in held.items() if a.shape == labels.shape and name not in (columns.outputs, columns.label)
-    }
-    return outputs, labels, kept, None
-
-
-def _table(
-    path: Path, columns: Columns
-) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], tuple[str, ...] | None]:
-    frame = files.read_frame(path)
-    names, stars = frames.matching(frame.columns, columns.outputs, "predictions")
-    for name in (*names, columns.label):
-        nulls = frame[name].null_count()
-        if nulls:
-            raise InputError(f"column {name!r} has {nulls} missing values; drop or fill those rows")
-    outputs = frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()
-    kept = {name: frame[name].to_numpy() for name in frame.columns if name not in {*names, columns.label}}
-    return outputs, frame[columns.label].to_numpy(), kept, None if stars is None else tuple(stars)
-
-
-def _subset(
-    outputs: NDArray[Any],
-    labels: Indices,
-    classes: tuple[object, ...] | None,
-    others: dict[str, NDArray[Any]],
-    subset: tuple[object, ...],
-) -> tuple[NDArray[Any], Indices, tuple[object, ...], dict[str, NDArray[Any]]]:
-    if outputs.ndim != 2:
-        raise InputError("a subset of classes needs one column of logits per class")
-    at = subset_positions(subset, classes, outputs.shape[1])
-    place = np.full(outputs.shape[1], -1, np.intp)
-    place[at] = np.arange(len(at))
-    kept = place[labels] >= 0
-    if not kept.any():
-        raise InputError("no row has a label in the subset of classes")
-    names = tuple(index if classes is None else classes[index] for index in at)
-    return outputs[kept][:, at], place[labels[kept]], names, {name: a[kept] for name, a in others.items()}
-
-
-def subset_positions(subset: tuple[object, ...], classes: tuple[object, ...] | None, count: int) -> list[int]:
-    """The columns of some classes, given by name, or by column where they have no names."""
+def class_columns(subset: Sequence[object], classes: Names, count: int) -> list[int]:
+    """Columns of classes given by name, or by column where they have no names."""
     position = {str(name): i for i, name in enumerate(range(count) if classes is None else classes)}
     missing = [name for name in subset if str(name) not in position]
     if missing:
@@ -157,45 +132,27 @@ def subset_positions(subset: tuple[object, ...], classes: tuple[object, ...] | N
     return [position[str(name)] for name in subset]
 
 
-def make_selection(selected: Selected, preds: tc.Predictions | None = None) -> Selection:
-    """The selection of truecal.predictions.selection that a study file describes; class names are found among those of `preds`."""
-    given = dict(selected.arguments)
-    if selected.kind == "by_label":
-        return tc.by_label(*(class_named(name, preds) for name in _listed(given.get("classes", ()))))
-    if selected.kind == "by_output":
-        return tc.by_output(class_named(given.pop("class", None), preds), **_limits(given))
-    values = _listed(given.pop("values", ()))
-    if "column" not in given:
-        raise InputError("by_column needs 'column', the name of the column")
-    return tc.by_column(str(given.pop("column")), *values, **_limits(given))
+def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = None) -> Selection:
+    """Make the selection that a study file describes; class names are looked up among those of `preds`."""
+    ((kind, given),) = selection.items()
+    if kind == "by_label":
+        return tc.by_label(*(class_named(name, preds) for name in given))
+    limits = {name: given[name] for name in ("low", "high", "closed") if name in given}
+    if kind == "by_output":
+        return tc.by_output(class_named(given.get("class"), preds), **limits)
+    values = given.get("values", ())
+    return tc.by_column(given["column"], *(values if isinstance(values, list) else (values,) * bool(values)), **limits)
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
     """The class a study file means: in YAML '1', 1 and the name of a class may all be the same word."""
     if preds is None or word is None:
         return word
-    known = preds.classes or range(preds.class_count)
-    return {str(name): name for name in known}.get(str(word), word)
-
-
-def _listed(values: Any) -> tuple[Any, ...]:
-    return values if isinstance(values, tuple) else (values,)
-
-
-def _limits(given: dict[str, Any]) -> dict[str, Any]:
-    for name in ("low", "high"):
-        value = given.get(name, 0.0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise InputError(f"{name} must be a number, not {value!r}")
-    return given
-
-
-# ----------------------------------------------------------------------------------------------------
-# Which rows recalibrators learn from: a fraction of every class, drawn once and the same for all models of a dataset
+    return {str(name): name for name in preds.classes or range(preds.class_count)}.get(str(word), word)
 
 
 def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """True for the rows to learn from: floor(fraction * n) of them, and of every class its share to within one row.
+    """True for the rows to fit on: floor(fraction * n) of them, and of every class its share to within one row.
 
     Depends on nothing but labels and seed, so models with the same labels are fitted, and judged, on the same rows.
 
@@ -216,273 +173,244 @@ def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
 
 
 def labels_digest(labels: Indices) -> str:
-    """Labels in a few letters: files that agree in them have the same rows, as far as labels tell."""
+    """Hash of the labels: files that agree in it have the same rows, as far as labels tell."""
     return hashlib.blake2b(np.ascontiguousarray(labels, np.int64).tobytes(), digest_size=16).hexdigest()
 
 
 # ----------------------------------------------------------------------------------------------------
-# Whether the prediction files of a study fit together, told from labels and shapes alone, before any long work
+# Whether the prediction files of a study fit together, by labels and shapes alone, before any long work
 
 
 @dataclass(frozen=True)
-class _Peek:
-    """What is known of a file without reading its predictions: labels are kept as their digest."""
+class _Head:
+    """A file without its predictions; labels are kept as their digest."""
 
     source: Source
     rows: int
     digest: str
-    classes: int
-    names: tuple[object, ...] | None
-    held: tuple[str, ...]  # names of all columns or arrays
+    count: int
+    classes: Names
+    names: tuple[str, ...]  # of all columns or arrays
 
     @property
     def layout(self) -> tuple[int, int, str]:
         """What all files on the same rows have in common."""
-        return self.rows, self.classes, self.digest
-
-
-Broken = tuple[tuple[str, str], ...]
+        return self.rows, self.count, self.digest
 
 
 def check_files(
-    problems: Problems, sources: Sequence[Source], options: Options, lines: dict[str, int], *, skip_broken: bool = False
-) -> tuple[list[Source], Broken]:
-    """Look into every file that is there; compare those that must agree. Returns the usable files, and those that are not.
+    document: Document, sources: Sequence[Source], options: Options, *, skip_broken: bool = False
+) -> tuple[list[Source], dict[str, str]]:
+    """Read labels and shapes of every file and compare those that must agree; return the usable files, and the others.
 
     A file that cannot be read, or whose labels are not those of the other models, is a problem of the study, or is skipped.
     """
-    broken: list[tuple[str, str]] = []
+    broken: dict[str, str] = {}
 
     def refuse(source: Source, text: str) -> None:
         if skip_broken:
-            broken.append((str(source.path), text))
+            broken[str(source.path)] = text
         else:
-            problems.add(source.line, text)
+            document.add(source.line, text)
 
-    seen: list[_Peek] = []
+    heads: list[_Head] = []
+    absent = [source for source in sources if not source.path.is_file()]  # a problem already
     for source in sources:
-        if not source.path.is_file():
-            continue  # a problem already
         try:
-            seen.append(_peek(source, options.columns))
+            if source not in absent:
+                labels, count, classes, names = _read_labels(source, options.columns)
+                heads.append(_Head(source, len(labels), labels_digest(labels), count, classes, names))
         except InputError as error:
             refuse(source, f"{source.path.name}: {error}")
-    first = _references(seen)
-    usable = []
-    for peek in seen:
-        wrong = _difference(peek, first[peek.source.rows_of], options.columns)
-        if wrong is None:
-            usable.append(peek)
-        else:
-            refuse(peek.source, wrong)
-        _check_columns(problems, peek, options, lines)
-    if options.recalibrators:
-        usable = _check_teachers(problems, usable, options, lines, refuse)
-        _check_declared(problems, first, options, lines)
-    _check_classes(problems, first, options, lines)
-    unread = [] if skip_broken else [source for source in sources if not source.path.is_file()]
-    return [*(peek.source for peek in usable), *unread], tuple(broken)
-
-
-def _references(seen: Sequence[_Peek]) -> dict[object, _Peek]:
-    """For every dataset, severity and seed the first file with the layout that most files have."""
-    groups: dict[object, list[_Peek]] = {}
-    for peek in seen:
-        groups.setdefault(peek.source.rows_of, []).append(peek)
-    references = {}
+    groups: dict[object, list[_Head]] = {}
+    for head in heads:
+        groups.setdefault(head.source.rows_key, []).append(head)
+    first: dict[object, _Head] = {}  # of every dataset, severity and seed, a file with the layout that most have
     for rows, group in groups.items():
-        (layout, _), *_ = Counter(peek.layout for peek in group).most_common(1)
-        references[rows] = next(peek for peek in group if peek.layout == layout)
-    return references
+        ((layout, _),) = Counter(head.layout for head in group).most_common(1)
+        first[rows] = next(head for head in group if head.layout == layout)
+    usable = []
+    for head in heads:
+        difference = _difference(head, first[head.source.rows_key], options.columns)
+        if difference is None:
+            usable.append(head)
+        else:
+            refuse(head.source, difference)
+        _check_columns(document, head, options)
+    if options.recalibrators:
+        usable = _check_teachers(document, usable, options, refuse)
+        _check_clean(document, list(first.values()), options)
+    _check_classes(document, list(first.values()), options)
+    return [*(head.source for head in usable), *([] if skip_broken else absent)], broken
 
 
-def _difference(peek: _Peek, other: _Peek, columns: Columns) -> str | None:
+def _difference(head: _Head, other: _Head, columns: Columns) -> str | None:
     """Why two models cannot be on the same rows of a dataset, or None."""
-    one, two = peek.source.path, other.source.path
-    if peek.layout == other.layout:
+    one, two = head.source.path, other.source.path
+    dataset, severity, seed = head.source.rows_key
+    models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
+    if head.layout == other.layout:
         return None
-    if peek.rows != other.rows:
-        return f"{one} has {peek.rows} rows but {two} {other.rows}; models of {_where(peek)} must share rows"
-    if peek.classes != other.classes:
-        return f"{one} has {peek.classes} classes but {two} {other.classes}"
-    rows = np.flatnonzero(_labels(peek.source, columns)[0] != _labels(other.source, columns)[0])
+    if head.rows != other.rows:
+        return f"{one} has {head.rows} rows but {two} {other.rows}; {models} must share rows"
+    if head.count != other.count:
+        return f"{one} has {head.count} classes but {two} {other.count}"
+    rows = np.flatnonzero(_read_labels(head.source, columns)[0] != _read_labels(other.source, columns)[0])
     return (
-        f"{one} and {two} have different labels in {len(rows)} of {peek.rows} rows, the first in row {rows[0]}; "
-        f"models of {_where(peek)} must be judged on the same rows in the same order"
+        f"{one} and {two} have different labels in {len(rows)} of {head.rows} rows, the first in row {rows[0]}; "
+        f"{models} must be judged on the same rows in the same order"
     )
 
 
-def _check_columns(problems: Problems, peek: _Peek, options: Options, lines: dict[str, int]) -> None:
-    """Columns that rows are selected, weighed or grouped by must be there."""
-    wanted = [("columns", name, "to read") for name in options.columns.others]
-    selected = [dict(one.arguments) for one in options.selections if one.kind == "by_column"]
-    wanted += [("selections", str(arguments.get("column")), "to select by") for arguments in selected]
-    for key, column, what in wanted:
-        if column not in peek.held:
-            problems.add(lines[key], f"{peek.source.path} has no {column!r} {what}; it has {', '.join(peek.held)}")
-
-
-def _where(peek: _Peek) -> str:
-    dataset, severity, seed = peek.source.rows_of
-    return f"dataset {dataset!r}, severity {severity:g}, seed {seed}"
+def _check_columns(document: Document, head: _Head, options: Options) -> None:
+    """Columns of weights and clusters, and those that rows are selected by, must be there."""
+    needed = [("columns", name, "to read") for name in (options.columns.weight, options.columns.cluster) if name]
+    columns = [one["by_column"]["column"] for one in options.selections.values() if "by_column" in one]
+    for key, column, purpose in [*needed, *(("selections", column, "to select by") for column in columns)]:
+        if column not in head.names:
+            text = f"{head.source.path} has no {column!r} {purpose}; it has {', '.join(head.names)}"
+            document.add((key,), text)
 
 
 def _check_teachers(
-    problems: Problems,
-    seen: Sequence[_Peek],
-    options: Options,
-    lines: dict[str, int],
-    refuse: Callable[[Source, str], None],
-) -> list[_Peek]:
-    """Every file needs a clean file of its model to learn from, of the same classes and, where rows are shared, the same labels."""
-    known = {peek.source.who: peek for peek in seen}
+    document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[Source, str], None]
+) -> list[_Head]:
+    """Every file needs a clean file of its model to fit on, of the same classes and, where rows are shared, the same labels."""
+    by_key = {head.source.key: head for head in heads}
     dataset = options.split.dataset
-    if dataset is not None and dataset not in {peek.source.dataset for peek in seen}:
-        problems.add(lines["split"], f"split names {dataset!r}, but no prediction file is of that dataset")
-        return list(seen)
+    if dataset is not None and dataset not in {head.source.dataset for head in heads}:
+        document.add(("split",), f"split names {dataset!r}, but no prediction file is of that dataset")
+        return list(heads)
     usable = []
-    for peek in seen:
-        model, clean, _, seed = options.teacher(peek.source)
-        teacher = known.get(options.teacher(peek.source))
+    for head in heads:
+        path = head.source.path
+        model, clean, _, seed = options.teacher(head.source)
+        teacher = by_key.get(options.teacher(head.source))
         if teacher is None:
             refuse(
-                peek.source,
+                head.source,
                 f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to learn from; name a clean dataset "
                 "(datasets), or learn on each file itself: split: {fit: same}",
             )
-        elif (teacher.classes, teacher.names) != (peek.classes, peek.names):
-            refuse(peek.source, f"{peek.source.path} has other classes than {teacher.source.path}, to be learnt from")
-        elif options.shares_rows(peek.source.dataset) and teacher.digest != peek.digest:
+        elif (teacher.count, teacher.classes) != (head.count, head.classes):
+            refuse(head.source, f"{path} has other classes than {teacher.source.path}, to be learnt from")
+        elif options.shares_rows(head.source.dataset) and teacher.digest != head.digest:
             refuse(
-                peek.source,
-                f"{peek.source.path} has other labels than {teacher.source.path} of severity 0, so the rows a recalibrator "
+                head.source,
+                f"{path} has other labels than {teacher.source.path} of severity 0, so the rows a recalibrator "
                 "learnt from cannot be left out; use the same rows, declare the dataset independent, or split: {fit: same}",
             )
         else:
-            usable.append(peek)
+            usable.append(head)
     return usable
 
 
-def _check_declared(problems: Problems, first: dict[object, _Peek], options: Options, lines: dict[str, int]) -> None:
+def _check_clean(document: Document, heads: Sequence[_Head], options: Options) -> None:
     """Nothing is recalibrated on itself, or by another dataset that it may share rows with, unless the study says so."""
     if options.split.fit == "same":
         return
-    clean: dict[tuple[int, object], list[_Peek]] = {}
-    for peek in first.values():
-        about, name = options.about(peek.source.dataset), peek.source.dataset
-        if about.independent or about.clean is not None or peek.source.severity:
+    clean = options.split.dataset
+    by_classes: dict[object, list[_Head]] = {}
+    by_rows = {head.source.rows_key: head for head in heads}
+    for head in heads:
+        name, dataset = head.source.dataset, options.dataset(head.source.dataset)
+        if dataset.independent or dataset.clean is not None or head.source.severity:
             continue
-        if options.split.dataset not in (None, name):
-            other = first.get((options.split.dataset, 0.0, peek.source.seed))
-            if other is not None and other.digest == peek.digest:
-                problems.add(
-                    peek.source.line,
-                    f"{name!r} has the labels of {options.split.dataset!r}, row by row; say datasets: {{{name}: "
-                    f"{{clean: {options.split.dataset}}}}} if its rows are the same, or independent: true if not",
-                )
-            continue
-        clean.setdefault((peek.classes, peek.names), []).append(peek)
-    for group in clean.values():
-        names = list(dict.fromkeys(peek.source.dataset for peek in group))
-        if (
-            len({peek.digest for peek in group if peek.source.seed == group[0].source.seed}) > 1
-            and "split" not in lines
-        ):
-            problems.add(
+        if clean in (None, name):
+            by_classes.setdefault((head.count, head.classes), []).append(head)
+        elif (other := by_rows.get((clean, 0.0, head.source.seed))) is not None and other.digest == head.digest:
+            document.add(
+                head.source.line,
+                f"{name!r} has the labels of {clean!r}, row by row; say datasets: {{{name}: "
+                f"{{clean: {clean}}}}} if its rows are the same, or independent: true if not",
+            )
+    for group in by_classes.values():
+        digests = {head.digest for head in group if head.source.seed == group[0].source.seed}
+        if len(digests) > 1 and "split" not in document.value:
+            names = ", ".join(map(repr, dict.fromkeys(head.source.dataset for head in group)))
+            document.add(
                 group[-1].source.line,
-                f"{', '.join(map(repr, names))} have the same classes and different rows, and recalibrators need to know which "
+                f"{names} have the same classes and different rows, and recalibrators need to know which "
                 "are clean; say under datasets, for each: clean: NAME (itself, or the one whose rows it shares) or "
                 "independent: true",
             )
 
 
-def _check_classes(problems: Problems, first: dict[object, _Peek], options: Options, lines: dict[str, int]) -> None:
+def _check_classes(document: Document, heads: Sequence[_Head], options: Options) -> None:
     """Classes named in lenses, selections and subsets must be there."""
-    subsets = dict(options.class_subsets)
-    wanted: list[tuple[str, tuple[object, ...]]] = [
-        ("lenses", (name.removeprefix("class:"),)) for name in options.lenses if name.startswith("class:")
-    ]
-    wanted += [("groupings", classes) for _, groups in options.groupings for _, classes in groups]
-    for selected in options.selections:
-        given = dict(selected.arguments)
-        listed = given.get("classes", given.get("class", ()))
-        wanted.append(("selections", listed if isinstance(listed, tuple) else (listed,)))
-    for peek in first.values():
-        dataset = peek.source.dataset
-        names = peek.names
+    lenses = [name.removeprefix("class:") for name in options.lenses if name.startswith("class:")]
+    named: list[tuple[str, Sequence[object]]] = [("lenses", lenses)]
+    named += [("groupings", classes) for groups in options.groupings.values() for classes in groups.values()]
+    for selection in options.selections.values():
+        output = selection.get("by_output", {}).get("class")
+        named.append(("selections", selection.get("by_label", [] if output is None else [output])))
+    for head in heads:
+        dataset, classes, count = head.source.dataset, head.classes, head.count
         try:
-            if dataset in subsets:
-                at = subset_positions(subsets[dataset], names, peek.classes)
-                names = tuple(i if names is None else names[i] for i in at)
+            if dataset in options.class_subsets:
+                chosen = class_columns(options.class_subsets[dataset], classes, count)
+                classes = tuple(i if classes is None else classes[i] for i in chosen)
+                count = len(classes)
         except InputError as error:
-            problems.add(lines["class_subsets"], f"{dataset!r}: {error}")
+            document.add(("class_subsets",), f"{dataset!r}: {error}")
             continue
-        for key, classes in wanted:
+        for key, words in named:
             try:
-                subset_positions(classes, names, peek.classes if names is None else len(names))
+                class_columns(words, classes, count)
             except InputError as error:
-                problems.add(lines[key], f"dataset {dataset!r}: {error}")
-    for dataset in subsets:
-        if first and dataset not in {peek.source.dataset for peek in first.values()}:
-            problems.add(
-                lines["class_subsets"], f"class_subsets names {dataset!r}, but no prediction file is of that dataset"
-            )
+                document.add((key,), f"dataset {dataset!r}: {error}")
+    for dataset in options.class_subsets:
+        if heads and dataset not in {head.source.dataset for head in heads}:
+            text = f"class_subsets names {dataset!r}, but no prediction file is of that dataset"
+            document.add(("class_subsets",), text)
 
 
-def _peek(source: Source, columns: Columns) -> _Peek:
-    labels, classes, names, held = _labels(source, columns)
-    return _Peek(source, len(labels), labels_digest(labels), classes, names, held)
-
-
-def _labels(source: Source, columns: Columns) -> tuple[Indices, int, tuple[object, ...] | None, tuple[str, ...]]:
+def _read_labels(source: Source, columns: Columns) -> tuple[Indices, int, Names, tuple[str, ...]]:
     """Labels as columns, number and names of classes, and all names in the file."""
     path = source.path
-    raw, shape, stars, held = _peek_npz(path, columns) if path.suffix.lower() == ".npz" else _peek_table(path, columns)
+    read = _npz_labels if path.suffix.lower() == ".npz" else _table_labels
+    raw, shape, stars, names = read(path, columns)
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[1] < 2):
         raise InputError(f"predictions must be 1-D (binary) or have one column per class, not of shape {shape}")
     if shape[0] == 0:
         raise InputError("it has no rows")
-    names = stars if columns.classes is None and raw.dtype.kind not in "iubf" else columns.classes
-    classes = 2 if len(shape) == 1 else shape[1]
-    labels, known = index_labels(raw, shape[0], names, classes)
-    return labels, classes, known, tuple(held)
+    count = 2 if len(shape) == 1 else shape[1]
+    labels, classes = _index_labels(raw, shape[0], columns, stars, count)
+    return labels, count, classes, tuple(names)
 
 
-def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], None, list[str]]:
+_Labels = tuple[NDArray[Any], tuple[int, ...], Names, list[str]]  # raw labels, shape of outputs, star names, all names
+
+
+def _npz_labels(path: Path, columns: Columns) -> _Labels:
     """Labels, and the shape of the predictions from the head of their array."""
     if not isinstance(columns.outputs, str):
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
-            missing = [name for name in (columns.outputs, columns.label) if name not in held.files]
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+            missing = [name for name in (columns.outputs, columns.label) if name not in arrays.files]
             if missing:
-                raise InputError(f"there is no array {missing[0]!r}; it has {', '.join(held.files)}")
-            with held.zip.open(f"{columns.outputs}.npy") as member:
+                raise InputError(f"there is no array {missing[0]!r}; it has {', '.join(arrays.files)}")
+            with arrays.zip.open(f"{columns.outputs}.npy") as member:
                 version = np.lib.format.read_magic(member)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, _, _ = read(member)
-            return held[columns.label], shape, None, held.files
+            return arrays[columns.label], shape, None, arrays.files
     except InputError:
         raise
     except files.damaged_zip() as error:
         raise FileError("it is damaged or not an npz file") from error
 
 
-def _peek_table(
-    path: Path, columns: Columns
-) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None, list[str]]:
-    pl = polars()
+def _table_labels(path: Path, columns: Columns) -> _Labels:
     kind = files.FRAME_FORMATS[path.suffix.lower()]
     try:
-        options = {"glob": False} if kind != "ndjson" else {}
-        scan = getattr(pl, f"scan_{kind}")(path, **options)
-        held = scan.collect_schema().names()
-        names, stars = frames.matching(held, columns.outputs, "predictions")
-        frames.matching(held, [columns.label], "the label")
+        scan = getattr(pl, f"scan_{kind}")(path, **({"glob": False} if kind != "ndjson" else {}))
+        names = scan.collect_schema().names()
+        outputs, stars = _matching(names, columns)
         labels = scan.select(columns.label).collect()[columns.label]
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error
-    if labels.null_count():
-        raise InputError(f"column {columns.label!r} has {labels.null_count()} missing values; drop or fill those rows")
-    shape = (len(labels),) if len(names) == 1 else (len(labels), len(names))
-    return labels.to_numpy(), shape, None if stars is None else tuple(stars), held
+    _refuse_missing(labels)
+    shape = (len(labels),) if len(outputs) == 1 else (len(labels), len(outputs))
+    return labels.to_numpy(), shape, stars, names

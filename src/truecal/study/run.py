@@ -1,20 +1,11 @@
-"""Claims: which run is at work on a job, so that several runs on one host share a store without a lock service.
-
-A claim is a file made if there is none (an atomic operation), with the number of its process in it. It is dead when that process is
-gone; then any run may take it. Two runs that take a dead claim at the same moment do the same work twice and write the same part:
-numbers do not depend on claims.
-"""
+"""Run a study: fit recalibrators, evaluate every prediction file that the store lacks, in several processes."""
 
 import hashlib
 import json
 import os
-import secrets
-import time
 import warnings
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,107 +15,170 @@ from numpy.typing import NDArray
 
 import truecal as tc
 from truecal import names, options, parallel
-from truecal.errors import FileError, InputError, TruecalWarning
+from truecal.errors import InputError, TruecalWarning
 from truecal.lenses.lens import Lens
 from truecal.predictions.selection import small_selection
 from truecal.study.analyses.points import only
 from truecal.study.metrics import (
-    Drawn,
-    Draws,
-    Found,
+    Measurement,
     Metric,
+    Resampled,
     as_rows,
-    can_be_paired,
     diagram,
     measure_lens,
     measure_scores,
     metrics_of,
     parse_metric,
+    resample,
+    resample_means,
     row_scores,
 )
+from truecal.study.read_spec import read_spec
 from truecal.study.rows import Rows, class_named, held_out, labels_digest, load_rows, make_selection
 from truecal.study.spec import Columns, Options, Source, Spec
-from truecal.study.store import VERSION, Store, Wanted, polars
-from truecal.types import Float64s
+from truecal.study.store import VERSION, Pair, Store, read_json, pl
 from truecal.writing import write_whole
 
+
+@dataclass(frozen=True)
+class Study:
+    """Evaluate many prediction files in the same way. Made by :meth:`read`.
+
+    Parameters
+    ----------
+    spec : Spec
+        The study file as values.
+
+    See Also
+    --------
+    Store : Holds the results.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, numpy as np
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "mlp.npz", p=np.array([0.25, 0.75, 0.75, 0.25]), y=np.array([0, 1, 0, 0]))
+    >>> text = '''
+    ... name: one model
+    ... predictions: [{files: "{model}.npz", dataset: d}]
+    ... columns: {label: y, score: p}
+    ... metrics: [error, ece-width-2-l1]
+    ... '''
+    >>> _ = (folder / "study.yaml").write_text(text)
+    >>> study = Study.read(folder / "study.yaml")
+    >>> study.models, len(study)
+    (('mlp',), 1)
+    >>> study.run(folder / "store", workers=1).frame().select("model", "metric", "value").rows()
+    [('mlp', 'error', 0.25), ('mlp', 'ece-width-2-l1', 0.0)]
+    """
+
+    spec: Spec
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, skip_broken: bool = False) -> "Study":
+        """Read a study file and look at the labels and shapes of all prediction files.
+
+        Parameters
+        ----------
+        path : path
+            The YAML file.
+        skip_broken : bool, default False
+            Leave out files that cannot be read or do not fit the others; `broken` lists them.
+
+        Returns
+        -------
+        Study
+            A study that can be run.
+
+        Raises
+        ------
+        InputError
+            With every problem and its line; nothing is evaluated before.
+        """
+        return cls(read_spec(path, skip_broken=skip_broken))
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Files that were skipped, and why."""
+        return dict(self.spec.broken)
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.spec.name
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models in the order of the file."""
+        return tuple(dict.fromkeys(source.model for source in self.spec.sources))
+
+    def __len__(self) -> int:
+        """Number of prediction files."""
+        return len(self.spec.sources)
+
+    def run(
+        self,
+        store: str | os.PathLike[str] | Store,
+        *,
+        workers: int | None = None,
+        skip_broken: bool = False,
+        progress: parallel.Progress = parallel.unheard,
+    ) -> Store:
+        """Evaluate every file that the store lacks.
+
+        Parameters
+        ----------
+        store : path or Store
+            Folder of the results; made if it is not there.
+        workers : int, optional
+            Processes; default those of the study file, else all cores. One: no further process is started.
+        skip_broken : bool, default False
+            List files that cannot be evaluated in the store instead of raising at the end.
+        progress : callable, optional
+            Called with a :class:`truecal.parallel.Step`: how many of all files are done.
+
+        Returns
+        -------
+        Store
+            The store with all results.
+
+        Raises
+        ------
+        InputError
+            If files could not be evaluated, with the reasons; all others are in the store.
+
+        Notes
+        -----
+        A run can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice.
+        Several runs may write to one store; each skips what the others have finished.
+        """
+        return run_study(
+            self.spec,
+            store if isinstance(store, Store) else Store(store),
+            workers=workers,
+            skip_broken=skip_broken,
+            progress=progress,
+        )
+
+
 # ----------------------------------------------------------------------------------------------------
-# Claims: which run is at work on a job, so that several runs on one host share a store without a lock service
-
-
-class Claims:
-    """The claims of one run, in a folder that all runs on a store share."""
-
-    def __init__(self, folder: Path, process: int | None = None) -> None:
-        self.folder = folder
-        self.process = os.getpid() if process is None else process
-
-    def take(self, job: str) -> bool:
-        """Claim a job; False if another run that lives has it."""
-        path = self.folder / job
-        for _ in range(2):
-            try:
-                self._create(path)
-            except FileExistsError:
-                if not self._dead(path):
-                    return False
-                path.unlink(missing_ok=True)
-                continue
-            return True
-        return False
-
-    def _create(self, path: Path) -> None:
-        """Write a claim whole or not at all: a run that is killed in between must not leave one of nobody."""
-        written = self.folder / f".{secrets.token_hex(8)}.part"
-        written.write_text(str(self.process), encoding="utf-8")
-        try:
-            os.link(written, path)
-        finally:
-            written.unlink(missing_ok=True)
-
-    def release(self, job: str) -> None:
-        """Give up a claim."""
-        (self.folder / job).unlink(missing_ok=True)
-
-    def _dead(self, path: Path) -> bool:
-        try:
-            owner = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return True
-        # A claim of this run's own number is left from an earlier process that had it: no job is taken twice in a run.
-        return not owner.isdigit() or int(owner) == self.process or not _alive(int(owner))
-
-
-def _alive(process: int) -> bool:
-    if os.name == "nt":  # there, signal 0 is not a question
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-# ----------------------------------------------------------------------------------------------------
-# What recalibrators learn: once for every model, clean dataset and seed, on all classes of the clean split, and kept
+# Recalibrators, fitted once for every model, clean dataset and seed, on all classes of the clean split
 
 
 @dataclass(frozen=True)
 class Fit:
     """A recalibrator fitted on the clean split of one model.
 
-    `map` is its JSON, None where it could not be fitted (`notes` say why). Above 1, `temperature` says that the model was
-    overconfident; `confidence` and `accuracy` are those of the rows it learnt from.
+    `map` is its JSON, None where it could not be fitted (`notes` say why). A `temperature` above 1 means that the model was
+    overconfident; `confidence` and `accuracy` are those of the rows of the fit.
     """
 
     model: str
     dataset: str
     seed: int
     recalibrator: str
-    rows: int  # learnt from
-    of: int
+    rows: int  # of the fit
+    of: int  # rows of the file
     labels: str  # digest of the labels of all rows
     map: str | None
     temperature: float | None
@@ -132,214 +186,130 @@ class Fit:
     nll_after: float | None
     confidence: float
     accuracy: float
-    notes: tuple[str, ...] = ()
-    indices: tuple[int, ...] = ()  # rows of the file that were learnt from
+    notes: Sequence[str] = ()
+    indices: Sequence[int] = ()  # rows of the file in the fit
 
     def apply(self, outputs: NDArray[Any]) -> NDArray[np.float64] | None:
         """Recalibrated probabilities of all classes, or None where there is no map."""
-        return None if self.map is None else _maps().Recalibrator.from_json(self.map).predict_proba(outputs)
-
-
-def fit_name(fingerprint: tuple[object, ...], source: Source, recalibrator: str, options: Options) -> str:
-    """The name of a fit in the store: a hash of all it depends on."""
-    facts = [list(fingerprint), source.who, recalibrator, asdict(options.columns), asdict(options.split)]
-    return hashlib.blake2b(json.dumps(facts, default=str).encode(), digest_size=12).hexdigest()
+        return None if self.map is None else _recalibration().Recalibrator.from_json(self.map).predict_proba(outputs)
 
 
 def read_fit(path: Path) -> Fit | None:
-    """A fit that is there."""
-    try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} is damaged; delete it and run the study again") from error
-    return Fit(**{**held, "notes": tuple(held["notes"]), "indices": tuple(held.get("indices", ()))})
+    """Read a fit, if it is there."""
+    return Fit(**read_json(path)) if path.is_file() else None
 
 
-def learn(path: Path, source: Source, recalibrator: str, options: Options, rows: Rows | None = None) -> Fit:
-    """Fit on the clean split of a file, and keep the result; `rows` are those of the file where they are there already."""
-    held = load_rows(source.path, options.columns) if rows is None else rows
-    learnt = held_out(held.labels, options.split.fraction, options.split.seed)
-    preds = held.predictions(learnt, None)
-    top = preds.probs if preds.probs.ndim == 1 else preds.probs.max(axis=1)
-    confidence = np.maximum(top, 1 - top) if preds.probs.ndim == 1 else top
-    fitted, notes = _fitted(recalibrator, options.columns.kind, held, learnt)
-    after = None if fitted is None else fitted.recalibrate(preds, held.judged(learnt))
+def fit_recalibrator(path: Path, source: Source, name: str, options: Options, rows: Rows | None = None) -> Fit:
+    """Fit on the clean split of a file, and write the result; `rows` are those of the file where they were read already."""
+    rows = load_rows(source.path, options.columns) if rows is None else rows
+    mask = held_out(rows.labels, options.split.fraction, options.split.seed)
+    preds = rows.predictions(mask, None)
+    top = tc.TopLabel().sample(preds)
+    recalibrator = names.recalibrator_named(name).of(_recalibration(), input=options.columns.kind)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TruecalWarning)
+        try:
+            recalibrator.fit(rows.outputs[mask], rows.labels[mask], None if rows.weights is None else rows.weights[mask])
+            after = _finite(tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask))))
+            notes = tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
+        except InputError as error:
+            recalibrator, after, notes = None, None, (f"{name} could not be fitted: {error}",)
     fit = Fit(
         source.model,
         source.dataset,
         source.seed,
-        recalibrator,
-        rows=int(learnt.sum()),
-        of=len(held),
-        labels=labels_digest(held.labels),
-        map=None if fitted is None else fitted.to_json(),
-        temperature=None if fitted is None else getattr(fitted, "temperature_", None),
+        name,
+        rows=int(mask.sum()),
+        of=len(rows),
+        labels=labels_digest(rows.labels),
+        map=None if recalibrator is None else recalibrator.to_json(),
+        temperature=getattr(recalibrator, "temperature_", None),
         nll_before=_finite(tc.scores.log_loss(preds)),
-        nll_after=None if after is None else _finite(tc.scores.log_loss(after)),
-        confidence=float(np.average(confidence, weights=preds.weights)),
-        accuracy=float(np.average(_correct(preds), weights=preds.weights)),
+        nll_after=after,
+        confidence=float(np.average(top.scores, weights=preds.weights)),
+        accuracy=float(np.average(top.outcomes, weights=preds.weights)),
         notes=notes,
-        indices=tuple(np.flatnonzero(learnt).tolist()),
+        indices=np.flatnonzero(mask).tolist(),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(asdict(fit), indent=1))
     return fit
 
 
-def _maps() -> Any:
-    """The recalibrators, loaded on use: they need scikit-learn."""
+def _recalibration() -> Any:
+    """The recalibrators, imported on use: they need scikit-learn."""
     return import_module("truecal.recalibration")
-
-
-def _correct(preds: Any) -> NDArray[np.bool_]:
-    top = preds.probs > 0.5 if preds.probs.ndim == 1 else preds.probs.argmax(axis=1)
-    return np.asarray(top == preds.labels)
 
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _fitted(name: str, kind: str, rows: Rows, learnt: NDArray[np.bool_]) -> tuple[Any, tuple[str, ...]]:
-    recalibrator = names.recalibrator_named(name).of(_maps(), input=kind)
-    weights = None if rows.weights is None else rows.weights[learnt]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruecalWarning)
-        try:
-            recalibrator.fit(rows.outputs[learnt], rows.labels[learnt], weights)
-        except InputError as error:
-            return None, (f"{name} could not be fitted: {error}",)
-    return recalibrator, tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
-
-
 # ----------------------------------------------------------------------------------------------------
-# The predictions behind the numbers of a store: the same file, rows, classes and recalibration again
-
-
-def predictions_of(
-    store: Store,
-    model: str,
-    dataset: str,
-    recalibrator: str = "none",
-    *,
-    severity: float = 0.0,
-    seed: int | None = None,
-) -> tc.Predictions:
-    """What a model said on the rows of a dataset that were judged; the prediction file must still be where it was."""
-    if seed is not None:
-        options.whole(seed, "seed", 0)
-    pl = polars()
-    meta, frame = store.meta(), store.frame()
-    if not meta.get("files"):
-        raise InputError("this store was imported: it holds numbers, and no predictions to go back to")
-    results = only(only(frame, "model", model), "dataset", dataset).filter(pl.col("severity") == severity).sort("seed")
-    results = results if seed is None else results.filter(pl.col("seed") == seed)
-    if not results.height:
-        raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
-    job = results["job"][0]
-    how = meta["protocol"][job]
-    rows = load_rows(Path(meta["files"][job]), Columns.of(meta["columns"]))
-    kept = np.ones(len(rows), bool)
-    if how["fraction"] is not None:
-        kept = ~held_out(rows.labels, how["fraction"], how["split_seed"])
-    subset = None if how["subset"] is None else tuple(how["subset"])
-    if recalibrator == "none":
-        return rows.predictions(kept, subset)
-    if recalibrator not in how["fits"]:
-        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {', '.join(how['fits'])}")
-    fit = read_fit(store.folder / "fits" / f"{how['fits'][recalibrator]}.json")
-    probs = None if fit is None else fit.apply(rows.judged(kept))
-    if probs is None:
-        raise InputError(f"{recalibrator} could not be fitted for {model!r}")
-    return rows.predictions(kept, subset, probs)
-
-
-# ----------------------------------------------------------------------------------------------------
-# One job: one prediction file through all recalibrators, selections, lenses and metrics
-
-Records = list[dict[str, Any]]
+# Jobs: one prediction file through all recalibrators, selections, lenses and metrics
 
 
 @dataclass(frozen=True)
 class Job:
-    """A file to judge, what is wanted of it, and who its recalibrators learn from."""
+    """A file to evaluate, the lenses and metrics that the store lacks, and the file its recalibrators are fitted on."""
 
     name: str
     source: Source
     teacher: Source
     options: Options
     fingerprint: tuple[object, ...]
-    fits: tuple[tuple[str, str], ...]  # recalibrator, name of its fit in the store
+    fits: tuple[Pair, ...]  # recalibrator, name of its fit in the store
     by_content: bool = False
-    wanted: tuple[Wanted, ...] = ()
+    pairs: tuple[Pair, ...] = ()
 
     @property
-    def subset(self) -> tuple[object, ...] | None:
-        return dict(self.options.class_subsets).get(self.source.dataset)
+    def subset(self) -> Sequence[object] | None:
+        """Classes that the dataset is restricted to."""
+        return self.options.class_subsets.get(self.source.dataset)
 
-    def metrics(self, lens: str) -> tuple[Metric, ...]:
-        return tuple(parse_metric(metric) for at, metric in self.wanted if at == lens)
-
-
-@dataclass
-class Evaluated:
-    """The rows of the store for a job."""
-
-    results: Records = field(default_factory=list)
-    diagrams: Records = field(default_factory=list)
-    draws: Records = field(default_factory=list)
+    def metrics(self, lens: str) -> list[Metric]:
+        """Metrics to compute under a lens."""
+        return [parse_metric(metric) for name, metric in self.pairs if name == lens]
 
 
-def wanted_of(options: Options) -> list[Wanted]:
-    """Every lens and metric that the study asks for, scores of whole predictions (no lens) first."""
-    return [(lens, metric.name) for lens in ("", *options.lenses) for metric in metrics_of(options.metrics, lens)]
-
-
-def plan(spec: Spec) -> list[Job]:
-    """The jobs of a study, in its order."""
-    known = {source.who: source for source in spec.sources}
-    prints: dict[Path, tuple[object, ...]] = {}
-
-    def print_of(source: Source) -> tuple[object, ...]:
-        if source.path not in prints:
-            prints[source.path] = fingerprint(source.path, by_content=spec.by_content)
-        return prints[source.path]
-
+def make_jobs(spec: Spec) -> list[Job]:
+    """The jobs of a study, in its order. A job, and a fit, is named by a hash of all that its numbers depend on."""
+    options = spec.options
+    by_key = {source.key: source for source in spec.sources}
+    prints = {source.path: fingerprint(source.path, by_content=spec.by_content) for source in spec.sources}
+    columns, split = asdict(options.columns), asdict(options.split)
     jobs = []
     for source in spec.sources:
-        options = spec.options
-        teacher = known[options.teacher(source)] if options.recalibrators else source
-        fits = tuple((name, fit_name(print_of(teacher), teacher, name, options)) for name in options.recalibrators)
-        name = _name(source, options, print_of(source), fits)
-        jobs.append(Job(name, source, teacher, options, print_of(source), fits, spec.by_content))
+        teacher = by_key[options.teacher(source)] if options.recalibrators else source
+        fits = tuple(
+            (name, _digest([prints[teacher.path], teacher.key, name, columns, split])) for name in options.recalibrators
+        )
+        facts = {
+            "store": VERSION,
+            "truecal": tc.__version__,
+            "who": [*source.key, source.family, source.size],
+            "file": prints[source.path],
+            "fits": fits,
+            "columns": columns,
+            "selections": options.selections,
+            "subset": options.class_subsets.get(source.dataset),
+            "groupings": options.groupings,
+            "split": split if options.recalibrators else None,
+            "shares": options.shares_rows(source.dataset),
+            "intervals": options.intervals,
+            "level": options.level,
+        }
+        jobs.append(Job(_digest(facts), source, teacher, options, prints[source.path], fits, spec.by_content))
     return jobs
 
 
-def _name(source: Source, options: Options, own: tuple[object, ...], fits: Sequence[tuple[str, str]]) -> str:
-    facts = {
-        "store": VERSION,
-        "truecal": tc.__version__,
-        "who": [*source.who, source.family, source.size],
-        "file": own,
-        "fits": fits,
-        "columns": asdict(options.columns),
-        "selections": [asdict(one) for one in options.selections],
-        "subset": dict(options.class_subsets).get(source.dataset),
-        "groupings": options.groupings,
-        "split": asdict(options.split) if options.recalibrators else None,
-        "shares": options.shares_rows(source.dataset),
-        "intervals": options.intervals,
-        "level": options.level,
-    }
+def _digest(facts: object) -> str:
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
-    """What tells a file from one that was there before: its size and times (of the last write, and of the last change of
-    any kind, which cannot be set back), or its content."""
+    """Size and times of a file (of the last write, and of the last change of any kind, which cannot be set back), or its content."""
     try:
         status = path.stat()
         if not by_content:
@@ -350,145 +320,105 @@ def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-# ------------------------------------------------------------------ from file to numbers
+Records = list[dict[str, Any]]
 
 
-def evaluate(job: Job, fits: Path) -> Evaluated:
-    """All numbers wanted of a job; `fits` is the folder of what recalibrators learnt."""
+def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
+    """Results, diagrams and resamples of a job; `fits` is the folder of fitted recalibrators."""
     options = job.options
     rows = load_rows(job.source.path, options.columns)
-    evaluated = Evaluated()
-    who = {name: getattr(job.source, name) for name in ("model", "family", "size", "dataset", "severity", "seed")}
-    for recalibrator, fit, preds in _variants(job, rows, fits):
-        about = {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
-        notes = () if fit is None else fit.notes
-        for selection, chosen, warned in _selected(preds, options):
+    results, diagrams, draws = [], [], []
+    keys = {name: getattr(job.source, name) for name in ("model", "family", "size", "dataset", "severity", "seed")}
+    for recalibrator, fit, preds in _recalibrate(job, rows, fits):
+        fitted = {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
+        for selection, selected, notes in _select(preds, options):
             base = {"job": job.name, "recalibrator": recalibrator, "selection": selection}
-            for lens, numbers, bins, drawn in _measured(chosen, job, paired=selection == "all"):
-                evaluated.diagrams += [{**base, "lens": lens, **row} for row in bins]
-                evaluated.draws += [{**base, "lens": lens, "metric": d.metric.name, "values": d.values} for d in drawn]
-                records = (_record(one, options, (*notes, *warned)) for one in numbers)
-                evaluated.results += [{**who, **base, **about, "lens": lens, **record} for record in records]
+            notes = (*(() if fit is None else fit.notes), *notes)
+            for lens, measurements, bins, resampled in _measure(selected, job, paired=selection == "all"):
+                diagrams += [{**base, "lens": lens, **row} for row in bins]
+                draws += [{**base, "lens": lens, "metric": r.metric.name, "values": r.values} for r in resampled]
+                records = (_record(measurement, options, notes) for measurement in measurements)
+                results += [{**keys, **base, **fitted, "lens": lens, **record} for record in records]
     if fingerprint(job.source.path, by_content=job.by_content) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
-    return evaluated
+    return results, diagrams, draws
 
 
-def _record(found: Found, options: Options, notes: tuple[str, ...]) -> dict[str, Any]:
-    metric = found.metric
+def _record(measurement: Measurement, options: Options, notes: Sequence[str]) -> dict[str, Any]:
+    metric = measurement.metric
     return {
-        "metric": metric.name,
-        "scheme": metric.scheme,
-        "bins": metric.bins,
-        "norm": metric.norm,
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "level": None if found.low is None else options.level,
-        "n": found.n,
-        "warnings": "; ".join(dict.fromkeys((*notes, *found.warnings))),
+        **{"metric": metric.name, "scheme": metric.scheme, "bins": metric.bins, "norm": metric.norm},
+        **{name: getattr(measurement, name) for name in ("value", "low", "high", "n")},
+        "level": None if measurement.low is None else options.level,
+        "warnings": "; ".join(dict.fromkeys((*notes, *measurement.warnings))),
     }
 
 
-def _variants(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, tc.Predictions | None]]:
-    """The predictions as they are, then recalibrated; all on rows no recalibrator has seen. None: it could not be fitted."""
+def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, tc.Predictions | None]]:
+    """Predictions as they are, then recalibrated; all on rows of no fit. None: it could not be fitted."""
     options = job.options
-    judged = np.ones(len(rows), bool)
-    if options.recalibrators and options.shares_rows(job.source.dataset):
-        judged = ~held_out(rows.labels, options.split.fraction, options.split.seed)
-    yield "none", None, rows.predictions(judged, job.subset)
+    shares = options.shares_rows(job.source.dataset)
+    mask = np.ones(len(rows), bool)
+    if options.recalibrators and shares:
+        mask = ~held_out(rows.labels, options.split.fraction, options.split.seed)
+    yield "none", None, rows.predictions(mask, job.subset)
     for name, file in job.fits:
-        path = fits / f"{file}.json"
-        fit = read_fit(path) or learn(path, job.teacher, name, options, rows if job.teacher == job.source else None)
-        if options.shares_rows(job.source.dataset) and fit.labels != labels_digest(rows.labels):
+        path, of_teacher = fits / f"{file}.json", rows if job.teacher == job.source else None
+        fit = read_fit(path) or fit_recalibrator(path, job.teacher, name, options, of_teacher)
+        if shares and fit.labels != labels_digest(rows.labels):
             raise InputError(f"{job.teacher.path} has other labels than {job.source.path}; it has changed")
-        yield name, fit, _recalibrated(fit, rows, judged, job.subset)
+        probs = fit.apply(rows.select(mask))
+        yield name, fit, None if probs is None else rows.predictions(mask, job.subset, probs)
 
 
-def _recalibrated(
-    fit: Fit, rows: Rows, judged: NDArray[np.bool_], subset: tuple[object, ...] | None
-) -> tc.Predictions | None:
-    probs = fit.apply(rows.judged(judged))
-    return None if probs is None else rows.predictions(judged, subset, probs)
-
-
-def _selected(
+def _select(
     preds: tc.Predictions | None, options: Options
 ) -> Iterator[tuple[str, tc.Predictions | None, tuple[str, ...]]]:
     yield "all", preds, ()
-    for selected in options.selections:
+    for name, selection in options.selections.items():
         if preds is None:
-            yield selected.name, None, ()
+            yield name, None, ()
             continue
         try:
-            chosen = make_selection(selected, preds)(preds)
+            selected = make_selection(selection, preds)(preds)
         except InputError as error:
-            yield selected.name, None, (str(error),)
+            yield name, None, (str(error),)
             continue
-        warned = small_selection(len(chosen), len(preds))
-        yield selected.name, chosen, () if warned is None else (warned,)
+        warning = small_selection(len(selected), len(preds))
+        yield name, selected, () if warning is None else (warning,)
 
 
-Measured = tuple[str, Sequence[Found], Records, Sequence[Drawn]]
-
-
-def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterator[Measured]:
+def _measure(
+    preds: tc.Predictions | None, job: Job, *, paired: bool
+) -> Iterator[tuple[str, Sequence[Measurement], Records, Sequence[Resampled]]]:
     """Every lens with its numbers, diagrams and resamples; nan where there is nothing to judge."""
     options = job.options
-    if preds is None:
-        for name in ("", *options.lenses):
-            yield name, [Found(metric, float("nan"), 0) for metric in job.metrics(name)], [], []
-        return
-    top = tc.TopLabel().sample(preds)
-    scores = job.metrics("")
-    if scores:
-        rows = {metric: row_scores(metric, preds, top) for metric in scores if metric.kind == "score"}
-        numbers = measure_scores(preds, rows, scores, intervals=bool(options.intervals), level=options.level)
-        means = (
-            {metric: rows[metric] for metric in scores if can_be_paired(metric)} if paired and options.intervals else {}
-        )
-        yield "", numbers, [], _drawn_means(top, means, options.level)
-    for name in options.lenses:
+    intervals, level = options.intervals, options.level
+    paired = paired and bool(intervals)
+    top = None if preds is None else tc.TopLabel().sample(preds)
+    for name in ("", *options.lenses):
         metrics = job.metrics(name)
+        resampled: list[Resampled] = []
         if not metrics:
             continue
-        lens = make_lens(name, preds, options)
-        one_dataset = not lens.several and lens.shares(preds) is None
-        sample = top if name == "top-label" else as_rows(lens.sample(preds)) if one_dataset else None
-        numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
-        errors = [metric for metric in metrics if can_be_paired(metric)] if paired and options.intervals else []
-        drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level)
-        yield name, _with_ends(numbers, drawn), [] if sample is None else diagram(sample.profile), drawn
-
-
-def _drawn_means(top: tc.lenses.Sample, means: dict[Metric, Float64s], level: float) -> list[Drawn]:
-    """Means of whole predictions on the resamples that all models share."""
-    try:
-        return Draws.of(top).of_means(means, top.weights, level) if means else []
-    except InputError:
-        return []  # a single unit cannot be resampled
-
-
-def _drawn(sample: tc.lenses.Sample, metrics: Sequence[Metric], level: float) -> list[Drawn]:
-    """Errors on the resamples that all models share; those that cannot be resampled are left out."""
-    draws: list[Drawn] = []
-    for metric in metrics:
-        try:
-            draws.append(Draws.of(sample).of_estimator(metric, sample, level))
-        except InputError:
-            continue
-    return draws
-
-
-def _with_ends(numbers: Sequence[Found], drawn: Sequence[Drawn]) -> list[Found]:
-    """The same, with intervals from the resamples where there is none by formula."""
-    ends = {one.metric: (one.low, one.high) for one in drawn}
-    parts = []
-    for one in numbers:
-        if one.low is None and one.metric in ends and np.isfinite(one.value):
-            one = Found(one.metric, one.value, one.n, *ends[one.metric], one.warnings)
-        parts.append(one)
-    return parts
+        if preds is None or top is None:
+            yield name, [Measurement(metric, float("nan"), 0) for metric in metrics], [], []
+        elif name == "":
+            rows = {metric: row_scores(metric, preds, top) for metric in metrics if metric.kind == "score"}
+            resampled = resample_means(top, rows, level) if rows and paired else []
+            yield name, measure_scores(preds, rows, metrics, intervals=bool(intervals), level=level), [], resampled
+        else:
+            lens = make_lens(name, preds, options)
+            alone = not lens.several and lens.shares(preds) is None
+            sample = top if name == "top-label" else as_rows(lens.sample(preds)) if alone else None
+            measured = measure_lens(preds, lens, metrics, sample=sample, intervals=intervals, level=level)
+            if paired and sample is not None and not sample.pooled:
+                resampled = resample(sample, [metric for metric in metrics if metric.is_resampled], level)
+            ends = {one.metric: one for one in resampled}
+            for i, one in enumerate(measured):  # by the resamples where there is no interval by a formula
+                if one.low is None and one.metric in ends and np.isfinite(one.value):
+                    measured[i] = replace(one, low=ends[one.metric].low, high=ends[one.metric].high)
+            yield name, measured, [] if sample is None else diagram(sample.profile), resampled
 
 
 def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
@@ -496,17 +426,14 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
     if name.startswith("class:"):
         return tc.OneClass(class_named(name.removeprefix("class:"), preds))
     if name.startswith("grouping:"):
-        groups = dict(options.groupings)[name.removeprefix("grouping:")]
-        return tc.Grouping({group: [class_named(one, preds) for one in classes] for group, classes in groups})
+        groups = options.groupings[name.removeprefix("grouping:")]
+        return tc.Grouping({group: [class_named(one, preds) for one in classes] for group, classes in groups.items()})
     lens: Lens = names.lens_named(name).of(tc)
     return lens
 
 
 # ----------------------------------------------------------------------------------------------------
 # Running a study: jobs that are not done yet, in several processes, each with one model in memory
-
-Answer = Evaluated | str | None  # the rows of the store, why there are none, or None: another run is at work on it
-_POLL = 0.5  # seconds between looks at jobs that other runs work on
 
 
 def run_study(
@@ -518,126 +445,134 @@ def run_study(
     progress: parallel.Progress = parallel.unheard,
 ) -> Store:
     """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
-    jobs = plan(spec)
-    wanted = wanted_of(spec.options)
-    store.begin(_meta(spec, jobs, wanted))
-    missing = store.missing([job.name for job in jobs], wanted)
-    todo = [replace(job, wanted=tuple(missing[job.name])) for job in jobs if job.name in missing]
-    progress(parallel.Step(spec.name, len(jobs) - len(todo), len(jobs)))
-    asked = workers if workers is not None else spec.workers
-    count = min(asked if asked is not None else parallel.cores(), max(len(todo), 1))
-    failed = []
-    for number, refusal in enumerate(_work(todo, store, count), start=len(jobs) - len(todo) + 1):
-        if refusal is not None:
-            failed.append(refusal)
-        progress(parallel.Step(spec.name, number, len(jobs)))
-    if failed and skip_broken:
-        skipped = dict(refusal.split(": ", 1) for refusal in failed)
-        store.begin(_meta(spec, jobs, wanted) | {"broken": {**dict(spec.broken), **skipped}})
-    elif failed:
-        raise InputError(
-            "\n".join(
-                [f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)", *failed]
-            )
-        )
+    jobs = make_jobs(spec)
+    lenses = ("", *spec.options.lenses)
+    pairs = [(lens, metric.name) for lens in lenses for metric in metrics_of(spec.options.metrics, lens)]
+    meta = _meta(spec, jobs, pairs)
+    store.begin(meta)
+    missing = store.missing([job.name for job in jobs], pairs)
+    todo = [replace(job, pairs=tuple(missing[job.name])) for job in jobs if job.name in missing]
+    if todo:  # several runs on one store start at different files
+        start = os.getpid() % len(todo)
+        todo = sorted(todo[start:] + todo[:start], key=lambda job: job.teacher != job.source)
+    done = len(jobs) - len(todo)
+    progress(parallel.Step(spec.name, done, len(jobs)))
+    workers = workers if workers is not None else spec.workers
+    workers = min(workers if workers is not None else parallel.cores(), max(len(todo), 1))
+    failed: dict[str, str] = {}
+    with parallel.Pool(workers) as pool:
+        tasks = [(job, store.folder) for job in todo]
+        for number, (position, refusal) in enumerate(pool.each(_evaluate_into_store, tasks), done + 1):
+            if refusal is not None:
+                failed[str(todo[position].source.path)] = refusal
+            progress(parallel.Step(spec.name, number, len(jobs)))
+    if failed and not skip_broken:
+        first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
+        raise InputError("\n".join([first, *(f"{path}: {refusal}" for path, refusal in failed.items())]))
+    if failed:
+        store.begin(meta | {"broken": {**spec.broken, **failed}})
     return store
 
 
-def _meta(spec: Spec, jobs: Sequence[Job], wanted: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """What study.json says."""
-    covariates = {job.name: list(spec.covariates_of(job.source).values()) for job in jobs} if spec.covariates else {}
+def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, Any]:
+    """What study.json says; the protocol of a job is how its rows were chosen and recalibrated."""
+    options = spec.options
     names = dict.fromkeys(job.source.dataset for job in jobs)
+    protocol = {
+        job.name: {
+            "fraction": options.split.fraction
+            if options.recalibrators and options.shares_rows(job.source.dataset)
+            else None,
+            "split_seed": options.split.seed,
+            "subset": job.subset,
+            "fits": dict(job.fits),
+        }
+        for job in jobs
+    }
+    covariates = {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {}
     return {
         "name": spec.name,
         "study": spec.written,
         "jobs": [job.name for job in jobs],
-        "wanted": list(wanted),
+        "wanted": list(pairs),
         "files": {job.name: str(job.source.path) for job in jobs},
-        "columns": asdict(spec.options.columns),
-        "protocol": {job.name: _protocol(job) for job in jobs},
+        "columns": asdict(options.columns),
+        "protocol": protocol,
         "fits": sorted({fit for job in jobs for _, fit in job.fits}),
-        "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
+        "clean": {name: clean for name in names if (clean := options.clean_of(name)) != name},
         "covariates": {"names": list(spec.covariates), "of": covariates},
         "broken": dict(spec.broken),
     }
 
 
-def _protocol(job: Job) -> dict[str, Any]:
-    """How the rows of a job were chosen and recalibrated, for whoever goes back to its predictions."""
-    options = job.options
-    shares = bool(options.recalibrators) and options.shares_rows(job.source.dataset)
-    return {
-        "fraction": options.split.fraction if shares else None,
-        "split_seed": options.split.seed,
-        "subset": job.subset,
-        "fits": dict(job.fits),
-    }
+def _evaluate_into_store(task: tuple[Job, Path]) -> str | None:
+    """Evaluate a job in a worker process, unless another run has; None, or why the file was refused."""
+    job, folder = task
+    store = Store(folder)
+    if not store.has(job.name, job.pairs):
+        try:
+            store.add(job.name, *evaluate(job, folder / "fits"))
+        except InputError as error:
+            return str(error)
+    return None
 
 
-def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
-    """Do every job, or see another run do it; yields, as they are kept, None, or why a file was refused."""
-    left = {job.name: job for job in sorted(todo, key=lambda job: job.teacher != job.source)}
-    claims = Claims(store.folder / "claims")
-    with parallel.Pool(workers) as pool:
-        while left:
-            before = len(left)
-            for job, refusal in _once(list(left.values()), store, claims, pool):
-                del left[job.name]
-                yield refusal
-            for job in [job for job in left.values() if store.has(job.name, job.wanted)]:  # other runs did these
-                del left[job.name]
-                yield None
-            if len(left) == before:
-                time.sleep(_POLL)
+def predictions_of(
+    store: Store,
+    model: str,
+    dataset: str,
+    recalibrator: str = "none",
+    *,
+    severity: float = 0.0,
+    seed: int | None = None,
+) -> tc.Predictions:
+    """Read the predictions behind the numbers of a store: the same file, rows, classes and recalibration.
 
+    Parameters
+    ----------
+    store : Store
+        Results of a study whose prediction files are still in their folders.
+    model, dataset : str
+        Which file.
+    recalibrator : str, default "none"
+        Recalibration method of the study.
+    severity : float, default 0.0
+        Severity of the shift.
+    seed : int, optional
+        Seed of the model; default the smallest.
 
-def _once(jobs: Sequence[Job], store: Store, claims: Claims, pool: parallel.Pool) -> Iterator[tuple[Job, str | None]]:
-    """Do the jobs that no other run is at work on; their claims are given up when their parts are written."""
-    writing: deque[tuple[Job, Future[None]]] = deque()
+    Returns
+    -------
+    Predictions
+        The rows that were judged.
 
-    def written() -> tuple[Job, str | None]:
-        job, future = writing.popleft()
-        future.result()
-        claims.release(job.name)
-        return job, None
-
-    tasks = [_Task(job, store.folder, claims.process) for job in jobs]
-    with ThreadPoolExecutor(1) as writer:
-        for place, answer in pool.each(_judge, tasks):
-            job = jobs[place]
-            if isinstance(answer, str):
-                claims.release(job.name)
-                yield job, f"{job.source.path}: {answer}"
-            elif answer is not None:
-                writing.append((job, writer.submit(store.add, job.name, answer.results, answer.diagrams, answer.draws)))
-            if len(writing) > 1:
-                yield written()
-        while writing:
-            yield written()
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A job, the store it is for, and the run that claims it."""
-
-    job: Job
-    folder: Path
-    process: int
-
-
-def _judge(task: _Task) -> Answer:
-    """Claim a job and do it, in a worker process."""
-    job, store = task.job, Store(task.folder)
-    claims = Claims(task.folder / "claims", task.process)
-    if store.has(job.name, job.wanted) or not claims.take(job.name):
-        return None
-    if store.has(job.name, job.wanted):  # done, and given up, between the two looks
-        claims.release(job.name)
-        return None
-    try:
-        return evaluate(job, task.folder / "fits")
-    except InputError as error:
-        return str(error)
-    except BaseException:
-        claims.release(job.name)
-        raise
+    Raises
+    ------
+    InputError
+        If the store was imported, has no such results, or the recalibrator could not be fitted.
+    """
+    if seed is not None:
+        options.whole(seed, "seed", 0)
+    meta, frame = store.meta(), store.frame()
+    if not meta.get("files"):
+        raise InputError("this store was imported: it holds numbers, and no predictions to go back to")
+    results = only(only(frame, "model", model), "dataset", dataset).filter(pl.col("severity") == severity).sort("seed")
+    results = results if seed is None else results.filter(pl.col("seed") == seed)
+    if not results.height:
+        raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
+    job = results["job"][0]
+    protocol = meta["protocol"][job]
+    rows = load_rows(Path(meta["files"][job]), Columns.from_json(meta["columns"]))
+    mask = np.ones(len(rows), bool)
+    if protocol["fraction"] is not None:
+        mask = ~held_out(rows.labels, protocol["fraction"], protocol["split_seed"])
+    if recalibrator == "none":
+        return rows.predictions(mask, protocol["subset"])
+    fits = protocol["fits"]
+    if recalibrator not in fits:
+        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {', '.join(fits)}")
+    fit = read_fit(store.folder / "fits" / f"{fits[recalibrator]}.json")
+    probs = None if fit is None else fit.apply(rows.select(mask))
+    if probs is None:
+        raise InputError(f"{recalibrator} could not be fitted for {model!r}")
+    return rows.predictions(mask, protocol["subset"], probs)

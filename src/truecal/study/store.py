@@ -6,8 +6,7 @@
       results/<job>.<set>.parquet      numbers of one prediction file; written last, so they are there when the part is
       diagrams/<job>.<set>.parquet     the bins of its reliability diagrams
       draws/<job>.<set>.parquet        its metrics on the resamples that all models share
-      fits/<fit>.json                  what recalibrators learnt (see run/fit.py)
-      claims/<job>                     who is at work on a job (see run/claims.py)
+      fits/<fit>.json                  what recalibrators were fitted to (see `run.Fit`)
 
 Every file is renamed into its place whole, so that a run that is killed leaves finished parts and nothing else. A job is named by
 a hash of what its numbers depend on, apart from the choice of metrics: a metric that is added is a part more. Only the jobs and
@@ -17,7 +16,7 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +27,8 @@ from truecal.errors import FileError, InputError, extra
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
-    import polars as pl
+    import polars
+
 VERSION = 2
 KINDS = ("results", "diagrams", "draws")
 
@@ -78,19 +78,35 @@ DIAGRAMS = {
 DRAWS = {"job": "String", "recalibrator": "String", "lens": "String", "metric": "String", "values": "List(Float32)"}
 
 _COLUMNS = {"results": RESULTS, "diagrams": DIAGRAMS, "draws": DRAWS}
-_KEY = ["job", "recalibrator", "lens", "selection", "metric"]
-Wanted = tuple[str, str]  # lens, metric
-Rows = Sequence[Mapping[str, Any]]
+Pair = tuple[str, str]  # lens, metric
+Records = Sequence[Mapping[str, Any]]
 
 
-def polars() -> Any:
-    """Polars, on use only."""
-    return extra("polars", "study")
+class _Polars:
+    """Polars, imported on first use."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(extra("polars", "study"), name)
+
+
+pl: Any = _Polars()
 
 
 class Store:
-    """The results of a study in a folder; any number of readers and writers.
+    """Hold the results of a study in a folder, for any number of readers and writers.
 
+    Parameters
+    ----------
+    folder : path
+        Folder of the store; made when a study begins to write to it.
+
+    See Also
+    --------
+    Study.run : Evaluate a study into a store.
+    import_table : Make a store of numbers that were measured elsewhere.
+
+    Examples
+    --------
     >>> import tempfile
     >>> store = Store(tempfile.mkdtemp())
     >>> store.begin({"name": "two models", "study": {}, "jobs": ["a1", "b2"]})
@@ -110,94 +126,128 @@ class Store:
     # ------------------------------------------------------------------ reading
 
     def meta(self) -> dict[str, Any]:
-        """What study.json holds: version, name, study, jobs, wanted, covariates, truecal (the release that wrote it)."""
+        """Read study.json: version, name, study, jobs, wanted, covariates, truecal (the release that wrote it).
+
+        Returns
+        -------
+        dict
+            The content of the file.
+
+        Raises
+        ------
+        FileError
+            If there is none, it is damaged, or another version of the library wrote it.
+        """
         path = self.folder / "study.json"
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise FileError(
-                f"{self.folder} is no store: it has no study.json; make one with truecal study run"
-            ) from error
-        except (OSError, ValueError, RecursionError) as error:
-            raise FileError(f"{path} is damaged or cannot be read; run the study again") from error
-        if not isinstance(held, dict) or not isinstance(held.get("jobs"), list):
+        if not path.is_file():
+            raise FileError(f"{self.folder} is no store: it has no study.json; make one with truecal study run")
+        meta = read_json(path, "run the study again")
+        if not isinstance(meta, dict) or not isinstance(meta.get("jobs"), list):
             raise FileError(f"{path} is not that of a study; run the study again")
-        if held.get("version") != VERSION:
-            older = isinstance(held.get("version"), int) and held["version"] < VERSION
+        if meta.get("version") != VERSION:
+            older = isinstance(meta.get("version"), int) and meta["version"] < VERSION
             remedy = "run the study again into another folder" if older else "update truecal"
             raise FileError(
-                f"{self.folder} is a store of version {held.get('version')!r}, this release reads {VERSION}; {remedy}"
+                f"{self.folder} is a store of version {meta.get('version')!r}, this release reads {VERSION}; {remedy}"
             )
-        odd = next((name for name, right in _FACTS.items() if not right(held.get(name))), None)
-        if odd is not None:
-            raise FileError(
-                f"{path} is damaged: its {odd!r} cannot be {str(held.get(odd))[:40]!r}; run the study again"
-            )
-        return held
+        valid = {
+            "name": isinstance(meta.get("name"), str),
+            "jobs": _are_texts(meta["jobs"]),
+            "wanted": meta.get("wanted") is None or _are_pairs(meta["wanted"]),
+            "covariates": _are_covariates(meta.get("covariates")),
+            "clean": meta.get("clean") is None or isinstance(meta["clean"], dict),
+            "fits": meta.get("fits") is None or _are_texts(meta["fits"]),
+        }
+        for name in [name for name in valid if not valid[name]]:
+            value = str(meta.get(name))[:40]
+            raise FileError(f"{path} is damaged: its {name!r} cannot be {value!r}; run the study again")
+        return meta
 
     def jobs(self) -> list[str]:
-        """All jobs of the study, done or not."""
+        """List all jobs of the study, done or not."""
         return list(self.meta()["jobs"])
 
     def done(self) -> list[str]:
-        """The jobs whose numbers are all there."""
+        """List the jobs whose numbers are all there."""
         meta = self.meta()
-        missing = self.missing(meta["jobs"], _wanted(meta))
+        missing = self.missing(meta["jobs"], _pairs(meta))
         return [job for job in meta["jobs"] if job not in missing]
 
-    def missing(self, jobs: Sequence[str], wanted: Sequence[Wanted] | None) -> dict[str, list[Wanted]]:
-        """What is wanted of each job and not there; jobs that lack nothing are left out."""
+    def missing(self, jobs: Sequence[str], pairs: Sequence[Pair] | None) -> dict[str, list[Pair]]:
+        """List the lenses and metrics of each job that are not there; jobs that lack nothing are left out."""
         sets = self._sets()
-        held: dict[str, set[Wanted]] = {}
+        present: dict[str, set[Pair]] = {}
         for job, part in set.intersection(*(set(self._parts(kind)) for kind in KINDS)):
-            held.setdefault(job, set()).update(sets.get(part, ()))
-        if wanted is None:
-            return {job: [] for job in jobs if job not in held}
-        missing = {job: [pair for pair in wanted if pair not in held.get(job, ())] for job in jobs}
-        return {job: pairs for job, pairs in missing.items() if pairs}
+            present.setdefault(job, set()).update(sets.get(part, ()))
+        if pairs is None:
+            return {job: [] for job in jobs if job not in present}
+        missing = {job: [pair for pair in pairs if pair not in present.get(job, ())] for job in jobs}
+        return {job: lacking for job, lacking in missing.items() if lacking}
 
-    def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
-        """Whether a part with just these metrics of a job is there."""
+    def has(self, job: str, pairs: Sequence[Pair]) -> bool:
+        """Tell whether a part with just these metrics of a job is there."""
         name = f"{job}.{_set_name(frozenset(pairs))[0]}.parquet"
         return all((self.folder / kind / name).is_file() for kind in KINDS)
 
-    def frame(self) -> "pl.DataFrame":
-        """Every number of the study that is there, one per row (see RESULTS), with a column for each covariate."""
+    def frame(self) -> "polars.DataFrame":
+        """Read every number of the study that is there.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per number, with the columns of `RESULTS` and one for each covariate.
+
+        Raises
+        ------
+        FileError
+            If the folder is no store, or a part of it is damaged.
+        """
         meta = self.meta()
         table = self._read("results", meta)
         covariates = meta.get("covariates") or {}
         if not covariates.get("names"):
             return table
-        known = {job: dict(zip(covariates["names"], values, strict=True)) for job, values in covariates["of"].items()}
-        return table.join(_covariates(known, covariates["names"]), on="job", how="left", maintain_order="left")
+        columns: dict[str, Any] = {"job": pl.Series(list(covariates["of"]), dtype=pl.String)}
+        for i, name in enumerate(covariates["names"]):
+            values = [row[i] for row in covariates["of"].values()]
+            if all(value is None or isinstance(value, (int, float)) for value in values):
+                columns[name] = pl.Series(values, dtype=pl.Float64)
+            else:
+                texts = [value if value is None or isinstance(value, str) else f"{value:g}" for value in values]
+                columns[name] = pl.Series(texts, dtype=pl.String)
+        return table.join(pl.DataFrame(columns), on="job", how="left", maintain_order="left")
 
     def references(self) -> dict[str, str]:
-        """The clean dataset of every shifted one that is not its own."""
+        """Return the clean dataset of every shifted one that has another name."""
         return dict(self.meta().get("clean") or {})
 
-    def diagrams(self) -> "pl.DataFrame":
-        """The bins of the reliability diagrams (see DIAGRAMS)."""
+    def diagrams(self) -> "polars.DataFrame":
+        """Read the bins of the reliability diagrams, with the columns of `DIAGRAMS`."""
         return self._read("diagrams", self.meta())
 
-    def draws(self) -> "pl.DataFrame":
-        """Metrics on the resamples that all models on the same rows share (see DRAWS)."""
+    def draws(self) -> "polars.DataFrame":
+        """Read the metrics on the resamples that all models on the same rows share, with the columns of `DRAWS`."""
         return self._read("draws", self.meta())
 
-    def fits(self) -> "pl.DataFrame":
-        """What recalibrators learnt: one row per model, clean dataset, seed and recalibrator; temperature, log loss on those rows
-        before and after, confidence and accuracy there, and how many they were."""
-        pl = polars()
+    def fits(self) -> "polars.DataFrame":
+        """Read what recalibrators were fitted to.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per model, clean dataset, seed and recalibrator: number of rows, temperature, log loss on those rows
+            before and after, confidence and accuracy there.
+        """
+        texts, counts = ("model", "dataset", "recalibrator"), ("seed", "rows", "of")
         names = ("model", "dataset", "seed", "recalibrator", "rows", "of", "temperature", "nll_before", "nll_after")
-        kinds = dict.fromkeys((*names, "confidence", "accuracy"), pl.Float64)
-        kinds |= dict.fromkeys(("model", "dataset", "recalibrator"), pl.String)
-        kinds |= dict.fromkeys(("seed", "rows", "of"), pl.Int64)
-        rows = [{name: fit[name] for name in kinds} for fit in self._fits(kinds)]
-        return pl.DataFrame(rows, schema=kinds).sort("model", "dataset", "seed", "recalibrator")
+        types = dict.fromkeys((*names, "confidence", "accuracy"), pl.Float64)
+        types |= dict.fromkeys(texts, pl.String) | dict.fromkeys(counts, pl.Int64)
+        rows = [{name: fit[name] for name in types} for fit in self._fits(types)]
+        return pl.DataFrame(rows, schema=types).sort("model", "dataset", "seed", "recalibrator")
 
     def split_rows(self, model: str, dataset: str, *, seed: int = 0) -> list[int]:
-        """Rows (from 0) of the clean file of a model that its recalibrators were fitted on; the others were judged."""
-        keys = ("model", "dataset", "seed", "indices")
-        for fit in self._fits(keys):
+        """Return the rows (from 0) of the clean file of a model that its recalibrators were fitted on; the others were judged."""
+        for fit in self._fits(("model", "dataset", "seed", "indices")):
             if (fit["model"], fit["dataset"], fit["seed"]) == (model, dataset, seed):
                 return list(fit["indices"])
         raise InputError(f"no recalibrator was fitted for {model!r} on {dataset!r}, seed {seed}; `fits()` lists all")
@@ -207,52 +257,60 @@ class Store:
         fits = []
         for path in sorted((self.folder / "fits").glob("*.json")):
             if path.stem in listed:
-                fits.append(_json(path))
+                fits.append(read_json(path))
                 if not isinstance(fits[-1], dict) or not set(keys) <= fits[-1].keys():
                     raise FileError(f"{path} is damaged; delete it and run the study again")
         return fits
 
-    def _read(self, kind: str, meta: dict[str, Any]) -> "pl.DataFrame":
-        pl = polars()
-        sets, wanted = self._sets(), _wanted(meta)
-        place = {job: i for i, job in enumerate(meta["jobs"])}
-        parts = sorted(((job, part) for job, part in self._parts(kind) if job in place), key=lambda p: place[p[0]])
-        columns = _COLUMNS[kind]
+    def _read(self, kind: str, meta: dict[str, Any]) -> "polars.DataFrame":
+        position = {job: i for i, job in enumerate(meta["jobs"])}
+        parts = sorted((part for part in self._parts(kind) if part[0] in position), key=lambda part: position[part[0]])
+        empty = make_table(_COLUMNS[kind])
         if not parts:
-            return make_table(columns)
+            return empty
         paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
-        wrong = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+        errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+
+        def is_readable(path: Path) -> bool:
+            try:
+                return bool(pl.read_parquet(path, glob=False).schema == empty.schema)
+            except errors:
+                return False
+
         try:
             table = pl.read_parquet(paths, glob=False)
-        except wrong as error:
-            raise FileError(_damaged(paths, columns, wrong)) from error
-        if table.columns != list(columns) or table.dtypes != make_table(columns).dtypes:
-            raise FileError(_damaged(paths, columns, wrong))
+        except errors:
+            table = None
+        if table is None or table.schema != empty.schema:
+            damaged = next((path for path in paths if not is_readable(path)), None)
+            if damaged is None:
+                raise FileError(f"parts of {paths[0].parent} do not fit together; delete them and run the study again")
+            raise FileError(f"{damaged} is damaged; delete it and run the study again: only its job is computed anew")
+        sets, pairs = self._sets(), _pairs(meta)
         if len(parts) == len({job for job, _ in parts}) and (
-            wanted is None or all(set(sets.get(part, ())) <= set(wanted) for _, part in parts)
+            pairs is None or all(set(sets.get(part, ())) <= set(pairs) for _, part in parts)
         ):
             return table
-        return _chosen(table, wanted, kind)
+        return _choose(table, pairs, kind)
 
-    def _parts(self, kind: str) -> list[tuple[str, str]]:
+    def _parts(self, kind: str) -> list[Pair]:
         folder = self.folder / kind
         names = [name.split(".") for name in os.listdir(folder)] if folder.is_dir() else []
         return [(name[0], name[1]) for name in names if len(name) == 3 and name[0] and name[2] == "parquet"]
 
-    def _sets(self) -> dict[str, list[Wanted]]:
-        folder = self.folder / "sets"
-        parts = {}
-        for path in folder.glob("*.json") if folder.is_dir() else ():
-            pairs = _json(path)
+    def _sets(self) -> dict[str, list[Pair]]:
+        sets = {}
+        for path in (self.folder / "sets").glob("*.json"):
+            pairs = read_json(path)
             if not _are_pairs(pairs):
                 raise FileError(f"{path} is damaged; delete it and run the study again")
-            parts[path.stem] = [(lens, metric) for lens, metric in pairs]
-        return parts
+            sets[path.stem] = [(lens, metric) for lens, metric in pairs]
+        return sets
 
     # ------------------------------------------------------------------ writing
 
     def begin(self, meta: dict[str, Any]) -> None:
-        """State what the study consists of."""
+        """Write what the study consists of; refuse the folder of another study."""
         if (self.folder / "study.json").is_file():
             name = self.meta().get("name")
             if name != meta["name"]:
@@ -260,19 +318,21 @@ class Store:
                     f"{self.folder} holds the study {name!r}, not {meta['name']!r}; choose another store or another name"
                 )
         try:
-            for kind in (*KINDS, "sets", "fits", "claims"):
+            for kind in (*KINDS, "sets", "fits"):
                 (self.folder / kind).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
-        held = {"version": VERSION, **meta, "truecal": tc.__version__}
-        write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False, default=str) + "\n")
+        content = {"version": VERSION, **meta, "truecal": tc.__version__}
+        write_whole(self.folder / "study.json", json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
 
-    def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
-        """Keep the numbers of a job; they are there when this returns."""
+    def add(self, job: str, results: Records, diagrams: Records, draws: Records = ()) -> None:
+        """Write the numbers of a job; they are there when this returns."""
         self.add_table(job, make_table(RESULTS, results), make_table(DIAGRAMS, diagrams), draws)
 
-    def add_table(self, job: str, results: "pl.DataFrame", diagrams: "pl.DataFrame", draws: Rows = ()) -> None:
-        """The same for results and diagrams that are tables already."""
+    def add_table(
+        self, job: str, results: "polars.DataFrame", diagrams: "polars.DataFrame", draws: Records = ()
+    ) -> None:
+        """Write results and diagrams that are tables already."""
         pairs = results.select("lens", "metric").unique().fill_null("").rows()
         name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():
@@ -283,40 +343,42 @@ class Store:
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
 
     def collect(self) -> tuple[int, int]:
-        """Remove parts and fits that the study no longer consists of, and what killed runs left half written.
+        """Remove parts and fits that the study no longer consists of, and unfinished files of killed runs.
 
-        Returns the number of files and of bytes.
+        Returns
+        -------
+        tuple of int
+            Number of files, and of bytes.
         """
         meta = self.meta()
         jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
-        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "sets", "fits", "claims")))
+        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "sets", "fits")))
         old = [path for folder in folders for path in folder.glob(".*.part")]
         for kind in KINDS:
             old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
-        missing = self.missing(meta["jobs"], _wanted(meta))
-        # Of runs that are gone
-        old += [path for path in (self.folder / "claims").glob("[!.]*") if path.name not in missing]
         size = sum(path.stat().st_size for path in old)
         for path in old:
             path.unlink(missing_ok=True)
         return len(old), size
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{path} is damaged or cannot be read; delete it and run the study again") from error
+        raise FileError(f"{path} is damaged or cannot be read; {remedy}") from error
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _are_pairs(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair) for pair in value
-    )
+    return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
 
 
-def _are_covariates(value: object) -> bool:
+def _are_covariates(value: Any) -> bool:
     """Names, and for every job one value per name."""
     if not value:
         return value is None or value == {}
@@ -325,74 +387,31 @@ def _are_covariates(value: object) -> bool:
     return all(isinstance(row, list) and len(row) == len(value["names"]) for row in value["of"].values())
 
 
-# What study.json must hold for the store to be read, by name.
-_FACTS: Mapping[str, Callable[[Any], bool]] = {
-    "name": lambda name: isinstance(name, str),
-    "jobs": lambda jobs: all(isinstance(job, str) for job in jobs),
-    "wanted": lambda pairs: pairs is None or _are_pairs(pairs),
-    "covariates": _are_covariates,
-    "clean": lambda clean: clean is None or isinstance(clean, dict),
-    "fits": lambda fits: fits is None or (isinstance(fits, list) and all(isinstance(fit, str) for fit in fits)),
-}
-
-
-def _readable(path: Path, schema: Any, wrong: tuple[type[Exception], ...]) -> bool:
-    """Whether a part can be read and has the columns it should have."""
-    try:
-        return bool(polars().read_parquet(path, glob=False).schema == schema)
-    except wrong:
-        return False
-
-
-def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[Exception], ...]) -> str:
-    """Which of the parts of a store cannot be read, and what helps."""
-    wanted = make_table(columns)
-    for path in paths:
-        if not _readable(path, wanted.schema, wrong):
-            return f"{path} is damaged; delete it and run the study again: only its job is computed anew"
-    return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
-
-
 @lru_cache(8)  # nearly all jobs of a study have the same
-def _set_name(pairs: frozenset[Wanted]) -> tuple[str, str]:
+def _set_name(pairs: frozenset[Pair]) -> tuple[str, str]:
     """The name of a set of metrics, and its list."""
     content = json.dumps(sorted(pairs))
     return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
 
 
-def _wanted(meta: dict[str, Any]) -> list[Wanted] | None:
+def _pairs(meta: dict[str, Any]) -> list[Pair] | None:
     pairs = meta.get("wanted")
     return None if pairs is None else [(lens, metric) for lens, metric in pairs]
 
 
-def _chosen(table: Any, wanted: list[Wanted] | None, kind: str) -> Any:
-    """What is wanted, once: a metric that two runs computed at the same time is there twice."""
-    pl = polars()
-    keys = [name for name in (*_KEY, "scheme", "bin") if name in table.columns]
-    if kind != "diagrams":
-        keys = [name for name in keys if name not in ("scheme", "bin")]
-        if wanted is not None:
-            listed = pl.DataFrame(wanted, schema=["lens", "metric"], orient="row")
-            table = table.join(listed, on=["lens", "metric"], how="semi", maintain_order="left")
-    return table.unique(keys, keep="first", maintain_order=True)
+def _choose(table: Any, pairs: list[Pair] | None, kind: str) -> Any:
+    """The metrics of the study, each once: one that two runs computed at the same time is there twice."""
+    keys = ["job", "recalibrator", "lens", "selection", "metric", *(("scheme", "bin") if kind == "diagrams" else ())]
+    if kind != "diagrams" and pairs is not None:
+        listed = pl.DataFrame(pairs, schema=["lens", "metric"], orient="row")
+        table = table.join(listed, on=["lens", "metric"], how="semi", maintain_order="left")
+    return table.unique([name for name in keys if name in table.columns], keep="first", maintain_order=True)
 
 
-def _covariates(known: dict[str, dict[str, object]], names: Sequence[str]) -> Any:
-    """A column for each covariate: numbers where all of its values are."""
-    pl = polars()
-    columns: dict[str, Any] = {"job": pl.Series(list(known), dtype=pl.String)}
-    for name in names:
-        values = [about[name] for about in known.values()]
-        numeric = all(value is None or isinstance(value, (int, float)) for value in values)
-        texts = [value if value is None or isinstance(value, str) else f"{value:g}" for value in values]
-        columns[name] = pl.Series(values, dtype=pl.Float64) if numeric else pl.Series(texts, dtype=pl.String)
-    return pl.DataFrame(columns)
-
-
-def make_table(columns: Mapping[str, str], rows: Rows = ()) -> "pl.DataFrame":
+def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
     """A table of the store with these columns and rows."""
-    pl = polars()
-    kinds = {
+    types = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
     }
-    return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=kinds)
+    table: polars.DataFrame = pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=types)
+    return table

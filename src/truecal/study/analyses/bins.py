@@ -25,7 +25,7 @@ from truecal.study.analyses.points import (
     with_error,
 )
 from truecal.study.metrics import Metric, parse_metric
-from truecal.study.store import polars
+from truecal.study.store import pl
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -155,7 +155,6 @@ def bin_trend(
     binned errors are judged by whether the debiased estimators (debiased, exact, rank-series) show the same trend.
     """
     options.level(level)
-    pl = polars()
     known = results(frame).filter(pl.col("lens") == lens)["metric"].unique().sort().to_list()
     wanted = [parse_metric(name) for name in known if name.startswith((_BINNED, *_UNBIASED))]
     wanted = [metric for metric in wanted if metric.norm != np.inf]
@@ -184,7 +183,6 @@ def bin_trend(
 
 def _with_bias(frame: Any, values: Any, wanted: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:
     """Columns squared (mean over seeds of the squared error) and bias, for equal-mass bins of norm 2; null elsewhere."""
-    pl = polars()
     exact = {m.name: float(m.bins or 0) for m in wanted if (m.kind, m.scheme, m.norm) == ("ece", "mass", 2.0)}
     empty = [pl.lit(None, pl.Float64).alias(name) for name in ("squared", "bias")]
     if not exact:

@@ -23,7 +23,7 @@ from truecal.study.analyses.points import (
     with_error,
 )
 from truecal.study.analyses.rankings import PairedDraws
-from truecal.study.store import polars
+from truecal.study.store import pl
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -96,7 +96,6 @@ def covariate_trend(
     """
     import narwhals as nw
 
-    pl = polars()
     results(frame)  # refuses what holds no results
     frame = nw.from_native(frame, eager_only=True).to_polars()
     require_name(covariate, "covariate")
@@ -166,7 +165,6 @@ class RecalibrationEffect(Analysed):
     def summary(self) -> Any:
         """Per condition: models, mean before, mean after, how many improved, how many beyond their intervals, and Kendall's
         tau of the two rankings (1: recalibration left the ranking as it was)."""
-        pl = polars()
         rows = []
         for condition, part in by_condition(self._frame):
             better = part.filter(pl.col("change") < 0)
@@ -197,7 +195,6 @@ def effect_of_recalibration(
     Fit on some rows, judge on others: a store keeps the numbers of the rows that the recalibrator has not seen. Where numbers of
     rows differ before and after, a note says so, because then the difference is not that of recalibration alone.
     """
-    pl = polars()
     frame = source.frame() if hasattr(source, "draws") else source
     choice: dict[str, Any] = {"lens": lens, "selection": selection, "dataset": dataset}
     first, notes = with_error(frame, [metric], recalibrator=before, **choice)
@@ -234,7 +231,6 @@ def effect_of_recalibration(
 
 def _paired(both: Any, source: Any, metric: str, recalibrators: tuple[str, str], lens: str) -> Any:
     """The table with `supported` from the resamples of a store, where it has them."""
-    pl = polars()
     draws = PairedDraws.of(source)
     if draws is None:
         return both

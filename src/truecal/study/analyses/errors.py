@@ -24,7 +24,7 @@ from truecal.study.analyses.points import (
     where,
     with_error,
 )
-from truecal.study.store import polars
+from truecal.study.store import pl
 
 # ----------------------------------------------------------------------------------------------------
 # Calibration against classification error, model by model, with families and sizes (Minderer et al. 2021, Figures 1 and 2)
@@ -59,7 +59,6 @@ def error_against_calibration(
 ) -> ErrorAgainstCalibration:
     """How calibration goes with accuracy, over all models and within families."""
     options.level(level)
-    pl = polars()
     points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
@@ -135,7 +134,6 @@ def residuals(
     dataset: str | None = None,
 ) -> Residuals:
     """Residuals of scores after a least-squares line on the classification error, under every condition."""
-    pl = polars()
     if isinstance(metrics, str):
         metrics = (metrics,)
     points, notes = with_error(
@@ -234,7 +232,6 @@ def log_fits(
     [('new', 1.0), ('old', 1.0)]
     """
     options.level(level)
-    pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     if by not in points.columns:
         if by not in frame.columns:

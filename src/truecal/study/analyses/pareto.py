@@ -25,7 +25,7 @@ from truecal.study.analyses.points import (
     where,
     with_error,
 )
-from truecal.study.store import polars
+from truecal.study.store import pl
 
 # ----------------------------------------------------------------------------------------------------
 # Pareto sets: models that no other beats in error and calibration at once, and which of them stay when the metric or data change
@@ -75,7 +75,6 @@ class ParetoSets(Analysed):
 
     def counts(self) -> Any:
         """One row per model: on how many of the fronts it could be on it was, and whether on all of them."""
-        pl = polars()
         counted = self._frame.group_by("model").agg(
             pl.col("family").first(),
             pl.col("size").first(),
@@ -88,7 +87,6 @@ class ParetoSets(Analysed):
 
     @property
     def _always(self) -> Any:
-        pl = polars()
         whole = self._frame.select("metric", "lens", *CONDITION).unique().height
         return (pl.col("fronts") == pl.col("of")) & (pl.col("of") == whole)
 
@@ -96,14 +94,13 @@ class ParetoSets(Analysed):
     def always(self) -> tuple[str, ...]:
         """The models on every front: under every metric, on every dataset, at every severity."""
         counts = self.counts()
-        return tuple(sorted(counts.filter(polars().col("always"))["model"].to_list()))
+        return tuple(sorted(counts.filter(pl.col("always"))["model"].to_list()))
 
     def kept(self, reference: str | Mapping[str, str] | None = None) -> Any:
         """How many models on the front of clean data are on that of shifted data: metric, dataset, severity, clean, kept, share.
 
         `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
         """
-        pl = polars()
         rows = []
         for key, part in self._frame.partition_by(["metric", "lens"], as_dict=True, maintain_order=True).items():
             for out, clean in references(conditions(part), reference)[0].items():
@@ -137,7 +134,6 @@ def pareto(
     >>> pareto(frame, metrics=["nll"]).always
     ('a', 'b')
     """
-    pl = polars()
     if isinstance(metrics, str):
         metrics = (metrics,)
     points, notes = with_error(
@@ -202,7 +198,6 @@ class Dominance(Analysed):
     @property
     def always(self) -> tuple[tuple[str, str], ...]:
         """Pairs (family, by) of which the first is dominated under every condition in which both occur."""
-        pl = polars()
         whole = self._frame.group_by("family", "by", maintain_order=True).agg(pl.col("dominated").all())
         return tuple((family, by) for family, by, dominated in whole.iter_rows() if dominated)
 
@@ -228,7 +223,6 @@ def dominance(
     >>> dominance(frame, metric="nll").always
     (('old', 'new'),)
     """
-    pl = polars()
     points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )

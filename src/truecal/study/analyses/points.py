@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.study.store import polars
+from truecal.study.store import pl
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -41,7 +41,6 @@ def results(frame: Any) -> Any:
     """Any frame that narwhals can read as a polars frame with the columns of a store, checked by name."""
     import narwhals as nw
 
-    pl = polars()
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -71,7 +70,7 @@ def require_name(name: object, what: str) -> None:
 def only(table: Any, column: str, name: str) -> Any:
     """The rows with this name in a column; a name that is not text, or not there, is refused."""
     require_name(name, column)
-    part = table.filter(polars().col(column) == name)
+    part = table.filter(pl.col(column) == name)
     if part.is_empty():
         known = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
         raise InputError(f"there is no {column} {name!r} in the results; there is {known or 'nothing'}")
@@ -114,7 +113,6 @@ def points(
     InputError
         If a name is not in the results, or a model has two values under one condition and seed.
     """
-    pl = polars()
     table = results(frame)
     lenses = lens_words(lens)
     for column, name in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
@@ -165,7 +163,6 @@ def points(
 
 def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
     """Points with the classification error of the same model beside them: error, error_low, error_high."""
-    pl = polars()
     values, notes = points(frame, metrics, **choice)
     errors, _ = points(frame, ["error"], **choice)
     sides = {"value": "error", "low": "error_low", "high": "error_high"}
@@ -180,7 +177,6 @@ def conditions(table: Any) -> list[tuple[str, float]]:
 
 def at(table: Any, dataset: str, severity: float) -> Any:
     """The points of one condition."""
-    pl = polars()
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
 
 
@@ -198,7 +194,6 @@ def where(row: Mapping[str, Any]) -> str:
 
 def _unequal(table: Any) -> list[str]:
     """Conditions under which models were judged on different numbers of rows, or of seeds."""
-    pl = polars()
     remarks = []
     spread = table.group_by(*CONDITION).agg(
         pl.col("n").min().alias("least"), pl.col("n").max().alias("most"), pl.col("seeds").n_unique().alias("kinds")
@@ -214,7 +209,6 @@ def _unequal(table: Any) -> list[str]:
 
 def _between_seeds(table: Any) -> list[str]:
     """Intervals are about the rows; seeds that differ by more than their width show what another training would change."""
-    pl = polars()
     several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
     beyond = several.filter(pl.col("apart") > pl.col("high") - pl.col("low")).height
     if not beyond:
@@ -240,7 +234,6 @@ def gathered(remarks: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
     """Columns as float64 arrays; NaN where there is none."""
-    pl = polars()
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
 
 

@@ -30,11 +30,11 @@ from truecal.study.analyses.points import (
     results,
     where,
 )
-from truecal.study.store import polars
+from truecal.study.store import pl
 from truecal.types import Float64s
 
 if TYPE_CHECKING:
-    import polars as pl
+    import polars
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -75,7 +75,6 @@ class PairedDraws:
         self, metric: str, *, dataset: str, severity: float, recalibrator: str = "none", lens: str = "top-label"
     ) -> dict[str, Float64s]:
         """The metric of every model on every resample, mean over seeds."""
-        pl = polars()
         part = self._table.filter(
             (pl.col("metric") == metric)
             & pl.col("lens").is_in([lens, ""])
@@ -156,7 +155,6 @@ class RankAgreement(Analysed):
         Columns: dataset, severity, metric_a, metric_b, better (by a), worse, gap_a, gap_b (value of `worse` minus `better`: the
         first is positive, the second negative), supported_a, supported_b, supported.
         """
-        pl = polars()
         wanted = {name for name in (metric_a, metric_b) if name is not None}
         known = set(self._points["name"].unique())
         if wanted - known:
@@ -188,7 +186,6 @@ def rank_agreement(
     All pairs of metrics come from one product of the matrix of signs of differences, so 40 metrics cost little more than two.
     """
     options.level(level)
-    pl = polars()
     lenses = lens_words(lens)
     if metrics is None:
         metrics = results(frame).filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
@@ -244,7 +241,7 @@ class _Ranks:
         everyone = part["model"].unique().sort().to_list()
         counted = dict(part.group_by("model").len().iter_rows())
         models = [model for model in everyone if counted[model] == len(names)]
-        held = part.filter(polars().col("model").is_in(models)).sort("name", "model")
+        held = part.filter(pl.col("model").is_in(models)).sort("name", "model")
         names = sorted(names)
         grids = [column.reshape(len(names), len(models)) for column in numbers(held, "value", "low", "high")]
         return cls(names, models, [m for m in everyone if counted[m] < len(names)], *grids)
@@ -448,7 +445,7 @@ def _listed(names: Sequence[object], most: int = 12) -> str:
     return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
-def _ranked(part: "pl.DataFrame", names: tuple[str, ...], dataset: str) -> list[Ranked]:
+def _ranked(part: "polars.DataFrame", names: tuple[str, ...], dataset: str) -> list[Ranked]:
     rows = []
     for (model,), of_model in part.partition_by("model", as_dict=True, maintain_order=True).items():
         cells: dict[str, Cell] = {}
@@ -470,7 +467,7 @@ def _finite(value: Any) -> float | None:
     return None if value is None or value != value or value in (float("inf"), float("-inf")) else float(value)
 
 
-def _unsupported(part: "pl.DataFrame", metric: str, dataset: str, models: Sequence[str]) -> list[str]:
+def _unsupported(part: "polars.DataFrame", metric: str, dataset: str, models: Sequence[str]) -> list[str]:
     """What the intervals say about neighbours in the ranking."""
     spans: dict[str, dict[int, tuple[float, float]]] = {}
     for row in part.filter(part["metric"] == metric).iter_rows(named=True):

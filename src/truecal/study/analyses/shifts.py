@@ -25,7 +25,7 @@ from truecal.study.analyses.points import (
     where,
     with_error,
 )
-from truecal.study.store import polars
+from truecal.study.store import pl
 
 # ----------------------------------------------------------------------------------------------------
 # How models behave as data shift further and further from what they were trained on (Minderer et al. 2021, Figures 4 and 5)
@@ -56,14 +56,13 @@ class Shift(Analysed):
             row = part.select("dataset", "model", "family", "size").row(0, named=True)
             row |= {"severities": part.height, **fit_line(severity, value).columns()}
             rows.append({**row, "error_slope": lost.slope, "error_low": lost.low, "error_high": lost.high})
-        return polars().DataFrame(rows, infer_schema_length=None)
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def by_size(self) -> Any:
         """Per condition and family: Kendall's tau between size and the metric, and between size and error.
 
         Minderer et al. find it positive on clean data and negative on shifted data: larger models hold out better.
         """
-        pl = polars()
         sized = self._frame.filter(pl.col("size").is_not_null() & pl.col("family").is_not_null())
         rows = []
         for place, part in by_condition(sized, "family"):
@@ -90,7 +89,6 @@ def shift(
     `reference` names the clean dataset of shifted ones that have no severity 0 of their own (one for all, or one for each); its
     numbers then open their rows.
     """
-    pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     there = conditions(points)
     shifted = sorted({dataset for dataset, severity in there if severity > 0})
@@ -128,14 +126,12 @@ def shift(
 
 def _beside_largest(name: str, group: list[str]) -> Any:
     """The number minus that of the largest model of its group."""
-    pl = polars()
     largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
     sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
     return pl.when(sized).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
 
 
 def _notes(table: Any, metric: str) -> list[str]:
-    pl = polars()
     remarks, loose, models = [], 0, 0
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
@@ -183,7 +179,6 @@ def shift_over_types(
 ) -> ShiftOverTypes:
     """Means over the shifted datasets that share a clean one. `reference` is as in :func:`shift`."""
     options.level(level)
-    pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     pairs, more = references(conditions(points), reference)
     shifted = {out: clean for out, clean in pairs.items() if out[1] > 0}
@@ -217,7 +212,6 @@ def _with_bounds(means: Any, names: Sequence[str], level: float) -> Any:
     """Student's intervals of means over types; null for fewer than three types."""
     from scipy.special import stdtrit
 
-    pl = polars()
     (types,) = numbers(means, "types")
     factor = pl.Series(stdtrit(np.maximum(types - 1, 1), (1 + level) / 2) / np.sqrt(types))
     for name in names:
@@ -268,7 +262,6 @@ def in_and_out(
     `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
     """
     options.level(level)
-    pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     pairs, more = references(conditions(points), reference)
     if not pairs:
@@ -321,7 +314,6 @@ def in_and_out(
 
 def _open(correlations: Any, metric: str) -> list[tuple[str, str]]:
     """Where calibration on clean data says nothing about that on shifted data."""
-    pl = polars()
     unknown = correlations.filter(
         (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
     )

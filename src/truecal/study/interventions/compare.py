@@ -123,11 +123,11 @@ def compare_interventions(
     plan = Plan.read(config)
     if plan.data.logits is None:
         data = load_data(plan.data)
-        check_plan(plan, data, Path(config).name)
+        check_plan(plan, data)
         outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
     else:
         plan, data, outputs = ready_logits(plan, Path(plan.data.logits))
-        check_plan(plan, data, Path(config).name)
+        check_plan(plan, data)
     outputs = with_ensembles(plan, outputs)
     progress(parallel.Step("judging the test rows", len(outputs), len(outputs)))
     choice = choose(plan, data, outputs)
