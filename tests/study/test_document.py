@@ -53,7 +53,10 @@ def test_all_problems_at_once(tmp_path):
             "lens": {},
             "models": {},
             "seeds": {"type": "array", "uniqueItems": True},
-            "split": {"type": "object", "properties": {"fit": {"enum": ["clean"], "errorMessage": {"enum": "fit what?"}}}},
+            "split": {
+                "type": "object",
+                "properties": {"fit": {"enum": ["clean"], "errorMessage": {"enum": "fit what?"}}},
+            },
         },
     }
     document.check(schema)

@@ -9,8 +9,8 @@ from typing import Any
 
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.study.metrics import parse_metric
 from truecal.study.document import read_document
+from truecal.study.metrics import parse_metric
 from truecal.study.store import DIAGRAMS, RESULTS, Store, make_table, pl
 
 PRESETS = ("revisiting-calibration",)
@@ -167,7 +167,12 @@ def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, li
         "type": "object",
         "required": ["columns"],
         "additionalProperties": False,
-        "properties": {"columns": fields, "metrics": {"type": "object"}, "constants": fields, "covariates": {"type": "array"}},
+        "properties": {
+            "columns": fields,
+            "metrics": {"type": "object"},
+            "constants": fields,
+            "covariates": {"type": "array"},
+        },
     }
     document.check(schema)
     columns, constants, metrics = (document.value.get(part, {}) for part in ("columns", "constants", "metrics"))

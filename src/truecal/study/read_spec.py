@@ -49,9 +49,7 @@ def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spe
     document.refuse()
     assert options is not None
     by_content = given.get("fingerprint") == "content"
-    return Spec(
-        given["name"], tuple(sources), options, given.get("workers"), written, covariates, by_content, broken
-    )
+    return Spec(given["name"], tuple(sources), options, given.get("workers"), written, covariates, by_content, broken)
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
@@ -116,7 +114,9 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
     return sources
 
 
-def _expand(document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]) -> list[Source]:
+def _expand(
+    document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]
+) -> list[Source]:
     """The files of one entry of predictions."""
     kind = "file" if "file" in entry else "files"
     if kind not in entry:

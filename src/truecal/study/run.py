@@ -36,7 +36,7 @@ from truecal.study.metrics import (
 from truecal.study.read_spec import read_spec
 from truecal.study.rows import Rows, class_named, held_out, labels_digest, load_rows, make_selection
 from truecal.study.spec import Columns, Options, Source, Spec
-from truecal.study.store import VERSION, Pair, Store, read_json, pl
+from truecal.study.store import VERSION, Pair, Store, pl, read_json
 from truecal.writing import write_whole
 
 
@@ -209,7 +209,9 @@ def fit_recalibrator(path: Path, source: Source, name: str, options: Options, ro
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)
         try:
-            recalibrator.fit(rows.outputs[mask], rows.labels[mask], None if rows.weights is None else rows.weights[mask])
+            recalibrator.fit(
+                rows.outputs[mask], rows.labels[mask], None if rows.weights is None else rows.weights[mask]
+            )
             after = _finite(tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask))))
             notes = tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
         except InputError as error:
@@ -347,7 +349,10 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
 def _record(measurement: Measurement, options: Options, notes: Sequence[str]) -> dict[str, Any]:
     metric = measurement.metric
     return {
-        **{"metric": metric.name, "scheme": metric.scheme, "bins": metric.bins, "norm": metric.norm},
+        "metric": metric.name,
+        "scheme": metric.scheme,
+        "bins": metric.bins,
+        "norm": metric.norm,
         **{name: getattr(measurement, name) for name in ("value", "low", "high", "n")},
         "level": None if measurement.low is None else options.level,
         "warnings": "; ".join(dict.fromkeys((*notes, *measurement.warnings))),
