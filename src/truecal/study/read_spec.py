@@ -133,9 +133,7 @@ def _expand(
         matches = _match(document, line, entry["files"], folder, constants, names)
     sources = []
     for path, parts in matches:
-        # Texts may name parts of the path, such as dataset: "imagenet-c-{corruption}"
-        texts = {name: text for name, text in constants.items() if isinstance(text, str) and "{" in text and parts}
-        texts = {name: _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text) for name, text in texts.items()}
+        texts = {name: _insert_parts(text, parts) for name, text in constants.items() if parts and "{" in str(text)}
         read = {
             name: _read_field(document, line, name, text, f" in {path}") for name, text in {**parts, **texts}.items()
         }
@@ -151,6 +149,11 @@ def _expand(
         more = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
         sources.append(Source(path, line, **fields, covariates=more))
     return sources
+
+
+def _insert_parts(text: str, parts: dict[str, str]) -> str:
+    """Text that names parts of a path, such as dataset: "imagenet-c-{corruption}"."""
+    return _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text)
 
 
 def _match(

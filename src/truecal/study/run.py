@@ -311,7 +311,7 @@ def _digest(facts: object) -> str:
 
 
 def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
-    """Size and times of a file (of the last write, and of the last change of any kind, which cannot be set back), or its content."""
+    """Size and times of a file (of the last write, and of any change, which cannot be set back), or its content."""
     try:
         status = path.stat()
         if not by_content:
