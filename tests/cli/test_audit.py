@@ -54,7 +54,7 @@ def test_a_folder_is_scanned_by_the_columns_named(frame, tmp_path, capsys):
     assert "scanned 8000 rows in 2 files" in err
     code, _, err = run(capsys, tmp_path)
     assert code == 2
-    assert "say which columns to group by" in err
+    assert "name the columns to group by" in err
 
 
 def test_what_cannot_be_used_is_refused(frame, tmp_path, capsys):

@@ -47,7 +47,7 @@ def test_json_has_a_row_per_world_and_n(truecal):
 def test_text_has_every_paper_world(truecal):
     ran = truecal("lab", "coverage", "--n", 50, "--m", 2, "--workers", 1)
     assert ran.code == 0
-    assert "share of 2 datasets whose 95 % interval" in ran.out
+    assert "share of 2 datasets whose 95 % interval contains" in ran.out
     assert all(name in ran.out for name in tc.lab.PAPER_WORLDS)
 
 

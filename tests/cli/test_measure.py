@@ -121,7 +121,7 @@ def test_groups(truecal, binary_csv):
         tc.calibration_error(frame["y"], frame["p"]).value, abs=1e-12
     )
     text = truecal("measure", binary_csv, "--by", "site").out
-    assert text.rstrip().splitlines()[-1].startswith("every group is judged alone")
+    assert text.rstrip().splitlines()[-1].startswith("every group is judged by itself")
     assert "north" in text
     assert "south" in text
 
@@ -129,7 +129,7 @@ def test_groups(truecal, binary_csv):
 def test_all_estimators(truecal, binary_csv):
     text = truecal("measure", binary_csv, "--estimator", "all").out
     assert all(name in text for name in ESTIMATORS)
-    assert "judged alone" not in text
+    assert "judged by itself" not in text
 
 
 def test_weights_and_clusters(truecal, binary_csv):

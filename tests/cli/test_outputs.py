@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import truecal as tc
+from truecal.cli.command import OutputFile
 from truecal.cli.main import VERBS, _group
-from truecal.cli.output import OutputFile
 from truecal.table import write_table
 
 
@@ -32,7 +32,7 @@ def test_every_option_that_names_an_output_is_checked():
     checked = set()
     for words, command in commands(_group()):
         for param in command.params:
-            if param.name in ("out", "figure", "numbers"):
+            if {"--out", "--figure", "--numbers", "--report"} & set(param.opts):
                 assert isinstance(param, OutputFile), words
                 checked.add(words)
     assert {words[0] for words in checked} == set(VERBS)

@@ -92,4 +92,4 @@ def test_a_promise_for_all_classes_from_the_shell(truecal, tmp_path):
     assert truecal("verify", binned, *probs, "--max-error", 0.06).out.startswith("promised")
     wrong = ("recalibrate", "fit", tmp_path / "fit.parquet", *probs)
     assert "not made of maps" in truecal(*wrong, "--method", "temperature", "--no-renormalise").err
-    assert "say which" in truecal(*wrong, "--top-label").err
+    assert "are for one --method" in truecal(*wrong, "--top-label").err

@@ -101,7 +101,7 @@ def test_days_kept_as_sketches(truecal, month, tmp_path):
         "watch", "update", tmp_path / "no.json", tmp_path / "all.npz", "--at", "2026-05-02", "--by", "model"
     )
     assert wrong.code == 2
-    assert "its folders do not say the group" in wrong.err
+    assert "its folders do not name the group" in wrong.err
 
 
 def test_labels_that_lack_and_come_late(truecal, tmp_path):

@@ -1,128 +1,88 @@
-"""`truecal audit` and `truecal likert`: miscalibrated segments, and answer scales."""
+"""`truecal audit` and `truecal likert`: miscalibrated segments, and words for confidence."""
 
-from typing import TYPE_CHECKING
-
-import click
+from typing import Annotated, Any
 
 import truecal as tc
 from truecal import parallel
-from truecal.cli.estimators import classes_by_word, lens_option, level_option, make_lens, scale_of, seed_option
-from truecal.cli.output import OutputFile, Result, answers, draw, working
-from truecal.cli.scan import is_scan, scanned
-from truecal.cli.source import Source, input_options, load, scan_options
+from truecal.cli.command import Count, Fraction, Seed, Several, WriteTo, command
+from truecal.cli.estimators import classes_by_word, make_lens, parse_scale
+from truecal.cli.input import Files, OneFile, grouped, load
+from truecal.cli.output import Answer, save_figure, working
+from truecal.cli.scan import scan_files
 from truecal.errors import InputError
 
-if TYPE_CHECKING:
-    from truecal.groups.segment_search import Audit
 
-
-# ----------------------------------------------------------------------------------------------------
-# `truecal audit`: which segments are miscalibrated, of all intersections of columns?
-
-
-@click.command()
-@click.option(
-    "--by", metavar="COLUMN", multiple=True, help="A column to search; repeat it. Default: all other columns."
-)
-@click.option(
-    "--depth", type=click.IntRange(1), default=3, show_default=True, help="How many columns a segment may combine."
-)
-@click.option("--min-rows", type=click.IntRange(2), help="Smaller segments are not judged.  [50, or rows / 1000]")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Gate: exit 1 only if a segment is off by more than this. Without it, if any is off by more than chance.",
-)
-@lens_option
-@level_option
-@answers(formats=("text", "json"))
-@scan_options
+@command()
 def audit(
-    source: Source,
-    depth: int,
-    min_rows: int | None,
-    tolerance: float | None,
-    lens: str,
-    level: float,
-) -> Result:
-    """Search the predictions in FILE for segments whose scores are wrong, and judge them for the search.
+    source: Annotated[Files, grouped("A column to search; may be repeated.  [default: all other columns]")],
+    *,
+    depth: Count = 3,
+    min_rows: Several | None = None,
+    tolerance: Fraction | None = None,
+    lens: str = "auto",
+    level: Fraction = 0.95,
+) -> Answer:
+    """Search the predictions in FILE for segments whose scores are wrong by more than the search itself explains.
 
     All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
     segment is listed is at most 1 - LEVEL. A pattern, a folder or several files are scanned once, grouped by the --by columns.
 
     Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
+
+    --depth N      How many columns a segment may combine.
+    --min-rows N   Smaller segments are not judged.  [default: 50, or rows / 1000]
+    --tolerance E  Gate: exit 1 only if a segment is off by more than this.  [default: if any is off by more than chance]
     """
-    result = _audited(source, depth, min_rows, tolerance, lens, level)
-    return Result("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
-
-
-def _audited(
-    source: Source, depth: int, min_rows: int | None, tolerance: float | None, lens: str, level: float
-) -> "Audit":
-    if is_scan(source):
+    data: Any
+    options: dict[str, Any] = {}
+    if source.scans:
         if not source.by:
-            raise InputError("say which columns to group by while scanning: --by COLUMN, repeated")
-        scan = scanned(source, lens)
-        with parallel.progress_bar("auditing") as progress:
-            return tc.audit(scan, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress)
-    preds = load(source)
+            raise InputError("name the columns to group by while scanning: --by COLUMN, repeated")
+        data = scan_files(source, lens)
+    else:
+        data = load(source).preds
+        options = {"by": source.by or None, "lens": make_lens(lens, data)}
     with parallel.progress_bar("auditing") as progress:
-        return tc.audit(
-            preds,
-            by=source.by or None,
-            depth=depth,
-            lens=make_lens(lens, preds),
-            level=level,
-            min_rows=min_rows,
-            tolerance=tolerance,
-            progress=progress,
+        result = tc.audit(
+            data, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress, **options
         )
+    return Answer("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
 
 
-# ----------------------------------------------------------------------------------------------------
-# `truecal likert`: may these words for confidence be shown to people?
-
-
-@click.command()
-@click.option(
-    "--scale",
-    metavar="WORD=LOW:HIGH,...",
-    help="Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.  [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]",
-)
-@click.option(
-    "--of", "event", metavar="CLASS", help="The class whose probability is shown.  [default: the predicted one]"
-)
-@click.option("--figure", cls=OutputFile, help="Also draw it (png, svg, pdf).")
-@level_option
-@seed_option
-@answers(formats=("text", "json"))
-@input_options
+@command()
 def likert(
-    source: Source,
-    scale: str | None,
-    event: str | None,
-    figure: str | None,
-    level: float,
-    seed: int,
-) -> Result:
+    source: OneFile,
+    *,
+    scale: str | None = None,
+    of: str | None = None,
+    figure: WriteTo | None = None,
+    level: Fraction = 0.95,
+    seed: Seed = 0,
+) -> Answer:
     """Judge the outputs in FILE as people see them: as words of a scale.
 
-    A word is kept when, among the outputs it covers, the event happens with a frequency inside the word's own limits.
+    A word holds when, among the outputs it covers, the event happens with a frequency inside the limits of the word.
 
-    Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
+    Exit 0 if no word is shown to be wrong, 1 if the frequency of one lies outside its limits (at --level), 2 if the input cannot
+    be used.
+
+    --scale, --bands WORD=LOW:HIGH,...  Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.
+                                        [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]
+    --of CLASS                          The class whose probability is shown.  [default: the predicted one]
+    --figure FILE                       Also draw it (png, svg, pdf).
     """
     from truecal.groups import answer_scales
 
-    preds = load(source)
+    preds = load(source).preds
     classes = classes_by_word(preds)
-    if event is not None and event not in classes:
-        raise InputError(f"there is no class {event!r} for --of; the classes are {', '.join(list(classes)[:10])}")
-    words = scale_of(scale, "--scale") or answer_scales.SCALE
+    if of is not None and of not in classes:
+        raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
+    words = parse_scale(scale) or answer_scales.SCALE
     with working("judging words"):
-        judged = tc.likert(preds, words, of=None if event is None else classes[event], level=level, rng=seed)
+        report = tc.likert(preds, words, of=None if of is None else classes[of], level=level, rng=seed)
     if figure is not None:
-        draw(tc.plot.LikertDisplay.from_report(judged).figure_, figure)
-    outside = f"\n{judged.outside} outputs are covered by no word" if judged.outside else ""
-    content = {"source": source.name, "level": level, "outside": judged.outside, "categories": list(judged.frame())}
-    broken = any(category.kept is False for category in judged.categories)
-    return Result("likert", content, f"{judged}{outside}", failed=broken)
+        save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
+    outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
+    content = {"source": source.name, "level": level, "outside": report.outside, "categories": list(report.frame())}
+    broken = any(category.kept is False for category in report.categories)
+    return Answer("likert", content, f"{report}{outside}", failed=broken)

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.output import Share, bundled
+from truecal.cli.command import Count, Fraction, Seed
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -18,82 +19,63 @@ if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
     from truecal.predictions.selection import Selection
 
-
 # ----------------------------------------------------------------------------------------------------
-# What --select, --distance, --binning, --lens grouping=FILE and a scale of words stand for
-
-select_option = click.option(
-    "--select",
-    metavar="WHICH",
-    multiple=True,
-    help="Judge only these rows: label=NAME,..., output=LOW:HIGH, COLUMN=VALUE,... or COLUMN=LOW:HIGH; repeat to narrow.",
-)
-distance_option = click.option(
-    "--distance",
-    metavar="DISTANCE",
-    help="Between mean output and mean outcome of a bin: total-variation, lp=P, weights=W,..., matrix=FILE, interval=LOW:HIGH.",
-)
-binning_option = click.option(
-    "--binning", metavar="BINNING", help="Which predictions are alike: kd-tree=0.1, width=15 or mass=15."
-)
+# --select, --distance, --binning, --lens grouping=FILE and scales of words
 
 
 def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
-    """The classes of predictions by the words they are asked for with."""
-    return {str(known): known for known in preds.classes or range(preds.class_count)}
+    """Map the text of every class to the class."""
+    return {str(name): name for name in preds.classes or range(preds.class_count)}
 
 
 def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
-    """The columns that --select names, other than the label and the output."""
-    names = [_parts(word)[0] for word in select]
-    return tuple(dict.fromkeys(name for name in names if name not in ("label", "output")))
+    """List the columns that --select names, other than the label and the output."""
+    return tuple(dict.fromkeys(name for word in select if (name := _parts(word)[0]) not in ("label", "output")))
 
 
-def selection_of(select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]) -> "Selection | None":
-    """All of --select together; `classes` finds classes by their words, `kinds` the numpy kind of every column by its name."""
+def parse_selection(
+    select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]
+) -> "Selection | None":
+    """Combine all of --select; `classes` has classes by their words, `kinds` the numpy kind of every column."""
     selection = None
     for word in select:
-        one = _selection(word, classes, kinds)
+        name, values = _parts(word)
+        limits, kind = _limits(values), kinds.get(name, "U")
+        if name == "label":
+            one = tc.by_label(*(classes.get(value, value) for value in values.split(",")))
+        elif name == "output":
+            if limits is None:
+                raise InputError(f"--select output is LOW:HIGH, such as output=0.5:1, not {word!r}")
+            low, high = limits
+            one = tc.by_output(low=0.0 if low == -inf else low, high=1.0 if high == inf else high)
+        elif limits is not None and kind in "iuf":
+            one = tc.by_column(name, low=limits[0], high=limits[1])
+        else:
+            one = tc.by_column(name, *(_value(name, value, kind) for value in values.split(",")))
         selection = one if selection is None else selection & one
     return selection
 
 
-def _selection(word: str, classes: Mapping[str, object], kinds: Mapping[str, str]) -> "Selection":
-    name, given = _parts(word)
-    if name == "label":
-        return tc.by_label(*(classes.get(one, one) for one in given.split(",")))
-    limits = _limits(given)
-    if name == "output":
-        if limits is None:
-            raise InputError(f"--select output is LOW:HIGH, such as output=0.5:1, not {word!r}")
-        low, high = limits
-        return tc.by_output(low=0.0 if low is None else low, high=1.0 if high is None else high)
-    kind = kinds.get(name, "U")
-    if limits is not None and kind in "iuf":
-        return tc.by_column(name, low=limits[0], high=limits[1])
-    return tc.by_column(name, *(_value(name, one, kind) for one in given.split(",")))
-
-
 def _parts(word: str) -> tuple[str, str]:
-    name, equals, given = word.partition("=")
-    if not equals or not name or not given:
+    name, equals, values = word.partition("=")
+    if not equals or not name or not values:
         raise InputError(
             f"--select is label=NAME,..., output=LOW:HIGH, COLUMN=VALUE,... or COLUMN=LOW:HIGH, not {word!r}"
         )
-    return name, given
+    return name, values
 
 
-def _limits(given: str) -> tuple[float | None, float | None] | None:
-    """The ends of LOW:HIGH, either of which may be missing; None where it is no interval."""
-    low, colon, high = given.partition(":")
+def _limits(text: str) -> tuple[float, float] | None:
+    """Parse LOW:HIGH, where either may be missing (infinite); None where it is no interval."""
+    low, colon, high = text.partition(":")
     try:
-        return (float(low) if low else None, float(high) if high else None) if colon and given != ":" else None
+        return (float(low or -inf), float(high or inf)) if colon and text != ":" else None
     except ValueError:
         return None
 
 
 def _value(column: str, word: str, kind: str) -> object:
-    """A value as the column holds it."""
+    """Convert a word to the type of the column."""
     if kind == "b":
         if word.lower() not in ("true", "false"):
             raise InputError(f"column {column!r} holds true and false; select one of them, not {word!r}")
@@ -106,52 +88,42 @@ def _value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def generalized(distance: str | None, binning: str | None, norm: float | None) -> "tc.GeneralizedECE":
-    """The estimator of several probabilities with what was said about it."""
-    options: dict[str, Any] = {} if norm is None else {"norm": norm}
-    if distance is not None:
-        options["distance"] = _distance(distance)
-    if binning is not None:
-        options["binning"] = _binning(binning)
-    return tc.GeneralizedECE(**options)
+def _floats(text: str) -> list[float]:
+    """Parse numbers with commas between them; none where one is not a number."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        return []
 
 
 def _distance(word: str) -> Any:
-    name, _, given = word.partition("=")
-    if name == "total-variation" and not given:
+    name, _, text = word.partition("=")
+    numbers, limits = _floats(text), _limits(text)
+    if word == "total-variation":
         return tc.estimators.TotalVariation()
-    if name == "lp" and given:
-        return tc.estimators.Lp(_number(given, "--distance lp=P"))
-    if name == "weights" and given:
-        return tc.estimators.ClassWeighted([_number(one, "--distance weights=W,...") for one in given.split(",")])
-    if name == "matrix" and given:
-        return tc.estimators.Mahalanobis(_json(given, "the matrix"))
-    low, high = _limits(given) or (None, None)
-    if name == "interval" and low is not None and high is not None:
-        return tc.estimators.InterInterval(low, high)
-    raise InputError(
-        f"there is no distance {word!r}; use total-variation, lp=P, weights=W,..., matrix=FILE or interval=LOW:HIGH"
-    )
+    if name == "lp" and len(numbers) == 1:
+        return tc.estimators.Lp(numbers[0])
+    if name == "weights" and numbers:
+        return tc.estimators.ClassWeighted(numbers)
+    if name == "matrix" and text:
+        return tc.estimators.Mahalanobis(_json(text, "the matrix"))
+    if name == "interval" and limits is not None and max(map(abs, limits)) < inf:
+        return tc.estimators.InterInterval(*limits)
+    options = "total-variation, lp=P, weights=W,..., matrix=FILE or interval=LOW:HIGH"
+    raise InputError(f"there is no distance {word!r}; use {options}, with numbers for P, W, LOW and HIGH")
 
 
 def _binning(word: str) -> Any:
-    name, _, given = word.partition("=")
-    if name == "kd-tree":
-        return tc.estimators.KDTree(_number(given, "--binning kd-tree=FRACTION")) if given else tc.estimators.KDTree()
-    if name in ("width", "mass") and given.isdigit():
-        return tc.estimators.EqualWidth(int(given)) if name == "width" else tc.estimators.EqualMass(int(given))
+    name, _, text = word.partition("=")
+    if name == "kd-tree" and (not text or _floats(text)):
+        return tc.estimators.KDTree(*_floats(text))
+    if name in ("width", "mass") and text.isdigit():
+        return tc.estimators.EqualWidth(int(text)) if name == "width" else tc.estimators.EqualMass(int(text))
     raise InputError(f"there is no binning {word!r}; use kd-tree=FRACTION, width=BINS or mass=BINS")
 
 
-def _number(word: str, what: str) -> float:
-    try:
-        return float(word)
-    except ValueError as error:
-        raise InputError(f"{what} needs numbers, not {word!r}") from error
-
-
-def grouping_of(file: str, classes: Mapping[str, object]) -> "Lens":
-    """The grouping in a JSON file: {"group": ["class", ...], ...}."""
+def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
+    """Read a grouping from a JSON file: {"group": ["class", ...], ...}."""
     groups = _json(file, "the grouping")
     if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
         raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')
@@ -160,20 +132,18 @@ def grouping_of(file: str, classes: Mapping[str, object]) -> "Lens":
     )
 
 
-def scale_of(words: str | None, option: str) -> dict[str, tuple[float, float]] | None:
-    """The words of a scale and their limits."""
-    if words is None:
-        return None
+def parse_scale(text: str | None) -> dict[str, tuple[float, float]] | None:
+    """Parse the words of --scale and their limits."""
     scale: dict[str, tuple[float, float]] = {}
-    for part in words.split(","):
-        word, _, given = part.rpartition("=")
-        limits = _limits(given)
-        if limits is None or limits[0] is None or limits[1] is None or not word.strip():
-            raise click.UsageError(f"{option} is WORD=LOW:HIGH,..., such as low=0:0.1,high=0.1:1, not {part!r}")
+    for part in () if text is None else text.split(","):
+        word, _, span = part.rpartition("=")
+        limits = _limits(span)
+        if limits is None or max(map(abs, limits)) == inf or not word.strip():
+            raise click.UsageError(f"--scale is WORD=LOW:HIGH,..., such as low=0:0.1,high=0.1:1, not {part!r}")
         if word.strip() in scale:
-            raise click.UsageError(f"{option} names {word.strip()!r} twice")
-        scale[word.strip()] = (limits[0], limits[1])
-    return scale
+            raise click.UsageError(f"--scale names {word.strip()!r} twice")
+        scale[word.strip()] = limits
+    return None if text is None else scale
 
 
 def _json(file: str, what: str) -> Any:
@@ -186,42 +156,40 @@ def _json(file: str, what: str) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Estimators and lenses on the command line: their options, and what the words given stand for
-
-AUTO = "auto"  # the lens that suits the predictions
-
-
-lens_option = click.option(
-    "--lens",
-    default=AUTO,
-    show_default=True,
-    metavar="LENS",
-    help=f"What is judged: auto (positive class of two, else top label), {', '.join(names.LENSES)}, top-K, class=NAME or "
-    "grouping=FILE (JSON: lists of classes by the name of their group).",
-)
-level_option = click.option(
-    "--level",
-    type=Share(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence level of intervals and gates.",
-)
-seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of resampling.")
+# Estimators and lenses
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user said about the estimator."""
+class EstimatorOptions:
+    """How the error is measured.
 
-    estimator: str | None
-    bins: int | None
-    scheme: str | None
-    norm: str | None
-    distance: str | None
-    binning: str | None
+    --estimator NAME     How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several
+                         probabilities where the lens judges those]
+    --bins N             Number of bins (binned, label-binned, debiased).
+    --scheme SCHEME      Bins of equal width or equal mass.
+    --norm P             1 mean absolute, 2 root mean square, inf maximum.
+    --distance DISTANCE  Between mean output and mean outcome of a bin: total-variation, lp=P, weights=W,..., matrix=FILE or
+                         interval=LOW:HIGH.
+    --binning BINNING    Which predictions share a bin: kd-tree=0.1, width=15 or mass=15.
+    --lens LENS          What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
+                         class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by name of their
+                         group).
+    --level P            Confidence level of intervals and gates.
+    --seed N             Seed of random numbers.
+    """
 
-    def made(self, lens: "Lens | None") -> "list[Estimator]":
-        """The estimators for what a lens judges; settings that do not go together are refused."""
+    estimator: Annotated[str | None, click.Choice([*names.ESTIMATORS, *names.CITED, "all"])] = None
+    bins: Count | None = None
+    scheme: Literal["width", "mass"] | None = None
+    norm: str | None = None
+    distance: str | None = None
+    binning: str | None = None
+    lens: str = "auto"
+    level: Fraction = 0.95
+    seed: Seed = 0
+
+    def estimators(self, lens: "Lens | None") -> "list[Estimator]":
+        """Make the estimators for what a lens judges; settings that do not go together are refused."""
         if self.distance is not None or self.binning is not None or (lens is not None and lens.several):
             for name in ("estimator", "bins", "scheme"):
                 if getattr(self, name) is not None:
@@ -229,61 +197,36 @@ class Asked:
                         f"--{name} is for one probability per row; here bins of whole predictions are judged, which "
                         "--distance and --binning choose"
                     )
-            return [generalized(self.distance, self.binning, None if self.norm is None else _norm(self.norm))]
+            options: dict[str, Any] = {} if self.norm is None else {"norm": _norm(self.norm)}
+            options |= {} if self.distance is None else {"distance": _distance(self.distance)}
+            options |= {} if self.binning is None else {"binning": _binning(self.binning)}
+            return [tc.GeneralizedECE(**options)]
         if self.estimator == "all":
-            return all_estimators()
+            return [make_estimator(name) for name in names.ESTIMATORS]
         return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]
 
 
-# --estimator with its settings (the command receives one `asked`), --lens, --level and --seed.
-estimator_options = bundled(
-    Asked,
-    "asked",
-    click.option(
-        "--estimator",
-        type=click.Choice([*names.ESTIMATORS, *names.CITED, "all"]),
-        help="How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several "
-        "probabilities where the lens judges those]",
-    ),
-    click.option("--bins", type=click.IntRange(1), help="Number of bins (binned, label-binned, debiased)."),
-    click.option("--scheme", type=click.Choice(["width", "mass"]), help="Bins of equal width or equal mass."),
-    click.option("--norm", metavar="P", help="1 mean absolute, 2 root mean square, inf maximum."),
-    distance_option,
-    binning_option,
-    lens_option,
-    level_option,
-    seed_option,
-)
-
-
-def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str | None) -> "Estimator":
-    """The estimator of a name with the settings given; a setting it does not have is refused."""
+def make_estimator(
+    name: str, *, bins: int | None = None, scheme: str | None = None, norm: str | None = None
+) -> "Estimator":
+    """Make the estimator of a name with settings; one that it does not have is refused."""
     named = names.estimator_named(name)
-    given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
-    wanted = {option: value for option, value in given.items() if value is not None}
-    known = {field.name for field in fields(getattr(tc.estimators, named.name))}
-    for option in wanted:
-        if option not in known:
+    settings = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
+    options = {option: value for option, value in settings.items() if value is not None}
+    allowed = {field.name for field in fields(getattr(tc.estimators, named.name))}
+    for option in options:
+        if option not in allowed:
             raise InputError(f"the {name} estimator has no --{option}")
-    made: Estimator = named.of(tc.estimators, **wanted)
-    return made
+    estimator: Estimator = named.of(tc.estimators, **options)
+    return estimator
 
 
-def all_estimators() -> "list[Estimator]":
-    """Every estimator with its defaults."""
-    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in names.ESTIMATORS]
-
-
-def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
-    """The lens of a name; None leaves the choice to the library."""
-    return lens_of(name, classes_by_word(preds))
-
-
-def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
-    """The same, where classes are found by their words."""
-    if name.startswith("grouping="):
-        return grouping_of(name.removeprefix("grouping="), classes)
-    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(tc.lenses)
+def make_lens(word: str, classes: "tc.Predictions | Mapping[str, object]") -> "Lens | None":
+    """Make the lens of --lens, with classes by their words or those of predictions; None leaves the choice to the library."""
+    by_word = classes_by_word(classes) if isinstance(classes, tc.Predictions) else classes
+    if word.startswith("grouping="):
+        return _grouping(word.removeprefix("grouping="), by_word)
+    lens: Lens | None = None if word == "auto" else names.lens_named(word, by_word).of(tc.lenses)
     return lens
 
 

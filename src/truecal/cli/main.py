@@ -16,7 +16,6 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,61 +26,29 @@ from truecal.errors import FileError, InputError, MissingExtraError, TruecalErro
 # ----------------------------------------------------------------------------------------------------
 # Settings in files: [tool.truecal] of the nearest pyproject.toml, or truecal.toml, stand for options that are not given
 
-_FILES = ("truecal.toml", "pyproject.toml")
 
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a file: those for all verbs and those of single verbs. Without a file there are none."""
-
-    file: Path | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def for_verb(self, verb: str, verbs: Mapping[str, object], options: Mapping[str, bool]) -> dict[str, Any]:
-        """Values by parameter; `options` are the parameters of the verb, and whether each may be repeated."""
-        general = {key: value for key, value in self.values.items() if key not in verbs}
-        special = self.values.get(verb, {})
-        if not isinstance(special, Mapping):
-            raise InputError(f"{self.file}: [tool.truecal.{verb}] must be a table of options")
-        for key, value in general.items():
-            if isinstance(value, Mapping):
-                raise InputError(f"{self.file}: there is no verb {key!r}{names.did_you_mean(key, verbs)}")
-        chosen = {_parameter(key): value for key, value in general.items() if _parameter(key) in options}
-        for key, value in special.items():
-            if _parameter(key) not in options:
-                near = names.did_you_mean(key, [name.replace("_", "-") for name in options])
-                raise InputError(f"{self.file}: truecal {verb} has no option {key!r}{near}")
-            chosen[_parameter(key)] = value
-        return {
-            name: [value] if options[name] and not isinstance(value, list) else value for name, value in chosen.items()
-        }
-
-
-def read_settings(file: Path) -> Settings:
-    """The settings in a file: all of it, or [tool.truecal] of a pyproject.toml."""
+def read_settings(file: Path) -> dict[str, Any]:
+    """Read the settings in a file: all of it, or [tool.truecal] of a pyproject.toml."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"cannot read the settings in {file}: {error}") from error
-    values = content.get("tool", {}).get("truecal", {}) if file.name == "pyproject.toml" else content
-    return Settings(file, values)
+    return content.get("tool", {}).get("truecal", {}) if file.name == "pyproject.toml" else content
 
 
-def nearest_settings(folder: Path) -> Settings:
-    """The settings of a folder or of the nearest one above it that has some; those of other users are refused."""
+def find_settings(folder: Path) -> Path | None:
+    """Find the nearest file with settings in a folder and those above it; a file of another user is refused."""
     for parent in (folder, *folder.parents):
-        for file in (parent / name for name in _FILES):
-            if file.is_file() and (settings := read_settings(file)).values:
+        for file in (parent / "truecal.toml", parent / "pyproject.toml"):
+            if file.is_file() and read_settings(file):
                 _check_owner(file)
-                return settings
-    return Settings()
+                return file
+    return None
 
 
 def _check_owner(file: Path) -> None:
     """Refuse settings that another user than this one or root could have written: they may name files to write."""
-    if not hasattr(os, "geteuid"):
-        return
-    for path in (file, file.parent):
+    for path in (file, file.parent) if hasattr(os, "geteuid") else ():
         owner = path.stat().st_uid
         if owner not in (0, os.geteuid()):
             raise FileError(
@@ -90,9 +57,25 @@ def _check_owner(file: Path) -> None:
             )
 
 
-def _parameter(key: str) -> str:
-    """The parameter of a command that a key means: the option's name with underscores."""
-    return key.replace("-", "_")
+def settings_for(file: Path, verb: str, options: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the settings of a verb by option, where `options` maps its options to whether they may be repeated."""
+    values = read_settings(file)
+    general = {key: value for key, value in values.items() if key not in VERBS}
+    special = values.get(verb, {})
+    if not isinstance(special, Mapping):
+        raise InputError(f"{file}: [tool.truecal.{verb}] must be a table of options")
+    for key, value in general.items():
+        if isinstance(value, Mapping):
+            raise InputError(f"{file}: there is no verb {key!r}{names.did_you_mean(key, VERBS)}")
+    for key in special:
+        if key.replace("_", "-") not in options:
+            raise InputError(f"{file}: truecal {verb} has no option {key!r}{names.did_you_mean(key, options)}")
+    chosen = {key.replace("_", "-"): value for key, value in {**general, **special}.items()}
+    return {
+        key: [value] if options[key] and not isinstance(value, list) else value
+        for key, value in chosen.items()
+        if key in options
+    }
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -105,25 +88,21 @@ try:
 except ImportError:  # the package may be installed without its command line; `main` says so
     _HAS_CLICK = False
 
-# Verb -> (module, attribute, one line for --help). The line is here so that --help needs no module of a verb.
+# Module and one line of help by verb, so that --help needs no module of a verb.
 VERBS = {
-    "measure": ("truecal.cli.measure", "measure", "Measure the calibration error of predictions, with its interval."),
-    "report": ("truecal.cli.report", "report", "Write a self-contained HTML report."),
-    "verify": ("truecal.cli.measure", "verify", "Say whether the error can be promised to be below a threshold."),
-    "audit": (
-        "truecal.cli.audit",
-        "audit",
-        "Find the segments whose scores are wrong, by more than the search explains.",
-    ),
-    "likert": ("truecal.cli.audit", "likert", "Judge words for confidence: low, medium, high, or your own."),
-    "decision": ("truecal.cli.decision", "decision", "Say what miscalibration costs decisions at a threshold."),
-    "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
-    "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
-    "sketch": ("truecal.cli.scan", "sketch", "Days kept as sketches: save, merge, show."),
-    "recalibrate": ("truecal.cli.recalibrate", "recalibrate", "Fit a recalibrator, or apply a fitted one."),
-    "lab": ("truecal.cli.lab", "lab", "Simulate worlds whose true error is known."),
-    "study": ("truecal.cli.study", "study", "Many models, datasets and metrics: run, show, export."),
-    "demo": ("truecal.cli.demo", "demo", "Train classifiers, measure them, fix them, and write a report."),
+    "measure": ("measure", "Measure the calibration error of predictions, with its interval."),
+    "report": ("report", "Write a self-contained HTML report."),
+    "verify": ("measure", "Test whether the error is below a threshold."),
+    "audit": ("audit", "Find the segments whose scores are wrong, by more than the search explains."),
+    "likert": ("audit", "Judge words for confidence: low, medium, high, or your own."),
+    "decision": ("measure", "Estimate what miscalibration costs decisions at a threshold."),
+    "compare": ("compare", "Compare models on the same rows, pair by pair."),
+    "watch": ("watch", "Watch calibration over time: update, show, report."),
+    "sketch": ("scan", "Keep days as sketches: save, merge, show."),
+    "recalibrate": ("recalibrate", "Fit a recalibrator, or apply a fitted one."),
+    "lab": ("lab", "Simulate worlds whose true error is known."),
+    "study": ("study", "Evaluate many models, datasets and metrics: run, show, export."),
+    "demo": ("demo", "Train classifiers, measure them, fix them, and write a report."),
 }
 
 _PIPE_CLOSED = "nobody reads the output any more (broken pipe)"
@@ -139,8 +118,8 @@ def _group() -> Any:
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
             if cmd_name not in VERBS:
                 return None
-            module, attribute, _ = VERBS[cmd_name]
-            command: click.Command = getattr(import_module(module), attribute)
+            module = import_module(f"truecal.cli.{VERBS[cmd_name][0]}")
+            command: click.Command = getattr(module, cmd_name)
             self._use_settings(ctx, cmd_name, command)
             return command
 
@@ -161,21 +140,22 @@ def _group() -> Any:
             return super().resolve_command(ctx, args)
 
         def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:
-            """Settings of the nearest file stand for the options that are not given."""
-            options = {p.name: p.multiple for p in command.params if isinstance(p, click.Option) and p.name}
-            if not options or ctx.resilient_parsing:
-                return
+            """Let settings of the nearest file stand for the options that are not given."""
+            params = {p.opts[0].lstrip("-"): p for p in command.params if isinstance(p, click.Option)}
             config = ctx.params.get("config")
-            settings = nearest_settings(Path.cwd()) if config is None else read_settings(Path(config))
-            chosen = settings.for_verb(verb, VERBS, options)
+            if not params or ctx.resilient_parsing:
+                return
+            file = find_settings(Path.cwd()) if config is None else Path(config)
+            options = {option: param.multiple for option, param in params.items()}
+            chosen = {} if file is None else settings_for(file, verb, options)
             if chosen:
-                ctx.default_map = {verb: chosen}
-                shown = ", ".join(f"{name.replace('_', '-')} = {value}" for name, value in chosen.items())
-                click.echo(printable(f"settings of {settings.file}: {shown}"), err=True)
+                ctx.default_map = {verb: {params[option].name: value for option, value in chosen.items()}}
+                listed = ", ".join(f"{option} = {value}" for option, value in chosen.items())
+                click.echo(printable(f"settings of {file}: {listed}"), err=True)
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             with formatter.section("Commands"):
-                formatter.write_dl([(name, VERBS[name][2]) for name in self.list_commands(ctx)])
+                formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
 
     @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
     @click.version_option(None, "--version", package_name="truecal", message="truecal %(version)s")
@@ -258,7 +238,7 @@ def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) 
 
 
 def _silence_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush does not complain about the closed pipe again."""
+    """Redirect stdout to the null device, so that the interpreter's last flush does not fail on the closed pipe again."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, sys.stdout.fileno())

@@ -1,18 +1,18 @@
-"""`truecal measure` and `truecal verify`: the error with its interval and gates, and other numbers of the same rows."""
+"""`truecal measure`, `verify` and `decision`: the error with its interval and gates, and other numbers of the same rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import numpy as np
 
 import truecal as tc
 from truecal import digits, names
-from truecal.cli.estimators import Asked, estimator_options, lens_option, make_lens
-from truecal.cli.output import Finding, Result, Share, answers, number, numbers_in, table, working
-from truecal.cli.scan import is_scan, is_sketched, marginal, scan_estimates, scanned, sketch_of
-from truecal.cli.source import Loaded, Source, by_option, load, load_all, scan_options
+from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Range, Seed, command
+from truecal.cli.estimators import EstimatorOptions, make_lens
+from truecal.cli.input import Files, GroupedFiles, Input, OneFile, load
+from truecal.cli.output import Answer, Statement, number, parse_numbers, table, working
+from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
 from truecal.inference.conclusion import Conclusion, GroupError, RowCounts, conclude, stated_values
 from truecal.lenses.one_probability import default_lens
@@ -21,14 +21,15 @@ from truecal.predictions.selection import categories
 if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
 
-_ALONE = "every group is judged alone, and of many some look wrong by chance: truecal report judges them together"
-_ROW_FIELDS = ("curve", "vector_bins", "settings")  # of an Estimate, which JSON leaves out
+_ALONE = "every group is judged by itself, and some of many look wrong by chance: truecal report judges them together"
+_VIEWS = ("values", "clinical", "net_benefit", "abstention")
+_LEFT_OUT_OF_JSON = ("curve", "vector_bins", "settings")
 _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One estimate: the column and the value of its group, empty for all rows."""
+class GroupEstimate:
+    """An estimate with the column and value of its group, empty for all rows."""
 
     by: str
     group: str
@@ -36,44 +37,41 @@ class Measured:
 
     def record(self) -> dict[str, object]:
         """Return the estimate as `--json` prints it."""
-        record = {k: v for k, v in self.estimate.to_dict().items() if k not in _ROW_FIELDS}
+        record = {k: v for k, v in self.estimate.to_dict().items() if k not in _LEFT_OUT_OF_JSON}
         record["norm"] = float(self.estimate.norm) if self.estimate.norm < float("inf") else "inf"
         record = {k: v for k, v in record.items() if v not in (None, "") or k not in _OPTIONAL}
         return {**record, "by": self.by, "group": self.group} if self.by else record
+
+    @property
+    def estimator_word(self) -> str:
+        """Name of the estimator on the command line."""
+        return names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """Limits of the interval, None where there is none."""
+        interval = self.estimate.interval
+        return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
 # ----------------------------------------------------------------------------------------------------
 # `truecal measure`
 
 
-@click.command()
-@estimator_options
-@click.option("--max-error", type=Share(0, 1), help="Gate: exit 1 unless the error is below this, at --level.")
-@click.option(
-    "--like", metavar="TOOL", help="Beside it the number of another tool, such as torchmetrics, and why it differs."
-)
-@click.option("--values", "view", flag_value="values", help="How often the outcome happened at each stated score.")
-@click.option("--clinical", "view", flag_value="clinical", help="O/E, intercept, slope, ICI, c-statistic, Brier score.")
-@click.option("--net-benefit", "view", flag_value="net-benefit", help="Net benefit of acting at --thresholds.")
-@click.option(
-    "--abstention", "view", flag_value="abstention", help="Share of wrong answers if the least confident are left out."
-)
-@click.option("--thresholds", metavar="T,...", help="Risks from which one acts.  [default: around the prevalence]")
-@answers
-@by_option
-@click.option("--combine", is_flag=True, help="With several --by: every combination of their values instead.")
-@scan_options
+@command(formats=ALL_FORMATS)
 def measure(
-    source: Source,
-    asked: Asked,
-    lens: str,
-    level: float,
-    seed: int,
-    max_error: float | None,
-    like: str | None,
-    view: str | None,
-    thresholds: str | None,
-) -> Result:
+    source: GroupedFiles,
+    options: EstimatorOptions,
+    *,
+    max_error: Probability | None = None,
+    like: str | None = None,
+    values: bool = False,
+    clinical: bool = False,
+    net_benefit: bool = False,
+    abstention: bool = False,
+    thresholds: str | None = None,
+    combine: bool = False,
+) -> Answer:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
 
     A pattern such as 'logs/*.parquet', a folder, or several files are scanned in one pass and in bounded memory; the answer then
@@ -81,132 +79,138 @@ def measure(
 
     With --max-error this is a gate: it passes (exit 0) only if the upper end of the interval is at most that, so that too little
     data fails as well as too large an error (exit 1). With --by, every group must pass.
+
+    --max-error E       Gate: exit 1 unless the error is below this, at --level.
+    --like TOOL         Also the number of another tool, such as torchmetrics, and why it differs.
+    --values            How often the outcome happened at each stated score.
+    --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
+    --net-benefit       Net benefit of acting at --thresholds.
+    --abstention        Share of wrong answers if the least confident are left out.
+    --thresholds T,...  Risks from which one acts.  [default: around the prevalence]
+    --combine           With several --by: every combination of their values instead.
     """
-    if thresholds is not None and view != "net-benefit":
+    views = [name for name, chosen in zip(_VIEWS, (values, clinical, net_benefit, abstention), strict=True) if chosen]
+    if thresholds is not None and not net_benefit:
         raise InputError("--thresholds is for --net-benefit")
-    if view is not None:
-        if max_error is not None or like is not None:
-            raise InputError(f"--max-error and --like are about the calibration error; leave out --{view}")
-        return _view(view, source, lens, level, seed, thresholds)
-    if asked.estimator == "all" and max_error is not None:
+    if views:
+        flag = f"--{views[-1].replace('_', '-')}"
+        if max_error is not None or like is not None or len(views) > 1:
+            raise InputError(f"--max-error, --like and other tables exclude {flag}; leave it out, or them")
+        return _view(views[0], flag, source, options, thresholds)
+    if options.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
-    if like is not None and (max_error is not None or is_scan(source)):
+    if like is not None and (max_error is not None or source.scans):
         raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-    read = _scan if is_scan(source) else _in_memory
-    measured, conclusion, facts = read(source, lens, asked, level, seed, max_error, like)
-    content: dict[str, object] = {
-        "source": source.name,
-        "level": level,
-        "results": [m.record() for m in measured],
-        **facts,
-    }
+    if source.scans:
+        measured, conclusion, facts = _measure_scan(source, options, max_error, combine)
+    else:
+        measured, conclusion, facts = _measure_rows(source, options, max_error, combine, like)
+    content: dict[str, object] = {"source": source.name, "level": options.level}
+    content |= {"results": [m.record() for m in measured], **facts}
     if conclusion is not None:
         content["conclusion"] = conclusion.to_dict()
     if conclusion is not None and max_error is not None:
-        worst = conclusion.worst_group
-        gate = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed}
-        content["gate"] = gate if worst is None else {**gate, "worst": worst.name}
-    return Result(
+        worst = {} if conclusion.worst_group is None else {"worst": conclusion.worst_group.name}
+        content["gate"] = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed, **worst}
+    return Answer(
         "measure",
         content,
         _text(measured, conclusion),
-        [_finding(m, source.name, max_error) for m in measured],
+        [_statement(m, source.name, max_error) for m in measured],
         "" if conclusion is None else conclusion.gate,
         list(dict.fromkeys(note for m in measured for note in m.estimate.warnings)),
         conclusion is not None and conclusion.passed is False,
     )
 
 
-def _in_memory(
-    source: Source, lens: str, asked: Asked, level: float, seed: int, max_error: float | None, like: str | None
-) -> tuple[list[Measured], Conclusion | None, dict[str, object]]:
-    """Measure the rows of one file: all of them, then group by group, last what another tool would say."""
-    loaded = load_all(source)
-    preds = loaded.whole
-    judged = make_lens(lens, preds) or default_lens(preds)
-    estimators, select = asked.made(judged), loaded.select
+Measured = tuple[list[GroupEstimate], Conclusion | None, dict[str, object]]
 
-    def estimates(rows: "tc.Predictions", by: str, group: str) -> list[Measured]:
+
+def _measure_rows(
+    source: Input, options: EstimatorOptions, max_error: float | None, combine: bool, like: str | None
+) -> Measured:
+    """Measure the rows of one file: all of them or group by group, then as another tool does."""
+    loaded = load(source)
+    whole, select = loaded.whole, loaded.select
+    lens = make_lens(options.lens, whole) or default_lens(whole)
+    estimators = options.estimators(lens)
+
+    def estimates(rows: "tc.Predictions", by: str, group: str) -> list[GroupEstimate]:
+        settings: dict[str, Any] = {"lens": lens, "select": select, "level": options.level, "rng": options.seed}
         try:
-            found = [
-                tc.measure(rows, estimator=e, lens=judged, select=select, level=level, rng=seed) for e in estimators
-            ]
+            each = [tc.measure(rows, estimator=e, **settings) for e in estimators]
         except InputError as error:
             raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
-        return [Measured(by, group, e.but(warnings=(*loaded.notes, *e.warnings))) for e in found]
+        return [GroupEstimate(by, group, replace(e, warnings=(*loaded.notes, *e.warnings))) for e in each]
 
-    groups = [(by, group, rows) for by, parts in rows_by(preds, source).items() for group, rows in parts.items()]
+    columns = [source.by] if combine and source.by else [(column,) for column in source.by]
+    groups = [(", ".join(each), *part) for each in columns for part in split_rows(whole, each).items()]
     groups = [(by, group, rows) for by, group, rows in groups if select is None or select.mask(rows).any()]
     with working("measuring"):
         parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
-        whole = estimates(preds, "", "") if not parts or (max_error is not None and len(estimators) == 1) else []
-        foreign = [
-            Measured(
-                by,
-                group,
-                _foreign(select(rows) if select else rows, like, level, seed, (parts or whole)[0].estimate.lens),
+        one_gate = max_error is not None and len(estimators) == 1
+        overall = estimates(whole, "", "") if not parts or one_gate else []
+        others = [
+            GroupEstimate(
+                by, group, _measure_like(select(rows) if select else rows, str(like), options, parts or overall)
             )
-            for by, group, rows in (groups or [("", "", preds)] if like is not None else [])
+            for by, group, rows in (groups or [("", "", whole)] if like is not None else [])
         ]
     conclusion = None
-    if len(estimators) == 1 and whole and (whole[0].estimate.interval is not None or max_error is not None):
-        single = not judged.several and judged.shares(preds) is None and preds.judge is None
-        profile = judged(loaded.preds) if single and not parts and loaded.preds.normalized else None
+    if len(estimators) == 1 and overall and (overall[0].estimate.interval is not None or max_error is not None):
+        single = not lens.several and lens.shares(whole) is None and whole.judge is None
+        profile = lens(loaded.preds) if single and not parts and loaded.preds.normalized else None
         conclusion = conclude(
-            whole[0].estimate,
+            overall[0].estimate,
             tolerance=max_error,
             profile=None if profile is not None and profile.batch > 1 else profile,
             groups=_group_errors(parts) if max_error is not None else (),
             rows=loaded.counts,
             every_group=True,
         )
-    return [*(parts or whole), *foreign], conclusion, {}
+    return [*(parts or overall), *others], conclusion, {}
 
 
-def _scan(
-    source: Source, lens: str, asked: Asked, level: float, seed: int, max_error: float | None, like: str | None
-) -> tuple[list[Measured], Conclusion | None, dict[str, object]]:
+def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
     """Measure sketches of one pass over files."""
-    scan = scanned(source, lens)
-    estimators = asked.made(scan.lens)
-    scans = [scan] if source.combine or len(scan.by) < 2 else [marginal(scan, column) for column in scan.by]
-    parts = [
-        Measured(", ".join(one.by), group, e)
-        for one in scans
-        for group, e in scan_estimates(one, estimators, level, seed)
-    ]
+    scan = scan_files(source, options.lens)
+    estimators = options.estimators(scan.lens)
+    scans = [scan] if combine or len(scan.by) < 2 else [group_by_one(scan, column) for column in scan.by]
+    parts: list[GroupEstimate] = []
+    with working("measuring"):
+        for one in scans:
+            each = [one.groups(estimator=e, level=options.level, rng=options.seed) for e in estimators]
+            by = ", ".join(one.by)
+            parts += [GroupEstimate(by, ", ".join(map(str, g)), answers[g]) for g in each[0] for answers in each]
     conclusion = None
     if max_error is not None:
-        whole = scan.measure(estimator=estimators[0], level=level, rng=seed)
+        overall = scan.measure(estimator=estimators[0], level=options.level, rng=options.seed)
         rows = RowCounts(scan.rows + scan.dropped, scan.rows, scan.dropped, scan.selection)
         groups = _group_errors(parts) if scan.by else ()
-        conclusion = conclude(whole, tolerance=max_error, groups=groups, rows=rows, every_group=True)
+        conclusion = conclude(overall, tolerance=max_error, groups=groups, rows=rows, every_group=True)
     return parts, conclusion, {"scan": {"engine": scan.engine, "rows": scan.rows, "dropped": scan.dropped}}
 
 
-def _group_errors(parts: Sequence[Measured]) -> list[GroupError]:
+def _group_errors(parts: Sequence[GroupEstimate]) -> list[GroupError]:
     several = len({part.by for part in parts}) > 1
     return [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
 
 
-def _foreign(preds: "tc.Predictions", tool: str | None, level: float, seed: int, ours: str) -> "tc.Estimate":
-    """Measure as another tool does, with the reasons why it differs among the warnings; `ours` is what truecal judges."""
+def _measure_like(
+    preds: "tc.Predictions", tool: str, options: EstimatorOptions, ours: Sequence[GroupEstimate]
+) -> "tc.Estimate":
+    """Measure as another tool does, with the reasons why it differs from `ours` among the warnings."""
     from truecal.inference.conventions import like_for
 
-    convention = like_for(preds, str(tool))
-    estimate = convention.measure(preds, level=level, rng=seed)
-    other = () if estimate.lens == ours else (f"it is about the {estimate.lens}, ours about the {ours}",)
+    convention = like_for(preds, tool)
+    estimate = convention.measure(preds, level=options.level, rng=options.seed)
+    lens = ours[0].estimate.lens
+    other = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
     reasons = tuple(f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs))
-    return estimate.but(warnings=(*reasons, *estimate.warnings))
+    return replace(estimate, warnings=(*reasons, *estimate.warnings))
 
 
-def rows_by(preds: "tc.Predictions", source: Source) -> "dict[str, dict[str, tc.Predictions]]":
-    """Split rows by the values of each --by column, or with --combine by the combinations of values of all of them."""
-    columns = [source.by] if source.combine and source.by else [(column,) for column in source.by]
-    return {", ".join(several): preds_by(preds, several) for several in columns}
-
-
-def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
+def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
     """Split rows by the value of a column, or by the combination of values of several, in their order."""
     parts = [categories(preds, column) for column in columns]
     combinations, member = np.unique(np.stack([index for _, index in parts], axis=1), axis=0, return_inverse=True)
@@ -217,21 +221,20 @@ def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.P
     return {name: preds.take(member.ravel() == i) for i, name in enumerate(labels)}
 
 
-def _finding(measured: Measured, source: str, max_error: float | None) -> Finding:
-    e = measured.estimate
-    word = names.word_of(type(e.estimator).__name__, names.ESTIMATORS)
+def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Statement:
+    e, word = part.estimate, part.estimator_word
     labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
-    labels = {**labels, "group": measured.group} if measured.by else labels
-    finding = Finding.of(measured.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
+    labels = {**labels, "group": part.group} if part.by else labels
+    statement = Statement.of(part.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
     if e.sketch_error is None:
-        return finding
-    return replace(finding, numbers={**finding.numbers, "sketch_error": e.sketch_error})
+        return statement
+    return replace(statement, numbers={**statement.numbers, "sketch_error": e.sketch_error})
 
 
-def _text(measured: Sequence[Measured], conclusion: Conclusion | None) -> str:
+def _text(measured: Sequence[GroupEstimate], conclusion: Conclusion | None) -> str:
     if len(measured) == 1:
-        return _one(measured[0].estimate, conclusion)
-    parts = [_many([m for m in measured if m.by == by], by) for by in dict.fromkeys(m.by for m in measured)]
+        return _one_estimate(measured[0], conclusion)
+    parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
     notes = [
         f"warning: {m.group and f'{m.group}: '}{type(m.estimate.estimator).__name__}: {text}"
         for m in measured
@@ -241,50 +244,45 @@ def _text(measured: Sequence[Measured], conclusion: Conclusion | None) -> str:
     return "\n".join(["\n\n".join(parts), *dict.fromkeys(notes)])
 
 
-def _one(e: "tc.Estimate", conclusion: Conclusion | None) -> str:
+def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
     """Write label and value, line by line."""
-    low, high = (None, None) if e.interval is None else (float(e.interval.low), float(e.interval.high))
-    spec = f".{digits.decimals(low, high)}f"
-    lines = [(e.metric, f"{float(e.value):{spec}}")]
+    e, (low, high) = part.estimate, part.limits
+    spec, direction = f".{digits.decimals(low, high)}f", float(e.direction)
+    lines = {e.metric: f"{float(e.value):{spec}}"}
     if e.interval is not None:
-        lines.append((f"{e.interval.level:.0%} interval", f"[{low:{spec}}, {high:{spec}}]"))
+        lines[f"{e.interval.level:.0%} interval"] = f"[{low:{spec}}, {high:{spec}}]"
     if e.p_value is not None:
-        lines.append(("p-value of 'is calibrated'", digits.p_text(float(e.p_value))))
-    if abs(float(e.direction)) >= 0.0005:
-        lines.append(
-            ("on average", f"{names.tendency(e.lens, float(e.direction))} by {abs(float(e.direction)):{spec}}")
-        )
+        lines["p-value of 'is calibrated'"] = digits.p_text(float(e.p_value))
+    if abs(direction) >= 0.0005:
+        lines["on average"] = f"{names.tendency(e.lens, direction)} by {abs(direction):{spec}}"
     if conclusion is not None and conclusion.region is not None and conclusion.miscalibrated:
-        lines.append(("largest error", conclusion.region_sentence.rstrip(".")))
+        lines["largest error"] = conclusion.region_sentence.rstrip(".")
     if e.chance is not None:
-        lines.append(("if it were calibrated", f"{e.chance:{spec}}"))
-    where = f", where {e.selection}" if e.selection else ""
-    lines.append(("judged", f"{e.lens}, n = {e.n}{where}"))
+        lines["if it were calibrated"] = f"{e.chance:{spec}}"
+    lines["judged"] = f"{e.lens}, n = {e.n}{e.selection and f', where {e.selection}'}"
     if e.sketch_error is not None:
-        lines.append(("from a sketch", f"within {e.sketch_error:.1g} of the value of all rows"))
-    bins = "" if e.bins is None else f", {e.bins.filled} bins"
+        lines["from a sketch"] = f"within {e.sketch_error:.1g} of the value of all rows"
     binning = e.to_dict()["estimator"]["options"].get("binning")
-    lines.append(("estimator", f"{type(e.estimator).__name__}{bins}{'' if binning is None else f', {binning}'}"))
-    lines += [("warning", text) for text in e.warnings]
-    width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+    bins = [] if e.bins is None else [f"{e.bins.filled} bins"]
+    lines["estimator"] = ", ".join([type(e.estimator).__name__, *bins, *([] if binning is None else [str(binning)])])
+    width = max(map(len, lines))
+    return "\n".join(
+        f"{name:<{width}}  {value}" for name, value in [*lines.items(), *(("warning", w) for w in e.warnings)]
+    )
 
 
-def _many(measured: Sequence[Measured], by: str) -> str:
+def estimates_table(measured: Sequence[GroupEstimate]) -> str:
     """Write one line per group and estimator."""
-    rows = []
+    by, rows = measured[0].by, []
     sketched = any(m.estimate.sketch_error is not None for m in measured)
     for m in measured:
-        e = m.estimate
-        name = names.word_of(type(e.estimator).__name__, names.ESTIMATORS)
-        low, high = (None, None) if e.interval is None else (float(e.interval.low), float(e.interval.high))
-        places = digits.decimals(low, high)
-        numbers = [number(x, places) for x in (float(e.value), low, high)]
-        facts = [digits.p_text(None if e.p_value is None else float(e.p_value)), str(e.n)]
-        facts += ["-" if e.bins is None else str(e.bins.filled)]
-        facts += [f"{e.sketch_error:.1g}"] if sketched else []
+        e, places = m.estimate, digits.decimals(*m.limits)
         norm = "max" if e.norm == float("inf") else f"{e.norm:g}"
-        rows.append([*([m.group] if by else []), name, norm, *numbers, *facts])
+        numbers = [number(x, places) for x in (float(e.value), *m.limits)]
+        p_value = digits.p_text(None if e.p_value is None else float(e.p_value))
+        bins = "-" if e.bins is None else str(e.bins.filled)
+        error = [f"{e.sketch_error:.1g}"] if sketched else []
+        rows.append([*([m.group] if by else []), m.estimator_word, norm, *numbers, p_value, str(e.n), bins, *error])
     header = [*([by] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
     return table([*header, *(["sketch error"] if sketched else [])], rows)
 
@@ -292,35 +290,44 @@ def _many(measured: Sequence[Measured], by: str) -> str:
 # ----------------------------------------------------------------------------------------------------
 # Other numbers of the same rows
 
+View = tuple[Mapping[str, object], str, Sequence[Mapping[str, Any]]]  # content, text and rows
 
-def _view(view: str, source: Source, lens: str, level: float, seed: int, thresholds: str | None) -> Result:
-    """Answer with another table of the same rows; per group where it is asked for."""
-    if is_scan(source):
-        raise InputError(f"--{view} needs the rows of one file in memory; leave out --engine and further files")
+
+def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: str | None) -> Answer:
+    """Answer with another table of the same rows."""
+    if source.scans:
+        raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
     if source.by and view != "clinical":
-        raise InputError(f"--by has no table with --{view}; use --select COLUMN=VALUE for one group")
-    loaded = load_all(source)
-    judged = make_lens(lens, loaded.preds)
+        raise InputError(f"--by has no table with {flag}; use --select COLUMN=VALUE for one group")
+    loaded = load(source)
+    preds, level = loaded.preds, options.level
+    lens = make_lens(options.lens, preds)
     with working("measuring"):
-        content, text, rows = _VIEWS[view](loaded, source, judged, level, seed, thresholds)
+        if view == "values":
+            content, text, rows = _values(preds, lens or default_lens(preds), level)
+        elif view == "abstention":
+            content, text, rows = _abstention(
+                tc.selective.risk_coverage(preds, lens=lens, level=level, rng=options.seed)
+            )
+        elif view == "clinical":
+            by = list(source.by) or None
+            content, text, rows = _clinical(tc.clinical.summary(preds, level=level, lens=lens, by=by, rng=options.seed))
+        else:
+            risks = _around_prevalence(preds) if thresholds is None else parse_numbers(thresholds, "--thresholds")
+            curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens, rng=options.seed)
+            rows = list(curve.frame())
+            content, text = {"thresholds": rows}, str(curve)
     dropped = f"\n{loaded.counts.sentence}" if loaded.counts.sentence else ""
-    findings = [
-        Finding(
-            str(row.get("name", row.get("threshold", row.get("score", row.get("answered"))))),
-            ", ".join(f"{key} {value:.4g}" for key, value in row.items() if isinstance(value, int | float)),
-            {key: float(value) for key, value in row.items() if isinstance(value, int | float)},
-        )
-        for row in rows
-    ]
+    statements = []
+    for row in rows:
+        numbers = {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
+        name = next(str(row[key]) for key in ("name", "threshold", "score", "answered") if key in row)
+        statements.append(Statement(name, ", ".join(f"{key} {x:.4g}" for key, x in numbers.items()), numbers))
     content = {"source": source.name, "level": level, **content, "rows": asdict(loaded.counts)}
-    return Result(view, content, f"{text}{dropped}", findings, warnings=loaded.notes)
+    return Answer(view.replace("_", "-"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
 
 
-View = tuple[Mapping[str, object], str, Sequence[Mapping[str, Any]]]
-
-
-def _clinical(loaded: Loaded, source: Source, lens: "Lens | None", level: float, seed: int, _: str | None) -> View:
-    summary = tc.clinical.summary(loaded.preds, level=level, lens=lens, by=list(source.by) or None, rng=seed)
+def _clinical(summary: Any) -> View:
     groups = () if summary.sites is None else tuple(zip(summary.sites.names, summary.sites.results, strict=True))
 
     def record(cohort: Any) -> dict[str, object]:
@@ -332,109 +339,103 @@ def _clinical(loaded: Loaded, source: Source, lens: "Lens | None", level: float,
     return {"lens": summary.lens, "whole": record(summary), "groups": each}, str(summary), list(summary.frame())
 
 
-def _net_benefit(
-    loaded: Loaded, source: Source, lens: "Lens | None", level: float, seed: int, given: str | None
-) -> View:
-    preds = loaded.preds
-    if given is None:
-        rate = float(np.mean(preds.labels == 1))
-        risks = np.unique(np.round([t for x in (0.25, 0.5, 1, 1.5, 2, 3, 4) if 0 < (t := x * rate) < 0.95], 3))
-    else:
-        risks = np.array(numbers_in(given, "--thresholds"))
-    curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens, rng=seed)
-    rows = list(curve.frame())
-    return {"thresholds": rows}, str(curve), rows
+def _around_prevalence(preds: "tc.Predictions") -> list[float]:
+    rate = float(np.mean(preds.labels == 1))
+    risks = [round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)]
+    return sorted({risk for risk in risks if 0 < risk < 0.95})
 
 
-def _abstention(loaded: Loaded, source: Source, lens: "Lens | None", level: float, seed: int, _: str | None) -> View:
-    curve = tc.selective.risk_coverage(loaded.preds, lens=lens, level=level, rng=seed)
+def _abstention(curve: Any) -> View:
     rows = [row for row in curve.frame() if round(100 * row["answered"]) % 10 == 0]
     lines = [
         [f"{r['answered']:.0%}", f"{r['threshold']:.4f}", f"{r['risk']:.2%}", f"{r['low']:.2%} to {r['high']:.2%}"]
         for r in rows
     ]
-    area = digits.with_interval(curve.area.value, float(curve.area.interval.low), float(curve.area.interval.high))
-    text = table(["answered", "from confidence", "wrong answers", f"{level:.0%} interval"], lines)
-    text += (
-        f"\narea under the curve {area}; a perfect order of the same answers would save {curve.area.excess:.4f} of it"
-    )
-    return {"area": curve.area.value, "excess": curve.area.excess, "curve": rows}, text, rows
+    area, interval = curve.area, curve.area.interval
+    size = digits.with_interval(area.value, float(interval.low), float(interval.high))
+    text = table(["answered", "from confidence", "wrong answers", f"{interval.level:.0%} interval"], lines)
+    text += f"\narea under the curve {size}; a perfect order of the same answers would save {area.excess:.4f} of it"
+    return {"area": area.value, "excess": area.excess, "curve": rows}, text, rows
 
 
-def _values(loaded: Loaded, source: Source, lens: "Lens | None", level: float, seed: int, _: str | None) -> View:
-    judged = lens or default_lens(loaded.preds)
-    if judged.several or judged.shares(loaded.preds) is not None:
+def _values(preds: "tc.Predictions", lens: "Lens", level: float) -> View:
+    if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")
-    regions = stated_values(judged(loaded.preds), level)
+    regions = stated_values(lens(preds), level)
     if not regions:
         raise InputError("--values shows up to 20 distinct scores, and here are more; see the bins of truecal report")
-    lines = [
-        [
-            digits.percent(r.mean_score),
-            str(r.rows),
-            str(r.outcomes),
-            digits.percent(r.frequency),
-            f"{digits.percent(r.low)} to {digits.percent(r.high)}",
-            "" if r.low <= r.mean_score <= r.high else "off",
-        ]
-        for r in regions
-    ]
-    happened = "right" if names.judges_answers(judged.describe(loaded.preds)) else "happened"
+    lines = []
+    for r in regions:
+        score, frequency, low, high = map(digits.percent, (r.mean_score, r.frequency, r.low, r.high))
+        off = "" if r.low <= r.mean_score <= r.high else "off"
+        lines.append([score, str(r.rows), str(r.outcomes), frequency, f"{low} to {high}", off])
+    judged = lens.describe(preds)
+    happened = "right" if names.judges_answers(judged) else "happened"
     text = table(["score", "rows", happened, "frequency", f"{level:.0%} interval", ""], lines)
     rows = [{"score": r.mean_score, **asdict(r)} for r in regions]
-    return {"lens": judged.describe(loaded.preds), "values": rows}, text, rows
-
-
-_VIEWS: dict[str, Callable[..., View]] = {
-    "clinical": _clinical,
-    "net-benefit": _net_benefit,
-    "abstention": _abstention,
-    "values": _values,
-}
+    return {"lens": judged, "values": rows}, text, rows
 
 
 # ----------------------------------------------------------------------------------------------------
-# `truecal verify`
+# `truecal verify` and `truecal decision`
 
 
-@click.command()
-@click.option(
-    "--max-error", "--threshold", type=Share(0, 1), default=0.02, show_default=True, help="The error to be promised."
-)
-@click.option(
-    "--level",
-    type=Share(0.5, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="How sure the promise is to be.",
-)
-@click.option(
-    "--assume-smooth", is_flag=True, help="Accept that the calibration curve is smooth, for continuous outputs."
-)
-@lens_option
-@answers
-@scan_options
-def verify(source: Source, max_error: float, level: float, assume_smooth: bool, lens: str) -> Result:
-    """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
+@command(formats=ALL_FORMATS)
+def verify(
+    source: Files,
+    *,
+    max_error: Probability = 0.02,
+    level: Annotated[float, Range(0.5, 1, min_open=True, max_open=True)] = 0.95,
+    assume_smooth: bool = False,
+    lens: str = "auto",
+) -> Answer:
+    """Test whether the root-mean-square calibration error of FILE is below --max-error.
 
     FILE may be a folder, a pattern, several files or a saved sketch, which are read in one pass and in bounded memory.
 
-    Exit 0 if it is promised (or supported, with --assume-smooth), 1 if it is not (the error is larger, or the data are too few
-    to tell), 2 if the input cannot be used. The last line says PASS or FAIL, why, and what would change it.
+    Exit 0 if it is (or if it is under the assumption that --assume-smooth accepts), 1 if it is larger or the data are too few to
+    tell, 2 if the input cannot be used. The last line says PASS or FAIL, why, and what would change it.
+
+    --max-error, --threshold E  The error that is allowed.
+    --level P                   Confidence of the statement.
+    --assume-smooth             Accept that the calibration curve is smooth, for continuous outputs.
     """
-    data = sketch_of(source, lens) if is_sketched(source) else load(source)
-    judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)
+    data = read_sketch(source, lens) if is_sketched(source) else load(source).preds
     with working("verifying"):
+        judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)
         verification = tc.verify(data, threshold=max_error, level=level, lens=judged)
     conclusion = verification.conclusion(assume_smooth=assume_smooth)
-    finding = Finding.of(source.name, conclusion, source=source.name, lens=verification.lens)
-    content = {
-        "source": source.name,
-        "passed": conclusion.passed,
-        **asdict(verification),
-        "conclusion": conclusion.to_dict(),
-    }
-    text = str(verification)
-    return Result(
-        "verify", content, text, [finding], conclusion.gate, verification.warnings, conclusion.passed is False
-    )
+    statement = Statement.of(source.name, conclusion, source=source.name, lens=verification.lens)
+    content = {"source": source.name, "passed": conclusion.passed, **asdict(verification)}
+    content["conclusion"] = conclusion.to_dict()
+    failed = conclusion.passed is False
+    return Answer("verify", content, str(verification), [statement], conclusion.gate, verification.warnings, failed)
+
+
+@command(formats=ALL_FORMATS)
+def decision(
+    source: OneFile,
+    *,
+    threshold: tuple[Fraction, ...] = (),
+    costs: tuple[float, float] | None = None,
+    level: Fraction = 0.95,
+    seed: Seed = 0,
+    lens: str = "auto",
+) -> Answer:
+    """Estimate what miscalibration costs somebody who acts on the scores in FILE from --threshold on.
+
+    A false alarm costs t and a missed event 1 - t, or what --costs says. Without a threshold: the largest loss of all of them.
+
+    --threshold T         Score from which a case is acted on; may be repeated.  [default: 0.01 to 0.99]
+    --costs ALARM MISSED  Costs of a false alarm and of a missed event, in place of --threshold.
+    """
+    preds = load(source).preds
+    with working("redrawing outcomes"):
+        loss = tc.decision_loss(preds, threshold or None, costs, lens=make_lens(lens, preds), level=level, rng=seed)
+    assert isinstance(loss, tc.inference.DecisionLoss)
+    labels = {"source": source.name, "lens": loss.lens}
+    statements = []
+    for one in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:
+        numbers = {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high}
+        statements.append(Statement(f"{source.name} at {one.threshold:g}", str(one), numbers, labels=labels))
+    return Answer("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)

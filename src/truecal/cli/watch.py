@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote
 
 import click
 
 import truecal as tc
-from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import Result, answers, as_typed, label_text, note, out_option, working, writes, written
-from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
-from truecal.cli.source import Source, by_option, load_all, scan_options
+from truecal.cli.command import Count, Fraction, Range, Several, Words, WriteTo, command
+from truecal.cli.estimators import make_lens
+from truecal.cli.input import GroupedFiles, Input, load
+from truecal.cli.output import Answer, Statement, command_line, note, page_written, working
+from truecal.cli.scan import is_sketch, scan_files, sketch_files
 from truecal.errors import InputError
 from truecal.watch.state import canonical_time, check_same_kind, time_number, time_order
 from truecal.writing import locked
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?")
 _LISTED = 12  # skipped batches that are named
 _FORMATS = ("line", "json", "prometheus")
+_GAUGES = ("alarm", "changed", "log_e", "p_value", "difference", "difference_low", "difference_high", "rows_seen")
 
 
 @click.group()
@@ -40,231 +42,164 @@ def watch() -> None:
     """
 
 
-@dataclass(frozen=True)
-class _Options:
-    """What the options say of a state; None where they leave it open."""
+@command(watch, formats=_FORMATS)
+def update(
+    state: str,
+    source: GroupedFiles,
+    *,
+    at: str | None = None,
+    since: str | None = None,
+    tolerance: Annotated[float, Range(0, 0.5, max_open=True)] | None = None,
+    alpha: Fraction | None = None,
+    run_length: Several | None = None,
+    of: Count | None = None,
+    late: bool = False,
+    restart: bool = False,
+    lens: str = "auto",
+) -> Answer:
+    """Count the batch in FILE into STATE, which is created if it does not exist; exit 1 on an alarm.
 
-    tolerance: float | None
-    alpha: float | None
-    run_length: int | None
-    lens: str
-
-
-@watch.command()
-@click.argument("state")
-@click.option("--at", metavar="TIME", help="When the batch is from; otherwise dates are read from the names of files.")
-@click.option("--since", metavar="TIME", help="Leave out batches from before this time.")
-@click.option("--tolerance", type=click.FloatRange(0, 0.5, max_open=True), help="Error still acceptable [0.02].")
-@click.option(
-    "--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Chance of a false alarm [0.05]."
-)
-@click.option("--run-length", type=click.IntRange(2), help="Batches between false alarms about a change [1000].")
-@click.option("--of", "predicted", type=click.IntRange(1), help="Rows that were predicted, where labels still lack.")
-@click.option("--late", is_flag=True, help="The rows are labels that came late, of a time counted before.")
-@click.option("--restart", is_flag=True, help="Forget the evidence first: the model was repaired.")
-@lens_option
-@by_option
-@answers(formats=_FORMATS)
-@scan_options
-def update(source: Source, state: str, at: str | None, since: str | None, **options: Any) -> Result:
-    """Count the batch in FILE into STATE, which is made if it is not there; exit 1 on an alarm.
-
-    FILE may be predictions of any kind, sketches (npz) or folders of these. Without --at, files and folders are taken apart by the
+    FILE may be predictions of any kind, sketches (npz) or folders of these. Without --at, files and folders are sorted by the
     date in their names (2026-05-01.parquet, day=2026-05-01/...) and replayed in order; dates up to the last counted are skipped,
-    and the command says which. If nothing was counted, it ends with 2. Other updates of STATE wait until this one has ended.
+    and the command lists them. If nothing was counted, it ends with 2. Other updates of STATE wait until this one has ended.
+
+    --at TIME       When the batch is from; otherwise dates are read from the names of files.
+    --since TIME    Leave out batches from before this time.
+    --tolerance E   Error that is acceptable.  [default: 0.02]
+    --alpha P       Chance of a false alarm.  [default: 0.05]
+    --run-length N  Batches between false alarms about a change.  [default: 1000]
+    --of N          Rows that were predicted, where some have no label yet.
+    --late          The rows are labels that came late, of a time counted before.
+    --restart       Forget the evidence first: the model was repaired.
     """
-    chosen = _Options(*(options.pop(name) for name in ("tolerance", "alpha", "run_length", "lens")))
-    predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
+    by = source.by
     steps: list[findings.WatchStep] = []
     skipped: dict[str, str] = {}
-    with locked(state), working(f"watching {source.name}") as tell:
-        watching = _opened(Path(state), chosen, source.by)
+    with locked(state), working(f"watching {source.name}") as show:
+        watching = tc.Watch.load(state) if Path(state).exists() else None
+        if watching is not None:
+            settings = {"--tolerance": tolerance, "--alpha": alpha, "--run-length": run_length}
+            lens = _check_settings(watching, Path(state).name, settings, by, lens)
         batches = _batches(source, at)
         for i, (when, part) in enumerate(batches):
             reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=at is None)
             if reason is not None:
                 skipped[str(when)] = reason
                 continue
-            tell(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
-            lens_word = chosen.lens if watching is None else _lens_word(watching, chosen.lens, state)
-            data, dropped, lens = _read(part, lens_word, source.by)
+            show(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
+            data, dropped, data_lens = _read(part, lens)
             if watching is None:
-                watching = _begun(chosen, source.by, lens)
-            of = predicted if predicted is not None or source.by or not dropped else len(data) + dropped
-            step = watching.update(data, at=when, of=of, late=late, restart=restart and not steps)
+                limits = (0.02 if tolerance is None else tolerance, 0.05 if alpha is None else alpha)
+                watching = tc.Watch(*limits, lens=data_lens, by=by or None, run_length=run_length)
+            predicted = of if of is not None or by or not dropped else len(data) + dropped
+            step = watching.update(data, at=when, of=predicted, late=late, restart=restart and not steps)
             if step.repeated:
                 skipped[step.at] = "already counted, with the same rows"
                 continue
             steps.append(step)
             watching.save(state)
-    if watching is None or not steps:
-        raise InputError("\n".join(["nothing was counted", *_listed(skipped)]))
-    for line in _listed(skipped):
-        note(line)
-    return _result(watching, steps, skipped)
-
-
-def _listed(skipped: Mapping[str, str]) -> list[str]:
     lines = [f"skipped {time}: {reason}" for time, reason in list(skipped.items())[:_LISTED]]
-    return [*lines, f"skipped {len(skipped) - _LISTED} more"] if len(skipped) > _LISTED else lines
+    lines += [f"skipped {len(skipped) - _LISTED} more"] if len(skipped) > _LISTED else []
+    if watching is None or not steps:
+        raise InputError("\n".join(["nothing was counted", *lines]))
+    for line in lines:
+        note(line)
+    return _answer(watching, steps, skipped)
 
 
-@watch.command()
-@click.argument("state")
-@answers(formats=_FORMATS)
-def show(state: str) -> Result:
-    """Say what STATE knows; exit 1 on an alarm."""
+@command(watch, formats=_FORMATS)
+def show(state: str) -> Answer:
+    """Show the last answer of STATE again; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
-    return _result(watching, [watching.step()], {})
+    return _answer(watching, [watching.step()], {})
 
 
-@watch.command()
-@click.argument("state")
-@writes
-def undo(state: str) -> Result:
+@command(watch)
+def undo(state: str) -> Answer:
     """Take back the last batch counted into STATE, as if it had never come; only one can be taken back."""
     with locked(state):
         watching = tc.Watch.load(state)
         when = watching.undo()
         watching.save(state)
     latest = watching.latest or None
-    words = "it was the first" if latest is None else f"the last is now {latest}"
-    content = {"state": state, "undone": when, "latest": latest}
-    return Result("watch-undo", content, f"took back the batch at {when}; {words}")
+    text = f"took back the batch at {when}; {'it was the first' if latest is None else f'the last is now {latest}'}"
+    return Answer("watch-undo", {"state": state, "undone": when, "latest": latest}, text)
 
 
-@watch.command()
-@click.argument("state")
-@out_option("Where to write the page.", "watch.html")
-@click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
-@writes
-def report(state: str, out: str, title: str) -> Result:
-    """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    return written("watch-written", tc.report(tc.Watch.load(state), out, title=title, command=as_typed()), state=state)
+@command(watch)
+def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration over time") -> Answer:
+    """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do.
+
+    --out FILE    Where to write the page.
+    --title TEXT  Heading of the page.
+    """
+    path = tc.report(tc.Watch.load(state), out, title=title, command=command_line())
+    return page_written("watch-written", path, state=state)
 
 
-_METRICS = {
-    "alarm": "1 where calibration was shown to be off by more than the tolerance",
-    "changed": "1 where calibration was shown to have changed",
-    "log_e": "log of the evidence that calibration was ever off",
-    "p_value": "p-value that may be read at any time",
-    "difference": "mean difference (predicted - observed) since the last restart",
-    "difference_low": "lower end of its confidence sequence",
-    "difference_high": "upper end of its confidence sequence",
-    "rows_seen": "labelled rows counted in",
-    "last_batch": "time of the last batch in seconds since 1970, or its number",
-}
-
-
-def _result(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Result:
-    """Answer after one or several batches; `skipped` says why others were not counted, by their time."""
-    settings = watching.settings
+def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Answer:
+    """Answer after one or several batches; `skipped` has the reason why others were not counted, by their time."""
+    settings, last, step = watching.settings, steps[-1], watching.step()
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
         "judged": watching.judged,
-        "alarm": steps[-1].alarm,
-        "changed": steps[-1].changed,
+        "alarm": last.alarm,
+        "changed": last.changed,
         "steps": [step.to_dict() for step in steps],
         "skipped": [{"at": time, "reason": reason} for time, reason in skipped.items()],
     }
-    others = {"line": "\n".join(map(str, steps)), "prometheus": _prometheus(watching)}
-    return Result("watch", content, others["line"], failed=steps[-1].alarm or steps[-1].changed, others=others)
+    statements = [Statement("any alarm", "", {"any_alarm": float(step.alarm or step.changed)})]
+    for group in step.groups.values():
+        numbers = group.to_dict()
+        gauges = {name: float(numbers[name]) for name in _GAUGES}
+        gauges["last_batch"] = float(time_number(watching.group(*group.group).history.latest))
+        statements.append(Statement("", "", gauges, labels=dict(zip(settings.by, group.group, strict=True))))
+    text = "\n".join(map(str, steps))
+    return Answer("watch", content, text, statements, failed=last.alarm or last.changed, others={"line": text})
 
 
-def _prometheus(watching: "tc.Watch") -> str:
-    """Write the text format of Prometheus: one gauge per number, one line per group."""
-    step, by = watching.step(), watching.settings.by
-    lines = []
-    for name, help_ in _METRICS.items():
-        lines += [f"# HELP truecal_watch_{name} {help_}", f"# TYPE truecal_watch_{name} gauge"]
-        for group in step.groups.values():
-            numbers = {**group.to_dict(), "last_batch": time_number(watching.group(*group.group).history.latest)}
-            pairs = [f'{_label_name(key)}="{label_text(value)}"' for key, value in zip(by, group.group, strict=True)]
-            labels = f"{{{','.join(pairs)}}}" if pairs else ""
-            lines.append(f"truecal_watch_{name}{labels} {float(numbers[name]):.10g}")
-    lines += [
-        "# HELP truecal_watch_any_alarm 1 where any group raises the alarm",
-        "# TYPE truecal_watch_any_alarm gauge",
-    ]
-    lines.append(f"truecal_watch_any_alarm {float(step.alarm or step.changed):.10g}")
-    return "\n".join(lines)
-
-
-def _label_name(column: str) -> str:
-    """Make a label name of letters, digits and underscores."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in column)
-    return f"_{plain}" if plain[:1].isdigit() else plain
-
-
-def _opened(state: Path, chosen: _Options, by: tuple[str, ...]) -> "tc.Watch | None":
-    """The watch of a state that is there; None where there is none. Other settings than those it was started with are refused."""
-    if not state.exists():
-        return None
-    watching = tc.Watch.load(state)
-    for name in ("tolerance", "alpha", "run_length"):
-        value, option = getattr(chosen, name), f"--{name.replace('_', '-')}"
-        if value not in (None, getattr(watching.settings, name)):
-            _refuse_setting(state, f"{option} {getattr(watching.settings, name)}, not {value}", option)
+def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], by: Words, lens: str) -> str:
+    """Refuse other settings than those a state was started with; return the lens in its words."""
+    kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
+    started_lens = "auto" if watching.lens is None else kinds[watching.lens.pushed_down().kind]
+    name = getattr(watching.lens, "name", None)
+    started_lens = started_lens if name is None else f"class={name}"
+    for option, value in {**settings, "--lens": None if lens == "auto" else lens}.items():
+        attribute = option.removeprefix("--").replace("-", "_")
+        started = started_lens if option == "--lens" else getattr(watching.settings, attribute)
+        if value not in (None, started):
+            difference = f"{option} {started}, not {value}"
+            raise InputError(f"{state} was started with {difference}. Drop {option}, or use a new state file.")
     if by != watching.settings.by:
         started = " ".join(f"--by {name}" for name in watching.settings.by)
         if not started:
-            raise InputError(f"{state.name} was started without --by. Drop --by, or use a new state file.")
-        raise InputError(f"{state.name} was started with {started}. Give {started}, or use a new state file.")
-    return watching
+            raise InputError(f"{state} was started without --by. Drop --by, or use a new state file.")
+        raise InputError(f"{state} was started with {started}. Give {started}, or use a new state file.")
+    return started_lens
 
 
-def _refuse_setting(state: Path, difference: str, option: str) -> None:
-    raise InputError(f"{state.name} was started with {difference}. Drop {option}, or use a new state file.")
+# ----------------------------------------------------------------------------------------------------
+# Batches
 
 
-def _begun(chosen: _Options, by: tuple[str, ...], lens: Any) -> "tc.Watch":
-    tolerance = 0.02 if chosen.tolerance is None else chosen.tolerance
-    alpha = 0.05 if chosen.alpha is None else chosen.alpha
-    return tc.Watch(tolerance, alpha, lens=lens, by=by or None, run_length=chosen.run_length)
-
-
-def _lens_word(watching: "tc.Watch", word: str, state: str) -> str:
-    """--lens of a state that is there: what it was started with."""
-    lens = watching.lens
-    kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
-    started = "auto" if lens is None else kinds[lens.pushed_down().kind]
-    name = getattr(lens, "name", None)
-    started = started if name is None else f"class={name}"
-    if word not in ("auto", started):
-        _refuse_setting(Path(state), f"--lens {started}, not {word}", "--lens")
-    return started
-
-
-# ---------------------------------------------------------------------- batches
-
-
-def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
-    """Times and what is from them, in order; one batch where the time is said, else by the dates in names."""
+def _batches(source: Input, at: str | None) -> list[tuple[str | None, Input]]:
+    """List times and their files, in order; one batch where the time is given, else by the dates in names."""
     if at is not None or source.file == "-":
         return [(at, source)]
     from truecal.engines.sources import files_of
 
     days: dict[str, list[str]] = {}
-    for file in _files([source.file, *source.also], files_of):
+    for file in (file for name in source.files for file in sketch_files(name) or files_of(name)):
         dates = list(_DATE.finditer(file))
         if not dates:
-            raise InputError(f"no date in the name {file}; say when the batch is from with --at 2026-05-01")
+            raise InputError(f"no date in the name {file}; name the time of the batch with --at 2026-05-01")
         day, *clock = (part for part in dates[-1].groups() if part is not None)
         days.setdefault(canonical_time(f"{day}T{':'.join(clock)}" if clock else day, ""), []).append(file)
-    ordered = sorted(days, key=time_order)
-    return [(day, replace(source, file=days[day][0], also=tuple(days[day][1:]))) for day in ordered]
-
-
-def _files(given: Sequence[str], files_of: Any) -> list[str]:
-    """Files behind paths, patterns and folders; sketches among them."""
-    files: list[str] = []
-    for name in given:
-        files += sketch_files(name) or files_of(name)
-    return files
+    return [(day, replace(source, files=tuple(days[day]))) for day in sorted(days, key=time_order)]
 
 
 def _reason_to_skip(watching: "tc.Watch | None", when: str, since: str | None, *, replayed: bool) -> str | None:
-    """Why a batch is not counted: it is from before --since or, in a replay, not later than the last one."""
+    """Return why a batch is not counted: it is from before --since or, in a replay, not later than the last one."""
     if since is not None:
         check_same_kind(when, since, "--since is")
         if time_order(when) < time_order(since):
@@ -279,26 +214,25 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, since: str | None, *
     return f"before the last counted batch, {watching.latest}; --late counts it"
 
 
-def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
-    """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
-    from truecal.engines import sources
+def _read(source: Input, lens: str) -> tuple[Any, int, Any]:
+    """Read a batch: its data, how many rows had no label, and the lens they are judged by (None: the default)."""
+    from truecal.engines.sources import folder_values
 
-    names = [source.file, *source.also]
-    sketches = [file for name in names for file in sketch_files(name)]
+    sketches = [file for name in source.files for file in sketch_files(name)]
     if sketches and is_sketch(sketches[0]):
-        if not by:
-            return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
+        if not source.by:
+            return tc.Sketch().merge(*map(tc.Sketch.load, sketches)), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = {unquote(name): value for name, value in sources.folder_values(file).items()}
-            lacking = [name for name in by if name not in values]
+            values = {unquote(name): value for name, value in folder_values(file).items()}
+            lacking = [name for name in source.by if name not in values]
             if lacking:
-                raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")
-            key = tuple(str(values[name]) for name in by)
-            groups[key] = groups.get(key, tc.Sketch()) + tc.Sketch.load(file)
+                raise InputError(f"{file}: its folders do not name the group, such as {lacking[0]}=.../sketch.npz")
+            key = tuple(str(values[name]) for name in source.by)
+            groups[key] = groups.get(key, tc.Sketch()).merge(tc.Sketch.load(file))
         return groups, 0, None
-    if is_scan(source):
-        scan = scanned(source, lens)
+    if source.scans:
+        scan = scan_files(source, lens)
         return scan, 0, None if lens == "auto" else scan.lens
-    loaded = load_all(source)
+    loaded = load(source)
     return loaded.preds, loaded.counts.dropped, make_lens(lens, loaded.preds)
