@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal.plot.interventions import InterventionsDisplay
+from truecal.plot.bars import InterventionsDisplay
 
 RNG = np.random.default_rng(0)
 P = RNG.beta(5, 1, 600)

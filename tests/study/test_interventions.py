@@ -330,7 +330,7 @@ def test_tables_show_every_intervention_and_number(clean):
 def test_pictures_draw_the_summary(clean, tmp_path):
     from matplotlib import pyplot
 
-    from truecal.plot.interventions import InterventionsDisplay, pictures, write_pictures
+    from truecal.plot.bars import InterventionsDisplay, pictures, write_pictures
 
     found, _ = clean
     shown = pictures(found)

@@ -212,7 +212,7 @@ def figure(
     results = tc.study.Store(store)
     columns = {"metric": metric, "dataset": dataset, "reference": reference, "covariate": covariate, "after": after}
     points = tuple(figures.External(*point) for point in external)
-    choice = replace(figures.Choice(models=model, external=points), **columns)  # type: ignore[arg-type]
+    choice = replace(figures.FigureChoice(models=model, external=points), **columns)  # type: ignore[arg-type]
     if name != "all" and out is not None and Path(out).parent.is_dir():
         check_output(out)
     files, notes = {}, []
@@ -314,7 +314,7 @@ def interventions(
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
     from truecal.pages.study import write_interventions
-    from truecal.plot.interventions import write_pictures
+    from truecal.plot.bars import write_pictures
 
     target = Path(folder)
     path = _write_example(target) if example else Path(str(config))

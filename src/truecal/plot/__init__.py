@@ -1,20 +1,19 @@
 """Displays on the scikit-learn convention: computed numbers in, `plot(ax=)` draws them, `frame()` returns them."""
 
-from truecal.plot.decisions import AbstentionDisplay, CostMapDisplay, DecisionDisplay, FlexibleDisplay
-from truecal.plot.groups import (
-    AuditDisplay,
-    ContextDisplay,
-    ForestDisplay,
+from truecal.plot.bars import TopKDisplay
+from truecal.plot.curves import (
+    AbstentionDisplay,
+    DecisionDisplay,
+    DecisionLossDisplay,
+    FlexibleDisplay,
     GranularityDisplay,
-    LikertDisplay,
-    TopKDisplay,
+    OverTimeDisplay,
+    PowerDisplay,
 )
-from truecal.plot.lab import BiasMapDisplay, PowerDisplay
-from truecal.plot.losses import DecisionLossDisplay
-from truecal.plot.models import BeforeAfterDisplay, EvaluationDisplay, OverTimeDisplay
-from truecal.plot.reliability import ClassWiseDisplay, ReliabilityDisplay
+from truecal.plot.grids import AgreementDisplay, BiasMapDisplay, CostMapDisplay
+from truecal.plot.intervals import AuditDisplay, ContextDisplay, EvaluationDisplay, ForestDisplay, LikertDisplay
+from truecal.plot.reliability import BeforeAfterDisplay, ClassWiseDisplay, ReliabilityDisplay
 from truecal.plot.study import (
-    AgreementDisplay,
     BinTrendDisplay,
     ErrorCalibrationDisplay,
     InOutDisplay,

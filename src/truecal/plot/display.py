@@ -1,24 +1,22 @@
-"""What all displays draw on and with: axes, colours that the colour-blind can tell apart, and the scale that zooms in on 1.
+"""The base of all displays: columns in, axes and a layout that fits the column of a paper out.
 
-Every series also differs in marker or dash, so that a grey print can be read.
+Series differ in marker or dash as well as in colour, so that a grey print can be read.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import fill
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 import truecal as tc
 from truecal.errors import InputError, extra
 from truecal.predictions import validation
 from truecal.table import Frame
-from truecal.types import Float64s
-
-# ----------------------------------------------------------------------------------------------------
-# What all displays draw on and with: axes, colours that the colour-blind can tell apart, and the scale that zooms in on 1
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"
 SERIES: tuple[dict[str, Any], ...] = (
@@ -28,162 +26,261 @@ SERIES: tuple[dict[str, Any], ...] = (
     {"color": PURPLE, "linestyle": ":", "marker": "D"},
     {"color": GREY, "linestyle": (0, (5, 1, 1, 1)), "marker": "v"},
 )
-
+DASHED = {"color": GREY, "linestyle": (0, (4, 4)), "linewidth": 1}
+SMALL = 7.5  # points of the text of narrow axes
 
 _NARROW = 3.2  # inches below which axes are those of a column of a paper
-SMALL = 7.5  # points of their text
 _LETTER = 0.55  # width of a character as a share of its size
 _MARGIN = 0.03  # inches between text and the edge of the canvas
 _HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
 
-
-def width_of(ax: Any) -> float:
-    """Width of axes in inches, as they are placed now."""
-    return float(ax.get_window_extent().width) / float(ax.figure.dpi)
+Numbers = Any  # whatever holds columns: see Frame.of
 
 
-def made_small(ax: Any) -> bool:
-    """Ticks of narrow axes are set small and close, before their room is taken; whether they are narrow."""
-    if width_of(ax) >= _NARROW:
-        return False
-    ax.tick_params(labelsize=SMALL, pad=2)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.labelpad = 1
-    return True
+class Display(ABC):
+    """Draw the rows of a table.
 
+    The constructor takes numbers that were computed before; a classmethod `from_...` computes them. After `plot`, `figure_` and
+    `ax_` are what was drawn on.
 
-def fit_small(axes: Sequence[Any]) -> None:
-    """Make what was drawn on narrow axes fit a small figure: text small, on as many lines as its room needs.
+    Parameters
+    ----------
+    numbers : Frame, mapping of columns, or polars, pandas or pyarrow frame
+        The numbers to draw.
+    *more : str
+        Columns that are needed besides those of the class.
 
-    A figure that nothing lays out is laid out once if some text would leave its canvas.
+    Raises
+    ------
+    InputError
+        A column is missing, or there are no rows.
     """
-    from matplotlib.text import Text
 
-    figure, (wide, high) = axes[0].figure, _room(axes[0])
-    for ax in axes:
-        ax.tick_params(labelsize=SMALL, pad=2)
-        for text in ax.findobj(Text):
-            text.set_size(min(text.get_size(), SMALL))
-        for axis, room in ((ax.yaxis, 0.45 * wide), (ax.xaxis, 0.45 * high)):
-            _break_ticks(axis, room)
-        _break(ax.yaxis.label, 0.75 * high)
-        beside = ax.yaxis.get_tightbbox()
-        left = 0.95 * wide - (0.0 if beside is None else beside.width / figure.dpi)
-        for words in (ax.xaxis.label, ax.title, ax._left_title, ax._right_title):
-            _break(words, left)
-        legend = ax.get_legend()
-        for text in [] if legend is None else legend.get_texts():
-            _break(text, left - _HANDLE * SMALL / 72)
-    _keep_on_canvas(figure, axes)
+    needed: ClassVar[tuple[str, ...]] = ()  # columns
 
+    def __init__(self, numbers: Numbers, *more: str) -> None:
+        self._frame = Frame.of(numbers)
+        if not len(self._frame):
+            raise InputError("there is nothing to draw: the columns are empty")
+        missing = [name for name in (*self.needed, *more) if name not in self._frame]
+        if missing:
+            raise InputError(
+                f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(self._frame.columns)}"
+            )
+        self.figure_: Any = None
+        self.ax_: Any = None
+        self.narrow_ = False
 
-def _room(ax: Any) -> tuple[float, float]:
-    """Width and height in inches of the part of the figure that axes of a grid can use, with what is written around them."""
-    wide, high = ax.figure.get_size_inches()
-    place = ax.get_subplotspec()
-    if place is not None:
-        grid = place.get_topmost_subplotspec()
-        rows, columns, *_ = grid.get_geometry()
-        wide, high = wide * len(grid.colspan) / columns, high * len(grid.rowspan) / rows
-    return float(wide), float(high)
+    def frame(self) -> Frame:
+        """Return the numbers of the picture, one row per thing drawn."""
+        return self._frame
 
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the picture.
 
-def _break(text: Any, inches: float) -> None:
-    if text.get_text():
-        text.set_text(fitted(text.get_text(), inches, text.get_size()))
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
 
+        Returns
+        -------
+        display : Display
+            The display itself.
+        """
+        self._open(ax)
+        return self._finish(*(self._draw(self.ax_) or ()))
 
-def _break_ticks(axis: Any, inches: float) -> None:
-    """Long names at the ticks on lines of so many inches; slanted ones stay as they are."""
-    from matplotlib.ticker import FixedLocator
+    def _size(self) -> tuple[float, float]:
+        """Return width and height of a new figure, in inches."""
+        return 6.0, 5.0
 
-    labels = axis.get_ticklabels()
-    names = [label.get_text() for label in labels]
-    broken = [fitted(name, inches, SMALL) for name in names]
-    slanted = any(label.get_rotation() % 90 for label in labels)
-    if isinstance(axis.get_major_locator(), FixedLocator) and broken != names and not slanted:
-        axis.set_ticks(axis.get_ticklocs(), broken, parse_math=False, fontsize=SMALL)
+    @abstractmethod
+    def _draw(self, ax: Any) -> Sequence[Any] | None:
+        """Draw on axes; return other axes that were added."""
 
+    def _shown(self, plot: bool, ax: Any) -> Self:
+        return self.plot(ax) if plot else self
 
-def _keep_on_canvas(figure: Any, axes: Sequence[Any]) -> None:
-    from matplotlib.layout_engine import PlaceHolderLayoutEngine
-    from matplotlib.transforms import Bbox
+    def _open(self, ax: Any) -> None:
+        self.figure_, self.ax_ = new_axes(ax, size=self._size())
+        self.narrow_ = shrink_ticks(self.ax_)
 
-    if not isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
-        return
-    covered = Bbox.union([ax.get_tightbbox() for ax in axes])
-    canvas = figure.bbox.padded(-_MARGIN * figure.dpi)
-    if Bbox.union([covered, canvas]).bounds != canvas.bounds:
-        figure.tight_layout(pad=0.4)
+    def _finish(self, *more: Any) -> Self:
+        if self.narrow_:
+            fit_small([self.ax_, *more])
+        return self
 
+    def _columns(self, *names: str) -> list[list[Any]]:
+        """Return columns as lists of plain values."""
+        return [self._frame[name].tolist() for name in names]
 
-def legend_above(ax: Any, most: int) -> None:
-    """A legend over the axes, with as many columns as its longest entry allows, at most `most`."""
-    labels = ax.get_legend_handles_labels()[1]
-    inches = width_of(ax)
-    points = SMALL if inches < _NARROW else 10.0
-    entry = points / 72 * (_LETTER * max(map(len, labels)) + _HANDLE)
-    columns = max(1, min(most, len(labels), int(inches / entry)))
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=points)
+    def _series(self, name: str) -> Iterator[tuple[str, NDArray[np.intp], dict[str, Any]]]:
+        """Yield each distinct value of a column, its rows and its style."""
+        values = self._frame[name].tolist()
+        for i, value in enumerate(dict.fromkeys(values)):
+            rows = np.flatnonzero([other == value for other in values])
+            yield value, rows, SERIES[i % len(SERIES)]
 
-
-def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
-    """Names beside dots: to the right, or where the axes end or another name stands to the left, or not at all."""
-    points = SMALL if width_of(ax) < _NARROW else 9.0
-    scale = ax.figure.dpi / 72
-    taken: list[tuple[float, float, float, float]] = []
-    frame = ax.get_window_extent()
-    ax.get_xlim(), ax.get_ylim()  # limits that are not settled yet are settled when they are asked for
-    for name, a, b in zip(names, across, up, strict=True):
-        x, y = ax.transData.transform((a, b))
-        length = _LETTER * points * len(str(name)) * scale
-        for side in (1, -1):
-            left = x + 5 * scale if side > 0 else x - 5 * scale - length
-            box = (left, y + 2 * scale, left + length, y + (2 + points) * scale)
-            free = all(box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1] for t in taken)
-            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
-                taken.append(box)
-                ends = {"ha": "left" if side > 0 else "right", "va": "bottom", "textcoords": "offset points"}
-                ax.annotate(name, (a, b), (5 * side, 2), fontsize=points, parse_math=False, color="black", **ends)
-                break
+    def _draw_bands(self, ax: Any, series: str, x: str, y: str, *limits: tuple[str, str], **line: Any) -> int:
+        """Draw a line per series and bands between pairs of columns; return the number of series."""
+        count = 0
+        for name, rows, style in self._series(series):
+            across = self._frame[x][rows]
+            for low, high in limits:
+                band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+                ax.fill_between(across, self._frame[low][rows], self._frame[high][rows], **band)
+            ax.plot(across, self._frame[y][rows], label=str(name), **{**style, "linewidth": 1.8, **line})
+            count += 1
+        return count
 
 
-def below(ax: Any, height: float, gap: float = 0.08) -> Any:
-    """Axes under the given ones, with the same scale to the right; sizes are shares of their height.
-
-    Their room is taken from the place of the axes given, so that both stay in the figure, whatever lays it out.
-    """
-    ax.tick_params(labelbottom=False)
-    place = ax.get_subplotspec()
-    if place is None:
-        box, whole = ax.get_position(), 1 + height + gap
-        ax.set_position((box.x0, box.y0 + box.height * (height + gap) / whole, box.width, box.height / whole))
-        under = ax.figure.add_axes((box.x0, box.y0, box.width, box.height * height / whole))
-    else:
-        parts = place.subgridspec(2, 1, height_ratios=(1, height), hspace=gap)
-        ax.set_subplotspec(parts[0])
-        under = ax.figure.add_subplot(parts[1])
-    made_small(under)
-    return under
-
-
-def fitted(words: str, inches: float, points: float) -> str:
-    """Words on as many lines as the width needs; lines there are stay lines, with what they are indented by."""
-    most = max(12, int(inches * 72 / (_LETTER * points)))
-    words = words.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-    return "\n".join(
-        fill(line, most, subsequent_indent=" " * (len(line) - len(line.lstrip()))) for line in words.split("\n")
-    )
+# ----------------------------------------------------------------------------------------------------
+# Axes, and text that fits them
 
 
 def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
-    """The figure and axes to draw on: those given, or new ones."""
+    """Return the figure and axes to draw on: those given, or new ones."""
     pyplot = extra("matplotlib.pyplot")
     if isinstance(ax, pyplot.Axes):
         return ax.figure, ax
     if ax is not None:
         raise InputError(f"ax must be axes of matplotlib, not {validation.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def axes_width(ax: Any) -> float:
+    """Return the width of axes in inches."""
+    return float(ax.get_window_extent().width) / float(ax.figure.dpi)
+
+
+def shrink_ticks(ax: Any) -> bool:
+    """Set ticks of narrow axes small and close; return whether the axes are narrow."""
+    narrow = axes_width(ax) < _NARROW
+    if narrow:
+        ax.tick_params(labelsize=SMALL, pad=2)
+        ax.xaxis.labelpad = ax.yaxis.labelpad = 1
+    return narrow
+
+
+def wrap(words: str, inches: float, points: float) -> str:
+    """Break words into lines of a width; lines there are stay lines, with their indentation."""
+    letters = max(12, int(inches * 72 / (_LETTER * points)))
+    words = words.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    return "\n".join(
+        fill(line, letters, subsequent_indent=" " * (len(line) - len(line.lstrip()))) for line in words.split("\n")
+    )
+
+
+def fit_small(axes: Sequence[Any]) -> None:
+    """Fit text to narrow axes: small, and broken into lines; lay out a figure without a layout if text leaves its canvas."""
+    from matplotlib.layout_engine import PlaceHolderLayoutEngine
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+    figure = axes[0].figure
+    width, height = _share_of_figure(axes[0])
+    for ax in axes:
+        ax.tick_params(labelsize=SMALL, pad=2)
+        for text in ax.findobj(Text):
+            text.set_size(min(text.get_size(), SMALL))
+        _wrap_ticks(ax.yaxis, 0.45 * width)
+        _wrap_ticks(ax.xaxis, 0.45 * height)
+        ticks = ax.yaxis.get_tightbbox()
+        across = 0.95 * width - (0.0 if ticks is None else ticks.width / figure.dpi)
+        legend = ax.get_legend()
+        entries = [] if legend is None else legend.get_texts()
+        titles = [(text, across) for text in (ax.xaxis.label, ax.title, ax._left_title, ax._right_title)]
+        legend_texts = [(text, across - _HANDLE * SMALL / 72) for text in entries]
+        for text, inches in [(ax.yaxis.label, 0.75 * height), *titles, *legend_texts]:
+            if text.get_text():
+                text.set_text(wrap(text.get_text(), inches, text.get_size()))
+    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
+        covered = Bbox.union([ax.get_tightbbox() for ax in axes])
+        canvas = figure.bbox.padded(-_MARGIN * figure.dpi)
+        if Bbox.union([covered, canvas]).bounds != canvas.bounds:
+            figure.tight_layout(pad=0.4)
+
+
+def _share_of_figure(ax: Any) -> tuple[float, float]:
+    """Return width and height in inches of the part of the figure that axes of a grid and their labels can use."""
+    width, height = ax.figure.get_size_inches()
+    spec = ax.get_subplotspec()
+    if spec is not None:
+        grid = spec.get_topmost_subplotspec()
+        rows, columns, *_ = grid.get_geometry()
+        width, height = width * len(grid.colspan) / columns, height * len(grid.rowspan) / rows
+    return float(width), float(height)
+
+
+def _wrap_ticks(axis: Any, inches: float) -> None:
+    """Break long names at the ticks into lines; leave slanted ones."""
+    from matplotlib.ticker import FixedLocator
+
+    labels = axis.get_ticklabels()
+    names = [label.get_text() for label in labels]
+    lines = [wrap(name, inches, SMALL) for name in names]
+    slanted = any(label.get_rotation() % 90 for label in labels)
+    if isinstance(axis.get_major_locator(), FixedLocator) and lines != names and not slanted:
+        axis.set_ticks(axis.get_ticklocs(), lines, parse_math=False, fontsize=SMALL)
+
+
+def legend_above(ax: Any, max_columns: int) -> None:
+    """Add a legend over the axes, with as many columns as its longest entry allows."""
+    labels = ax.get_legend_handles_labels()[1]
+    inches = axes_width(ax)
+    points = SMALL if inches < _NARROW else 10.0
+    entry = points / 72 * (_LETTER * max(map(len, labels)) + _HANDLE)
+    columns = max(1, min(max_columns, len(labels), int(inches / entry)))
+    legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=points)
+    plain_text(legend)
+
+
+def plain_text(legend: Any) -> None:
+    """Show names in a legend as text, not as formulas."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
+    """Write names beside points: right, else left where the axes end or another name stands, else not at all."""
+    points = SMALL if axes_width(ax) < _NARROW else 9.0
+    scale = ax.figure.dpi / 72
+    boxes: list[tuple[float, float, float, float]] = []
+    frame = ax.get_window_extent()
+    ax.get_xlim(), ax.get_ylim()  # settles limits that are computed when needed
+    for name, x, y in zip(names, across, up, strict=True):
+        right, bottom = ax.transData.transform((x, y))
+        length = _LETTER * points * len(str(name)) * scale
+        for side, align in ((1, "left"), (-1, "right")):
+            start = right + 5 * scale if side > 0 else right - 5 * scale - length
+            box = (start, bottom + 2 * scale, start + length, bottom + (2 + points) * scale)
+            free = all(box[2] < b[0] or b[2] < box[0] or box[3] < b[1] or b[3] < box[1] for b in boxes)
+            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
+                boxes.append(box)
+                style = {"ha": align, "va": "bottom", "textcoords": "offset points", "fontsize": points}
+                ax.annotate(name, (x, y), (5 * side, 2), parse_math=False, color="black", **style)
+                break
+
+
+def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
+    """Return new axes under the given ones, in their part of the figure; sizes are shares of their height."""
+    ax.tick_params(labelbottom=False)
+    spec = ax.get_subplotspec()
+    if spec is None:
+        box, whole = ax.get_position(), 1 + height + gap
+        ax.set_position((box.x0, box.y0 + box.height * (height + gap) / whole, box.width, box.height / whole))
+        under = ax.figure.add_axes((box.x0, box.y0, box.width, box.height * height / whole))
+    else:
+        parts = spec.subgridspec(2, 1, height_ratios=(1, height), hspace=gap)
+        ax.set_subplotspec(parts[0])
+        under = ax.figure.add_subplot(parts[1])
+    shrink_ticks(under)
+    return under
+
+
+# ----------------------------------------------------------------------------------------------------
+# Limits of axes of probabilities
 
 
 def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[float, float]:
@@ -206,77 +303,3 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
     low = 0.0 if low < 0.5 * span else np.floor((low - 0.05 * span) / step) * step
     high = 1.0 if 1 - high < 0.5 * span else np.ceil((high + 0.05 * span) / step) * step
     return round(float(max(low, 0.0)), 10), round(float(min(high, 1.0)), 10)
-
-
-def zoomed(values: ArrayLike, floor: float) -> Float64s:
-    """Distance from 1, at least `floor`: what a zoomed axis shows on a logarithmic scale."""
-    return np.maximum(1 - np.asarray(values, np.float64), floor)
-
-
-def zoom_axis(ax: Any, which: str, floor: float) -> None:
-    """Turn an axis of distances from 1 into one of probabilities that spreads out towards 1: 0, 0.9, 0.99, ..."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    decades = round(-np.log10(floor))
-    getattr(ax, f"set_{which}scale")("log")
-    getattr(ax, f"set_{which}lim")(1.0, floor)
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(FixedLocator([10.0**-k for k in range(decades + 1)]))
-    axis.set_major_formatter(FuncFormatter(lambda gap, _: f"{1 - gap:.{max(0, round(-np.log10(gap)))}f}"))
-    axis.set_minor_locator(NullLocator())
-
-
-def zoom_floor(n: float) -> float:
-    """The smallest distance from 1 worth showing for n predictions, a power of ten."""
-    return float(max(1e-6, 10.0 ** np.floor(np.log10(0.5 / max(n, 1.0)))))
-
-
-# ----------------------------------------------------------------------------------------------------
-# What a display is: computed numbers in, `plot(ax=)` draws them, `frame()` returns them
-
-Numbers = Any  # whatever holds columns: see Frame.of
-
-
-class Display(ABC):
-    """A picture of the rows of a frame; after `plot`, `figure_` and `ax_` are what it was drawn on.
-
-    The constructor takes numbers that were computed before (any mapping of columns); a classmethod `from_...` computes them.
-    """
-
-    def __init__(self, numbers: Numbers, *needed: str) -> None:
-        self._frame = Frame.of(numbers)
-        if not len(self._frame):
-            raise InputError("there is nothing to draw: the columns are empty")
-        missing = [name for name in needed if name not in self._frame]
-        if missing:
-            raise InputError(
-                f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(self._frame.columns)}"
-            )
-        self.figure_: Any = None
-        self.ax_: Any = None
-        self.narrow_ = False
-
-    def frame(self) -> Frame:
-        """The numbers of the picture, one row per thing drawn."""
-        return self._frame
-
-    @abstractmethod
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on a new figure."""
-
-    def _open(self, ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> Any:
-        """The axes to draw on, kept with their figure."""
-        self.figure_, self.ax_ = new_axes(ax, size=size)
-        self.narrow_ = made_small(self.ax_)
-        return self.ax_
-
-    def _done(self, *more: Any) -> Self:
-        """What was drawn, made to fit where the axes are narrow; `more` are the other axes it was drawn on."""
-        if self.narrow_:
-            fit_small([self.ax_, *more])
-        return self
-
-
-def columns(frame: Frame, *names: str) -> list[list[Any]]:
-    """Columns as lists of plain values."""
-    return [frame[name].tolist() for name in names]

@@ -1,8 +1,10 @@
-"""What the figures of a study share: a grid of panels, one look for every family, and the choice of what is shown."""
+"""The figures of Minderer et al. (2021) from the store of a study: `draw_figure(store, "families")`."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -12,11 +14,11 @@ import polars as pl
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.plot.decisions import CostMapDisplay
-from truecal.plot.display import BLUE, GREY, new_axes
+from truecal.plot.display import BLUE, GREY, plain_text
+from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.study import (
+    DOTTED,
     NO_FAMILY,
-    AgreementDisplay,
     BinTrendDisplay,
     draw_models,
     family_styles,
@@ -24,12 +26,13 @@ from truecal.plot.study import (
     name_models,
 )
 
-# ----------------------------------------------------------------------------------------------------
-# What the figures of a study share: a grid of panels, one look for every family, and the choice of what is shown
-
 Panel = Callable[[Any], None]  # draws on its axes
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
 _NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best-temperature")
+_MAX_COMPARED = 4  # models that are compared in pairs
+_MAX_DIAGRAMS = 6  # reliability diagrams beside the models
+_BINS = (15, 100, 5000)  # of the errors in Figure 9
+_LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a family
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,11 @@ class External:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a figure shows; what is None is chosen by what the store holds."""
+class FigureChoice:
+    """What a figure shows; what is None is chosen by what is in the store.
+
+    `colour` is a covariate by which models are coloured, marked and grouped instead of their family.
+    """
 
     metric: str | None = None
     lens: str = "top-label"
@@ -52,34 +58,82 @@ class Choice:
     dataset: str | None = None
     reference: str | None = None
     covariate: str | None = None
-    colour: str | None = None  # a covariate by which models are coloured, marked and grouped instead of their family
+    colour: str | None = None
     after: str | None = None
     models: tuple[str, ...] = ()
     external: tuple[External, ...] = ()
 
 
+@dataclass(eq=False)
+class StudyFigure:
+    """A figure of a study: panels in rows, the numbers behind them, and notes about them."""
+
+    name: str
+    panels: Sequence[Sequence[Panel | None]]
+    numbers: Any
+    notes: Sequence[str] = ()
+    styles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    size: tuple[float, float] = (4.2, 3.6)  # inches of a panel
+    same_heights: bool = False  # one y axis for the panels of a row
+    figure_: Any = None
+
+    def frame(self) -> Any:
+        """Return the numbers that are drawn, as a table."""
+        return self.numbers
+
+    def plot(self) -> StudyFigure:
+        """Draw on a new figure."""
+        from matplotlib import pyplot
+        from matplotlib.lines import Line2D
+
+        down, across = len(self.panels), max(len(row) for row in self.panels)
+        scale = (1.6, 1.5) if down == across == 1 else (1.0, 1.0)
+        size = self.size[0] * across * scale[0], self.size[1] * down * scale[1]
+        layout = {"figsize": size, "layout": "constrained", "squeeze": False}
+        self.figure_, grid = pyplot.subplots(down, across, sharey="row" if self.same_heights else False, **layout)
+        for row, axes in zip(self.panels, grid, strict=True):
+            for panel, ax in zip([*row, *[None] * (across - len(row))], axes, strict=True):
+                if panel is None:
+                    ax.set_visible(False)
+                else:
+                    panel(ax)
+        if self.styles and set(self.styles) != {NO_FAMILY}:
+            handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
+            place = {"loc": "outside right upper", "frameon": False, "fontsize": "small"}
+            plain_text(self.figure_.legend(handles=handles, **place))
+        return self
+
+
+# ----------------------------------------------------------------------------------------------------
+# The store and the choice, resolved
+
+
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """A store and a choice, resolved: the metric, the recalibrators before and after, the clean dataset, the look of families."""
+class FigureData:
+    """A store with the metric, the recalibrators before and after, and the clean dataset that a figure shows."""
 
     store: Any
     frame: Any
-    choice: Choice
+    choice: FigureChoice
     metric: str
     recalibrators: tuple[str, ...]
     clean: str
 
     @classmethod
-    def of(cls, store: Any, choice: Choice) -> "Shown":
+    def of(cls, store: Any, choice: FigureChoice) -> FigureData:
         frame = store.frame()
         if not frame.height:
             raise InputError("the store holds no finished result yet; run the study first")
         if choice.colour is not None:
-            if choice.colour not in frame.columns:
-                raise InputError(f"there is no covariate {choice.colour!r}; there are {_some(frame.columns)}")
+            _refuse_unknown(choice.colour, frame.columns, "covariate")
             frame = frame.with_columns(family=pl.col(choice.colour).cast(pl.String))
+        after = [name for name in frame["recalibrator"].unique().sort().to_list() if name != "none"]
+        if choice.after is not None:
+            _refuse_unknown(choice.after, after, "recalibrator")
+        chosen = choice.after or ("temperature" if "temperature" in after else next(iter(after), None))
+        recalibrators = ("none",) if chosen is None else ("none", chosen)
         return cls(
-            store, frame, choice, _metric(frame, choice), _recalibrators(frame, choice), _clean(store, frame, choice)
+            store, frame, choice, _choose_metric(frame, choice), recalibrators, _choose_clean(store, frame, choice)
         )
 
     @cached_property
@@ -87,603 +141,414 @@ class Shown:
         """Colour and marker of every family, the same in all panels."""
         return family_styles(self.frame["family"].unique().to_list())
 
-    def options(self, recalibrator: str) -> dict[str, Any]:
-        """Keyword arguments of an analysis."""
-        return {"lens": self.choice.lens, "selection": self.choice.selection, "recalibrator": recalibrator}
+    def options(self, recalibrator: str, **more: Any) -> dict[str, Any]:
+        """Return keyword arguments of an analysis."""
+        return {"lens": self.choice.lens, "selection": self.choice.selection, "recalibrator": recalibrator, **more}
 
-    def when(self, recalibrator: str) -> str:
-        """Before or after, in words."""
-        return "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
+    def title(self, ax: Any, subject: str, recalibrator: str) -> None:
+        """Write the title of a panel: names are text, not formulas."""
+        when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
+        ax.set_title(f"{subject}, {when}" if subject else when, fontsize="medium", parse_math=False)
 
+    def models(self, dataset: str, recalibrator: str) -> Any:
+        """Return error and calibration of all models on one dataset."""
+        settings = self.options(recalibrator, metric=self.metric, dataset=dataset)
+        return tc.study.error_against_calibration(self.frame, **settings)
 
-@dataclass(eq=False)
-class StudyFigure:
-    """A figure of a study: panels in rows, the numbers behind them, and what to know about them."""
-
-    name: str
-    panels: Sequence[Sequence[Panel | None]]
-    numbers: Any
-    notes: tuple[str, ...] = ()
-    styles: dict[str, dict[str, Any]] = field(default_factory=dict)
-    size: tuple[float, float] = (4.2, 3.6)  # inches of a panel
-    same_heights: bool = False  # one y axis for the panels of a row
-    figure_: Any = None
-
-    def frame(self) -> Any:
-        """The numbers that are drawn, as a table."""
-        return self.numbers
-
-    def plot(self) -> "StudyFigure":
-        """Draw on a new figure."""
-        from matplotlib import pyplot
-
-        down, across = len(self.panels), max(len(row) for row in self.panels)
-        wide, high = self.size
-        if down == across == 1:
-            self.figure_, ax = new_axes(None, size=(wide * 1.6, high * 1.5))
-            grid = [[ax]]
-        else:
-            self.figure_, axes = pyplot.subplots(
-                down,
-                across,
-                figsize=(wide * across, high * down),
-                layout="constrained",
-                squeeze=False,
-                sharey="row" if self.same_heights else False,
-            )
-            grid = axes.tolist()
-        for row, places in zip(self.panels, grid, strict=True):
-            for ax in places[len(row) :]:
-                ax.set_visible(False)
-            for panel, ax in zip(row, places[: len(row)], strict=True):
-                if panel is None:
-                    ax.set_visible(False)
-                else:
-                    panel(ax)
-        self._legend()
-        return self
-
-    def _legend(self) -> None:
-        if not self.styles or set(self.styles) == {NO_FAMILY}:
-            return
-        from matplotlib.lines import Line2D
-
-        handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
-        legend = self.figure_.legend(handles=handles, loc="outside right upper", frameon=False, fontsize="small")
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+    def natural_datasets(self) -> list[str]:
+        """Return the clean dataset, then all others that have no severities."""
+        severity = self.frame.group_by("dataset", maintain_order=True).agg(pl.col("severity").max())
+        names = severity.filter(pl.col("severity") == 0)["dataset"].to_list()
+        return [self.clean, *(name for name in names if name != self.clean)]
 
 
-def title(ax: Any, words: str) -> None:
-    """The title of a panel: names are text, not formulas."""
-    ax.set_title(words, fontsize="medium", parse_math=False)
+def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "") -> None:
+    listed = sorted(map(str, names))
+    if name not in listed:
+        words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"
+        raise InputError(f"there is no {kind} {name!r}{where}; there are {words}")
 
 
-def _metric(frame: Any, choice: Choice) -> str:
-    there = frame.filter(frame["lens"].is_in([choice.lens, ""]))["metric"].unique().to_list()
+def _choose_metric(frame: Any, choice: FigureChoice) -> str:
+    where = f" with the lens {choice.lens!r}"
+    metrics = frame.filter(frame["lens"].is_in([choice.lens, ""]))["metric"].unique().to_list()
     if choice.metric is not None:
-        if choice.metric not in there:
-            raise InputError(
-                f"there is no metric {choice.metric!r} with the lens {choice.lens!r}; there are {_some(there)}"
-            )
+        _refuse_unknown(choice.metric, metrics, "metric", where)
         return choice.metric
-    errors = [name for name in (*_PREFERRED, *sorted(there)) if name in there and name not in _NOT_ERRORS]
+    errors = [name for name in (*_PREFERRED, *sorted(metrics)) if name in metrics and name not in _NOT_ERRORS]
     if not errors:
-        raise InputError(
-            f"the store holds no calibration error with the lens {choice.lens!r}; there are {_some(there)}"
-        )
+        raise InputError(f"the store holds no calibration error{where}")
     return errors[0]
 
 
-def _recalibrators(frame: Any, choice: Choice) -> tuple[str, ...]:
-    there = [name for name in frame["recalibrator"].unique().sort().to_list() if name != "none"]
-    if choice.after is not None and choice.after not in there:
-        raise InputError(f"there is no recalibrator {choice.after!r} in the results; there is {_some(there)}")
-    after = choice.after or ("temperature" if "temperature" in there else there[0] if there else None)
-    return ("none",) if after is None else ("none", after)
-
-
-def _clean(store: Any, frame: Any, choice: Choice) -> str:
-    """The clean dataset to show: the one asked for, else the one most others refer to, else the first without shift."""
-    import polars as pl
-
+def _choose_clean(store: Any, frame: Any, choice: FigureChoice) -> str:
+    """Return the dataset asked for, else the one that is most often a reference, else the first without shift."""
     names = frame.filter(pl.col("severity") == 0)["dataset"].unique(maintain_order=True).to_list()
     if (name := choice.dataset or choice.reference) is not None:
-        if name not in frame["dataset"]:
-            raise InputError(f"there is no dataset {name!r}; there are {_some(frame['dataset'].unique().to_list())}")
+        _refuse_unknown(name, frame["dataset"].unique().to_list(), "dataset")
         return name
-    named = [clean for clean in store.references().values() if clean in names]
-    if named:
-        return max(dict.fromkeys(named), key=named.count)
+    references = [clean for clean in store.references().values() if clean in names]
+    if references:
+        return max(dict.fromkeys(references), key=references.count)
     if not names:
         raise InputError("the results hold no dataset of severity 0")
     return str(names[0])
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    listed = sorted(map(str, names))
-    return ", ".join(listed[:most]) + (", ..." if len(listed) > most else "") or "nothing"
+def _on(table: Any, dataset: str) -> Any:
+    return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == 0))
+
+
+def _tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
+    """Return the tables of analyses (recalibrator, result, table) as one, and their distinct notes."""
+    tables = [table.with_columns(recalibrator=pl.lit(after)) for after, _, table in analyses]
+    notes = dict.fromkeys(note for _, result, _ in analyses for note in result.notes)
+    return pl.concat(tables, how="vertical_relaxed"), list(notes)
 
 
 # ----------------------------------------------------------------------------------------------------
-# What abstaining costs, model against model: Figure 7 of Minderer et al. (2021). Reads the prediction files of a study again
-
-_MOST = 4  # models that are compared in pairs
+# Models by error and calibration: Figures 1, 2, 3, 6 and 10
 
 
-def costs(shown: Shown) -> StudyFigure:
+def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external: bool, ax: Any) -> None:
+    """Draw models by error and metric, with the points from elsewhere that belong to a recalibrator."""
+    frame = frame_of(table)
+    draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=data.styles)
+    for point in data.choice.external if external else ():
+        if point.recalibrator == after:
+            ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
+            style = {"textcoords": "offset points", "fontsize": "small", "parse_math": False}
+            ax.annotate(point.name, (point.error, point.value), (6, 5), **style)
+    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set_ylim(bottom=0)
+    name_models(ax, frame, "error", "value")
+    data.title(ax, subject, after)
+
+
+def families(data: FigureData) -> StudyFigure:
+    """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
+    points = data.models(data.clean, "none")
+    table = _on(points.frame(), data.clean)
+    diagrams = _diagram_panels(data, table)
+    first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none", True), *diagrams[:3]]
+    rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
+    notes = points.notes if diagrams else (*points.notes, "the store holds no reliability diagrams of these models")
+    return StudyFigure("families", rows, table, notes, data.styles)
+
+
+def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
+    """Return reliability diagrams of the models asked for, or of the most accurate model of every family."""
+    best = table.sort("error").unique("family", keep="first", maintain_order=True)
+    models = list(data.choice.models) or best["model"].to_list()[:_MAX_DIAGRAMS]
+    jobs = _on(data.frame, data.clean).filter(pl.col("model").is_in(models)).select("job", "model", "seed")
+    same = {"lens": data.choice.lens, "recalibrator": "none", "selection": data.choice.selection}
+    bins = data.store.diagrams().join(jobs.sort("seed").unique("model", keep="first"), on="job").filter(**same)
+    scheme = "width" if "width" in bins["scheme"] else "mass"  # of equal mass, a histogram is flat
+    bins = bins.filter(pl.col("scheme") == scheme).sort("bin")
+    parts = {model: bins.filter(pl.col("model") == model) for model in models}
+    return [partial(_draw_diagram, part, str(model)) for model, part in parts.items() if part.height]
+
+
+def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
+    share = bins["count"] / bins["count"].sum()
+    width = (bins["high"] - bins["low"]).clip(0.005).to_list()
+    ax.bar(bins["low"].to_list(), share.to_list(), width, align="edge", color=GREY, alpha=0.35, linewidth=0)
+    ax.plot([0, 1], [0, 1], **DOTTED)
+    ax.plot(bins["confidence"].to_list(), bins["outcome"].to_list(), marker="o", markersize=3.5, color=BLUE)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence (bars: share of rows)", ylabel="Accuracy")
+    ax.set_title(model, fontsize="medium", parse_math=False)
+
+
+def recalibration(data: FigureData) -> StudyFigure:
+    """Figure 2: calibration against error, before and after recalibration side by side."""
+    return _clouds(data, "recalibration", [data.clean], side_by_side=True)
+
+
+def natural(data: FigureData) -> StudyFigure:
+    """Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
+    return _clouds(data, "natural", data.natural_datasets(), side_by_side=False)
+
+
+def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
+    keys = [(after, dataset) for after in data.recalibrators for dataset in datasets]
+    results = [(after, data.models(dataset, after), dataset) for after, dataset in keys]
+    parts = [(after, points, _on(points.frame(), dataset)) for after, points, dataset in results]
+    panels: list[Panel | None] = [
+        partial(_draw_cloud, data, table, dataset, after, side_by_side)
+        for (after, dataset), (_, _, table) in zip(keys, parts, strict=True)
+    ]
+    width = len(panels) if side_by_side else len(datasets)
+    rows = [panels[i : i + width] for i in range(0, len(panels), width)]
+    return StudyFigure(name, rows, *_tables(parts), data.styles)
+
+
+def covariate(data: FigureData) -> StudyFigure:
+    """Figures 3 and 10: error and calibration, coloured by a covariate (pretraining data, steps, size), before and after."""
+    name = data.choice.covariate or "size"
+    parts = []
+    for after in data.recalibrators:
+        settings = data.options(after, metric=data.metric, dataset=data.clean)
+        trend = tc.study.covariate_trend(data.frame, name, **settings)
+        table = _on(trend.frame(), data.clean)
+        if data.choice.models:
+            table = table.filter(pl.col("model").is_in(data.choice.models))
+        if not table.height:
+            raise InputError(f"no model on {data.clean} has a value of {name}")
+        parts.append((after, trend, table))
+    row = [partial(_draw_covariate, data, table, name, after) for after, _, table in parts]
+    return StudyFigure("covariate", [row], *_tables(parts), data.styles, same_heights=True)
+
+
+def _draw_covariate(data: FigureData, table: Any, name: str, after: str, ax: Any) -> None:
+    """Draw error and metric of every model, coloured by the covariate; a line joins the models of a family in its order."""
+    from matplotlib.lines import Line2D
+
+    levels = table[name].unique().sort().to_list()
+    colours = _level_colours(levels)
+    for (family,), part in table.partition_by("family", as_dict=True, maintain_order=True).items():
+        part = part.sort(name, "model")
+        error, value = part["error"].to_list(), part["value"].to_list()
+        ax.plot(error, value, **_LINE)
+        colour = [colours(levels.index(level)) for level in part[name]]
+        ax.scatter(error, value, 30, colour, marker=data.styles[family or NO_FAMILY]["marker"], zorder=3)
+    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set_ylim(bottom=0)
+    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
+    words = {i: f"{levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few}
+    handles = [Line2D([], [], linestyle="none", marker="o", color=colours(i), label=word) for i, word in words.items()]
+    plain_text(ax.legend(handles=handles, title=name, frameon=False, fontsize="x-small", title_fontsize="x-small"))
+    data.title(ax, data.clean, after)
+
+
+def _level_colours(levels: Sequence[Any]) -> Any:
+    import matplotlib
+
+    return matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Corruptions of growing severity: Figures 4 and 5
+
+
+def _over_types(data: FigureData, recalibrator: str) -> Any:
+    reference = data.choice.reference or data.store.references() or None
+    return tc.study.shift_over_types(data.frame, **data.options(recalibrator, metric=data.metric, reference=reference))
+
+
+def severities(data: FigureData) -> StudyFigure:
+    """Figure 4: error and calibration of every family at every severity, mean over types of corruption; before and after."""
+    parts = []
+    for after in data.recalibrators:
+        means = _over_types(data, after)
+        parts.append((after, means, means.frame().with_columns(pl.col("family").fill_null(NO_FAMILY))))
+    rows = [
+        [partial(_draw_severities, data, table, family, after) for family in table["family"].unique().sort()]
+        for after, _, table in parts
+    ]
+    return StudyFigure("severities", rows, *_tables(parts), same_heights=True)
+
+
+def _draw_severities(data: FigureData, table: Any, family: str, after: str, ax: Any) -> None:
+    models = table.filter(pl.col("family") == family)
+    levels = models["severity"].unique().sort().to_list()
+    colours = _level_colours(levels)
+    for i, severity in enumerate(levels):
+        part = models.filter(pl.col("severity") == severity)
+        size = (20 + 60 * part["relative_size"].fill_null(0.3)).to_list()
+        ax.scatter(part["error"].to_list(), part["value"].to_list(), size, color=colours(i), label=f"{severity:g}")
+        ordered = part.sort("size")
+        if ordered["size"].null_count() < ordered.height:
+            ax.plot(ordered["error"].to_list(), ordered["value"].to_list(), **_LINE)
+    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set_ylim(bottom=0)
+    ax.legend(title="severity", frameon=False, fontsize="x-small", title_fontsize="x-small")
+    data.title(ax, family, after)
+
+
+def sizes(data: FigureData) -> StudyFigure:
+    """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
+    results = [(after, _over_types(data, after)) for after in data.recalibrators]
+    parts = [
+        (after, means, means.frame().filter(pl.col("value_beside_largest").is_not_null())) for after, means in results
+    ]
+    table, notes = _tables(parts)
+    if not table.height:
+        notes.append("sizes of models are unknown; give them under models, or with --about when importing")
+    rows = [[partial(_draw_sizes, data, part, y, after) for after, _, part in parts] for y in ("error", "value")]
+    return StudyFigure("sizes", rows, table, notes, data.styles, same_heights=True)
+
+
+def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
+    ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
+    for part in table.sort("severity").partition_by("model", maintain_order=True):
+        width = 0.6 + 1.6 * float(part["relative_size"][0] or 0.3)
+        across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
+        ax.plot(across, up, linewidth=width, markersize=3, **data.styles[part["family"][0] or NO_FAMILY])
+    name = "Classification error" if y == "error" else data.metric
+    ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the largest of the family")
+    data.title(ax, "", after)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Costs, scores, bins and temperatures: Figures 7, 8, 9 and 11, appendices D and E
+
+
+def costs(data: FigureData) -> StudyFigure:
     """Figure 7: where one model is cheaper than another, for the most accurate model of every family, before and after."""
-    models = _models(shown)
-    rows: list[list[Panel | None]] = []
-    tables = []
-    for recalibrator in shown.recalibrators:
-        preds = {model: tc.study.predictions_of(shown.store, model, shown.clean, recalibrator) for model in models}
-        panels: list[Panel | None] = []
+    models = list(data.choice.models) or _best_models(data)
+    rows, tables = [], []
+    for after in data.recalibrators:
+        preds = {model: tc.study.predictions_of(data.store, model, data.clean, after) for model in models}
+        row = []
         for a, b in combinations(models, 2):
-            map_of_costs = tc.selective.cost_map(preds[a], preds[b])
-            about = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(recalibrator)}
-            tables.append(map_of_costs.frame().to_polars().with_columns(**about))
-            panels.append(_map(map_of_costs, (a, b), shown.when(recalibrator)))
-        rows.append(panels)
-    return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), (), {}, (5.0, 4.0))
+            cost_map = tc.selective.cost_map(preds[a], preds[b])
+            columns = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(after)}
+            tables.append(cost_map.frame().to_polars().with_columns(**columns))
+            row.append(partial(_draw_costs, data, cost_map, (a, b), after))
+        rows.append(row)
+    return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), size=(5.0, 4.0))
 
 
-def _models(shown: Shown) -> list[str]:
-    if shown.choice.models:
-        return list(shown.choice.models)
-    options = shown.options("none")
-    points = tc.study.error_against_calibration(
-        shown.frame, metric=shown.metric, dataset=shown.clean, **options
-    ).frame()
-    clean = points.filter((pl.col("dataset") == shown.clean) & (pl.col("severity") == 0)).sort("error")
+def _best_models(data: FigureData) -> list[str]:
+    clean = _on(data.models(data.clean, "none").frame(), data.clean).sort("error")
     best = clean.unique("family", keep="first", maintain_order=True)
-    names = (best if best.height > 1 else clean)["model"].to_list()[:_MOST]
+    names: list[str] = (best if best.height > 1 else clean)["model"].to_list()[:_MAX_COMPARED]
     if len(names) < 2:
         raise InputError("a cost map needs two models")
     return names
 
 
-def _map(result: Any, names: tuple[str, str], words: str) -> Panel:
-    def draw(ax: Any) -> None:
-        CostMapDisplay.from_result(result, names=names, ax=ax)
-        title(ax, f"blue: {names[0]} is cheaper, orange: {names[1]}\n{words}")
-
-    return draw
+def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
+    CostMapDisplay.from_result(cost_map, names=names, ax=ax)
+    data.title(ax, ax.get_title(), after)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Models by error and calibration: Figures 1, 2, 3, 6 and 10 of Minderer et al. (2021)
-
-_DIAGRAMS = 6  # reliability diagrams beside the scatter
-
-
-def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Panel:
-    """A panel of models by error and metric, with the points from elsewhere that belong to a recalibrator."""
-    points = [point for point in shown.choice.external if point.recalibrator == recalibrator]
-
-    def draw(ax: Any) -> None:
-        frame = frame_of(table)
-        draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=shown.styles)
-        for point in points:
-            ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
-            place = {"xytext": (6, 5), "textcoords": "offset points", "fontsize": "small", "parse_math": False}
-            ax.annotate(point.name, (point.error, point.value), **place)
-        ax.set(xlabel="Classification error", ylabel=shown.metric)
-        ax.set_ylim(bottom=0)
-        name_models(ax, frame, "error", "value")
-        title(ax, words)
-
-    return draw
-
-
-def _on(shown: Shown, dataset: str, recalibrator: str) -> Any:
-    """Error and calibration of all models on one dataset."""
-    options = shown.options(recalibrator)
-    return tc.study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
-
-
-def on(table: Any, dataset: str, severity: float = 0.0) -> Any:
-    return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
-
-
-def families(shown: Shown) -> StudyFigure:
-    """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
-    points = _on(shown, shown.clean, "none")
-    table = on(points.frame(), shown.clean)
-    drawn = diagram_panels(shown, table)
-    rows: list[list[Panel | None]] = [[clouds(shown, table, f"{shown.clean}, before recalibration", "none")]]
-    for start in range(0, len(drawn), 3):
-        part: list[Panel | None] = [panel for panel in drawn[start : start + 3]]
-        if start == 0:
-            rows[0] += part
-        else:
-            rows.append([None, *part])
-    notes = points.notes if drawn else (*points.notes, "the store holds no reliability diagrams of these models")
-    return StudyFigure("families", rows, table, notes, shown.styles)
-
-
-def diagram_panels(shown: Shown, table: Any) -> list[Panel]:
-    """Reliability diagrams of the models asked for, or of the most accurate model of every family."""
-    wanted = list(shown.choice.models)
-    if not wanted:
-        best = table.sort("error").unique("family", keep="first", maintain_order=True)
-        wanted = best["model"].to_list()[:_DIAGRAMS]
-    jobs = shown.frame.filter(
-        (pl.col("dataset") == shown.clean) & (pl.col("severity") == 0) & pl.col("model").is_in(wanted)
-    ).select("job", "model", "seed")
-    first = jobs.sort("seed").unique("model", keep="first")
-    bins = (
-        shown.store.diagrams()
-        .join(first, on="job")
-        .filter(
-            (pl.col("lens") == shown.choice.lens)
-            & (pl.col("recalibrator") == "none")
-            & (pl.col("selection") == shown.choice.selection)
-        )
-    )
-    scheme = "width" if "width" in bins["scheme"] else "mass"  # of equal mass, a histogram is flat
-    bins = bins.filter(pl.col("scheme") == scheme).sort("bin")
-    return [_diagram(part, str(model)) for model in wanted if (part := bins.filter(pl.col("model") == model)).height]
-
-
-def _diagram(bins: Any, model: str) -> Panel:
-    def draw(ax: Any) -> None:
-        share = bins["count"] / bins["count"].sum()
-        width = (bins["high"] - bins["low"]).clip(0.005).to_list()
-        ax.bar(bins["low"].to_list(), share.to_list(), width, align="edge", color=GREY, alpha=0.35, linewidth=0)
-        ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1)
-        ax.plot(bins["confidence"].to_list(), bins["outcome"].to_list(), marker="o", markersize=3.5, color=BLUE)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence (bars: share of rows)", ylabel="Accuracy")
-        title(ax, model)
-
-    return draw
-
-
-def recalibration(shown: Shown) -> StudyFigure:
-    """Figure 2: calibration against error, before and after recalibration side by side."""
-    row: list[Panel | None] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        points = _on(shown, shown.clean, recalibrator)
-        table = on(points.frame(), shown.clean)
-        tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in points.notes if note not in notes]
-        row.append(clouds(shown, table, f"{shown.clean}, {shown.when(recalibrator)}", recalibrator))
-    return StudyFigure("recalibration", [row], pl.concat(tables), tuple(notes), shown.styles)
-
-
-def natural_datasets(shown: Shown) -> list[str]:
-    """The clean dataset, then all others that have no severities."""
-    severity = shown.frame.group_by("dataset", maintain_order=True).agg(pl.col("severity").max())
-    names = severity.filter(pl.col("severity") == 0)["dataset"].to_list()
-    return [shown.clean, *(name for name in names if name != shown.clean)]
-
-
-def natural(shown: Shown) -> StudyFigure:
-    """Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
-    names = natural_datasets(shown)
-    rows: list[list[Panel | None]] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        row: list[Panel | None] = []
-        for name in names:
-            points = _on(shown, name, recalibrator)
-            part = on(points.frame(), name)
-            row.append(clouds(shown, part, f"{name}, {shown.when(recalibrator)}"))
-            tables.append(part.with_columns(recalibrator=pl.lit(recalibrator)))
-            notes += [note for note in points.notes if note not in notes]
-        rows.append(row)
-    return StudyFigure("natural", rows, pl.concat(tables), tuple(notes), shown.styles)
-
-
-def covariate(shown: Shown) -> StudyFigure:
-    """Figures 3 and 10: error and calibration, coloured by a covariate (pretraining data, steps, size), before and after."""
-    name = shown.choice.covariate or "size"
-    row: list[Panel | None] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        options = shown.options(recalibrator)
-        trend = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
-        table = on(trend.frame(), shown.clean)
-        if shown.choice.models:
-            table = table.filter(pl.col("model").is_in(shown.choice.models))
-        if not table.height:
-            raise InputError(f"no model on {shown.clean} has a value of {name}")
-        row.append(_plane(shown, table, name, f"{shown.clean}, {shown.when(recalibrator)}"))
-        tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in trend.notes if note not in notes]
-    return StudyFigure("covariate", [row], pl.concat(tables), tuple(notes), shown.styles, same_heights=True)
-
-
-def _plane(shown: Shown, table: Any, name: str, words: str) -> Panel:
-    """Error and metric of every model, its colour the covariate; a line joins the models of a family in its order."""
-
-    def draw(ax: Any) -> None:
-        import matplotlib
-
-        levels = table[name].unique().sort().to_list()
-        colours = matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
-        for (family,), part in table.partition_by("family", as_dict=True, maintain_order=True).items():
-            part = part.sort(name, "model")
-            error, value = part["error"].to_list(), part["value"].to_list()
-            ax.plot(error, value, color="#999999", linewidth=0.7, zorder=1)
-            colour = [colours(levels.index(level)) for level in part[name]]
-            ax.scatter(error, value, 30, colour, marker=shown.styles[family or NO_FAMILY]["marker"], zorder=3)
-        ax.set(xlabel="Classification error", ylabel=shown.metric)
-        ax.set_ylim(bottom=0)
-        legend_of_levels(ax, levels, colours, name)
-        title(ax, words)
-
-    return draw
-
-
-def legend_of_levels(ax: Any, levels: Sequence[Any], colours: Any, name: str) -> None:
-    """A legend of at most eight colours, the first and last among them."""
-    from matplotlib.lines import Line2D
-
-    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
-    words = {i: f"{levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few}
-    handles = [Line2D([], [], linestyle="none", marker="o", color=colours(i), label=word) for i, word in words.items()]
-    legend = ax.legend(handles=handles, title=name, frameon=False, fontsize="x-small", title_fontsize="x-small")
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Estimators, scores and temperatures: Figures 8, 9 and 11 of Minderer et al. (2021), and its appendices D and E
-
-
-def residuals(shown: Shown) -> StudyFigure:
-    """Figure 8: calibration error, log loss and Brier score, and what of the scores error does not explain, by dataset."""
-    metrics = set(shown.frame["metric"])
-    scores = [name for name in ("brier", "nll") if name in metrics]
+def residuals(data: FigureData) -> StudyFigure:
+    """Figure 8: calibration error, log loss and Brier score, and the residuals of the scores given the error, by dataset."""
+    scores = [name for name in ("brier", "nll") if name in set(data.frame["metric"])]
     if not scores:
         raise InputError("the store holds neither nll nor brier")
-    options = shown.options(shown.recalibrators[-1])
-    unshifted = shown.frame.filter(pl.col("severity") == 0)
-    fitted = tc.study.residuals(unshifted, metrics=[shown.metric, *scores], **options)
-    table = fitted.frame().with_columns(recalibrator=pl.lit(shown.recalibrators[-1]))
-    quantities = [(shown.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
-    names = [name for name in natural_datasets(shown) if name in table["dataset"]]
-    rows: list[list[Panel | None]] = [
-        [_score(shown, on(table, name).filter(pl.col("metric") == score), score, y) for name in names]
+    after = data.recalibrators[-1]
+    unshifted = data.frame.filter(pl.col("severity") == 0)
+    fits = tc.study.residuals(unshifted, metrics=[data.metric, *scores], **data.options(after))
+    table, notes = _tables([(after, fits, fits.frame())])
+    quantities = [(data.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
+    datasets = [name for name in data.natural_datasets() if name in table["dataset"]]
+    rows = [
+        [partial(_draw_score, data, _on(table, name).filter(pl.col("metric") == score), score, y) for name in datasets]
         for score, y in quantities
     ]
-    return StudyFigure("residuals", rows, table, fitted.notes, shown.styles, (3.4, 2.6))
+    return StudyFigure("residuals", rows, table, notes, data.styles, (3.4, 2.6))
 
 
-def _score(shown: Shown, table: Any, name: str, y: str) -> Panel:
-    def draw(ax: Any) -> None:
-        draw_models(ax, frame_of(table), "error", y, bars=False, styles=shown.styles)
-        if y == "residual":
-            ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
-        title(ax, f"{table['dataset'][0]}, {shown.when(table['recalibrator'][0])}")
-
-    return draw
+def _draw_score(data: FigureData, table: Any, name: str, y: str, ax: Any) -> None:
+    draw_models(ax, frame_of(table), "error", y, bars=False, styles=data.styles)
+    if y == "residual":
+        ax.axhline(0, **DOTTED)
+    ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
+    data.title(ax, table["dataset"][0], table["recalibrator"][0])
 
 
-_BINS_OF_DOTS = (15, 100, 5000)  # those of Figure 9
-
-
-def bins(shown: Shown) -> StudyFigure:
+def bins(data: FigureData) -> StudyFigure:
     """Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
-    rows: list[list[Panel | None]] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        trend = tc.study.bin_trend(shown.frame, dataset=shown.clean, **shown.options(recalibrator))
+    parts, rows = [], []
+    for after in data.recalibrators:
+        trend = tc.study.bin_trend(data.frame, **data.options(after, dataset=data.clean))
         table = trend.frame().filter(pl.col("severity") == 0)
-        tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in trend.notes if note not in notes]
-        models = on(trend.points(), shown.clean)
-        dots = [_dots(shown, models.filter(pl.col("metric") == name), name) for name in _metrics_of_dots(table)]
-        rows.append([*dots, _bin_panel(table, f"{shown.clean}, {shown.when(recalibrator)}")])
-    return StudyFigure("bins", rows, pl.concat(tables, how="vertical_relaxed"), tuple(notes), shown.styles)
+        parts.append((after, trend, table))
+        models = _on(trend.points(), data.clean).with_columns(recalibrator=pl.lit(after))
+        scores = [(models.filter(pl.col("metric") == name), name) for name in _binned_metrics(table)]
+        row: list[Panel | None] = [partial(_draw_score, data, part, name, "value") for part, name in scores]
+        rows.append([*row, partial(_draw_bin_trend, data, table, after)])
+    return StudyFigure("bins", rows, *_tables(parts), data.styles)
 
 
-def _metrics_of_dots(table: Any) -> list[str]:
-    """Equal-mass errors with 15, 100 and 5000 bins, or with the fewest and the most there are; norm 1 where it is there."""
+def _binned_metrics(table: Any) -> list[str]:
+    """Return equal-mass errors with 15, 100 and 5000 bins, else with the fewest and the most bins; of the smallest norm."""
     binned = table.filter(~pl.col("debiased") & (pl.col("scheme") == "mass")).sort("norm", "bins")
     binned = binned.filter(pl.col("norm") == pl.col("norm").min())
-    few = binned.filter(pl.col("bins").is_in(_BINS_OF_DOTS))
+    few = binned.filter(pl.col("bins").is_in(_BINS))
     if few.height < 2:
         few = binned.filter((pl.col("bins") == pl.col("bins").min()) | (pl.col("bins") == pl.col("bins").max()))
     return [str(name) for name in few["metric"]]
 
 
-def _dots(shown: Shown, table: Any, name: str) -> Panel:
-    def draw(ax: Any) -> None:
-        draw_models(ax, frame_of(table), "error", "value", bars=False, styles=shown.styles)
-        ax.set(xlabel="Classification error", ylabel=name)
-        title(ax, f"{name}, {shown.clean}")
-
-    return draw
+def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
+    BinTrendDisplay(frame_of(table)).plot(ax)
+    data.title(ax, data.clean, after)
 
 
-def _bin_panel(table: Any, words: str) -> Panel:
-    def draw(ax: Any) -> None:
-        BinTrendDisplay(frame_of(table)).plot(ax)
-        title(ax, words)
-
-    return draw
-
-
-def loglog(shown: Shown) -> StudyFigure:
+def loglog(data: FigureData) -> StudyFigure:
     """Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
-    row: list[Panel | None] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        fits = tc.study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
-        tables.append(fits.lines().with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in fits.notes if note not in notes]
-        row.append(_log_panel(shown, fits, shown.when(recalibrator)))
-    return StudyFigure("loglog", [row], pl.concat(tables), tuple(notes), shown.styles)
+    fits = [
+        (after, tc.study.log_fits(data.frame, **data.options(after, metric=data.metric)))
+        for after in data.recalibrators
+    ]
+    row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
+    return StudyFigure("loglog", [row], *_tables([(after, fit, fit.lines()) for after, fit in fits]), data.styles)
 
 
-def _log_panel(shown: Shown, fits: Any, words: str) -> Panel:
-    def draw(ax: Any) -> None:
-        from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-        table, lines = fits.frame(), fits.lines()
-        for family, style in shown.styles.items():
-            part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family)
-            if not part.height:
-                continue
-            ax.plot(
-                part["error"].to_list(), part["value"].to_list(), linestyle="none", markersize=3, alpha=0.45, **style
-            )
-            line = lines.filter(pl.col("family").fill_null(NO_FAMILY) == family).row(0, named=True)
-            ends = np.array([part["error"].min(), part["error"].max()])
-            if line["slope"] is not None and np.isfinite(line["slope"]):
-                ax.plot(ends, 10 ** line["intercept"] * ends ** line["slope"], color=style["color"], linewidth=1.4)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter(FormatStrFormatter("%g"))
-            axis.set_minor_locator(NullLocator())
-        ax.set(xlabel="Classification error", ylabel=shown.metric)
-        title(ax, words)
-
-    return draw
+    for family, style in data.styles.items():
+        part, lines = (t.filter(pl.col("family").fill_null(NO_FAMILY) == family) for t in (fits.frame(), fits.lines()))
+        if not part.height:
+            continue
+        error, value = part["error"].to_list(), part["value"].to_list()
+        ax.plot(error, value, linestyle="none", markersize=3, alpha=0.45, **style)
+        slope, intercept = lines["slope"][0], lines["intercept"][0]
+        if slope is not None and np.isfinite(slope):
+            ends = np.array([min(error), max(error)])
+            ax.plot(ends, 10**intercept * ends**slope, color=style["color"], linewidth=1.4)
+    ax.set(xscale="log", yscale="log", xlabel="Classification error", ylabel=data.metric)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.set_minor_locator(NullLocator())
+    data.title(ax, "", after)
 
 
-def temperatures(shown: Shown) -> StudyFigure:
+def temperatures(data: FigureData) -> StudyFigure:
     """Appendix D: the fitted temperature of every model; above 1 the model was overconfident."""
-    table = _temperatures(shown)
-
-    def draw(ax: Any) -> None:
-        names = sorted(shown.styles)
-        for family, style in shown.styles.items():
-            part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family).sort("temperature")
-            spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else [0.0]
-            ax.plot([names.index(family) + x for x in spread], part["temperature"].to_list(), linestyle="none", **style)
-        ax.axhline(1, color=GREY, linewidth=1, linestyle=":")
-        ax.set_xticks(range(len(names)), names, rotation=30, ha="right", parse_math=False)
-        ax.set(ylabel="Temperature (above 1: overconfident)")
-        title(ax, shown.clean)
-
-    return StudyFigure("temperatures", [[draw]], table, (), {})
-
-
-def _temperatures(shown: Shown) -> Any:
-    """Fitted temperatures, or the best ones on the judged rows where a table from elsewhere has those."""
-    about = shown.frame.select("model", "family", "size").unique("model", keep="first")
-    fits = shown.store.fits().filter((pl.col("dataset") == shown.clean) & pl.col("temperature").is_not_null())
-    if fits.height:
-        return fits.join(about, on="model", how="left").sort("family", "model")
-    best = shown.frame.filter((pl.col("metric") == "best-temperature") & (pl.col("dataset") == shown.clean))
-    if not best.height:
+    covariates = data.frame.select("model", "family", "size").unique("model", keep="first")
+    table = data.store.fits().filter((pl.col("dataset") == data.clean) & pl.col("temperature").is_not_null())
+    if table.height:
+        table = table.join(covariates, on="model", how="left")
+    else:  # a table from elsewhere has the best temperatures on the judged rows
+        best = data.frame.filter((pl.col("metric") == "best-temperature") & (pl.col("dataset") == data.clean))
+        table = best.select("model", "dataset", pl.col("value").alias("temperature"), "family", "size")
+    if not table.height:
         raise InputError("the store holds no fitted temperatures; ask for the recalibrator temperature")
-    return best.select("model", "dataset", pl.col("value").alias("temperature"), "family", "size").sort(
-        "family", "model"
-    )
+    table = table.sort("family", "model")
+    return StudyFigure("temperatures", [[partial(_draw_temperatures, data, table)]], table)
 
 
-def agreement(shown: Shown) -> StudyFigure:
+def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
+    for i, (family, style) in enumerate(data.styles.items()):
+        part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family).sort("temperature")
+        spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else np.zeros(part.height)
+        ax.plot(i + spread, part["temperature"].to_list(), linestyle="none", **style)
+    ax.axhline(1, **DOTTED)
+    ax.set_xticks(range(len(data.styles)), list(data.styles), rotation=30, ha="right", parse_math=False)
+    ax.set(ylabel="Temperature (above 1: overconfident)")
+    ax.set_title(data.clean, fontsize="medium", parse_math=False)
+
+
+def agreement(data: FigureData) -> StudyFigure:
     """Appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
-    options = shown.options("none")
-    coefficients = tc.study.rank_agreement(shown.frame, dataset=shown.clean, **options)
+    coefficients = tc.study.rank_agreement(data.frame, **data.options("none", dataset=data.clean))
     table = coefficients.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
         AgreementDisplay(frame_of(table)).plot(ax)
-        title(ax, shown.clean)
+        ax.set_title(data.clean, fontsize="medium", parse_math=False)
 
-    count = len({*table["metric_a"], *table["metric_b"]})
-    side = max(4.2, 0.35 * count + 1.5)
-    return StudyFigure("agreement", [[draw]], table, coefficients.notes, {}, (side, side))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Models under corruptions of growing severity: Figures 4 and 5 of Minderer et al. (2021)
+    side = max(4.2, 0.35 * len({*table["metric_a"], *table["metric_b"]}) + 1.5)
+    return StudyFigure("agreement", [[draw]], table, coefficients.notes, size=(side, side))
 
 
-def severities(shown: Shown) -> StudyFigure:
-    """Figure 4: error and calibration of every family at every severity, mean over types of corruption; before and after."""
-    rows: list[list[Panel | None]] = []
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        means = _over_types(shown, recalibrator)
-        table = means.frame().with_columns(pl.col("family").fill_null(NO_FAMILY), recalibrator=pl.lit(recalibrator))
-        tables.append(table)
-        notes += [note for note in means.notes if note not in notes]
-        rows.append(
-            [
-                _cloud(shown, table.filter(pl.col("family") == family), f"{family}, {shown.when(recalibrator)}")
-                for family in table["family"].unique().sort()
-            ]
-        )
-    return StudyFigure("severities", rows, pl.concat(tables), tuple(notes), same_heights=True)
-
-
-def _over_types(shown: Shown, recalibrator: str) -> Any:
-    reference = shown.choice.reference or shown.store.references() or None
-    return tc.study.shift_over_types(
-        shown.frame, metric=shown.metric, reference=reference, **shown.options(recalibrator)
-    )
-
-
-def _cloud(shown: Shown, table: Any, words: str) -> Panel:
-    def draw(ax: Any) -> None:
-        import matplotlib
-
-        levels = table["severity"].unique().sort().to_list()
-        colours = matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
-        for i, severity in enumerate(levels):
-            part = table.filter(pl.col("severity") == severity)
-            size = (20 + 60 * part["relative_size"].fill_null(0.3)).to_list()
-            ax.scatter(part["error"].to_list(), part["value"].to_list(), size, color=colours(i), label=f"{severity:g}")
-            ordered = part.sort("size")
-            if ordered["size"].null_count() < ordered.height:
-                ax.plot(
-                    ordered["error"].to_list(), ordered["value"].to_list(), color="#999999", linewidth=0.7, zorder=1
-                )
-        ax.set(xlabel="Classification error", ylabel=shown.metric)
-        ax.set_ylim(bottom=0)
-        ax.legend(title="severity", frameon=False, fontsize="x-small", title_fontsize="x-small")
-        title(ax, words)
-
-    return draw
-
-
-def sizes(shown: Shown) -> StudyFigure:
-    """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
-    tables, notes = [], []
-    for recalibrator in shown.recalibrators:
-        means = _over_types(shown, recalibrator)
-        table = means.frame().filter(pl.col("value_beside_largest").is_not_null())
-        tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in means.notes if note not in notes]
-    if not any(table.height for table in tables):
-        notes.append("sizes of models are unknown; give them under models, or with --about when importing")
-    rows: list[list[Panel | None]] = [
-        [_beside(shown, table, y, shown.when(name)) for name, table in zip(shown.recalibrators, tables, strict=True)]
-        for y in ("error", "value")
-    ]
-    return StudyFigure("sizes", rows, pl.concat(tables), tuple(notes), shown.styles, same_heights=True)
-
-
-def _beside(shown: Shown, table: Any, y: str, words: str) -> Panel:
-    def draw(ax: Any) -> None:
-        ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
-        for part in table.sort("severity").partition_by("model", maintain_order=True):
-            style = shown.styles[part["family"][0] or NO_FAMILY]
-            width = 0.6 + 1.6 * float(part["relative_size"][0] or 0.3)
-            across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
-            ax.plot(across, up, linewidth=width, markersize=3, **style)
-        name = "Classification error" if y == "error" else shown.metric
-        ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the largest of the family")
-        title(ax, words)
-
-    return draw
-
-
-# ----------------------------------------------------------------------------------------------------
-# The figures of Minderer et al. (2021), drawn from a store: `draw_figure(store, "families")`
-
-# Name -> what draws it; the figures of the paper in its order.
-FIGURES: dict[str, Callable[[Shown], StudyFigure]] = {
+FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
     "families": families,  # 1
     "recalibration": recalibration,  # 2
     "covariate": covariate,  # 3 and 10
@@ -699,7 +564,7 @@ FIGURES: dict[str, Callable[[Shown], StudyFigure]] = {
 }
 
 
-def draw_figure(store: Any, name: str, choice: Choice | None = None) -> StudyFigure:
-    """A figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` the numbers in it."""
+def draw_figure(store: Any, name: str, choice: FigureChoice | None = None) -> StudyFigure:
+    """Return a figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` its numbers."""
     options.choice(name, tuple(FIGURES), "figure")
-    return FIGURES[name](Shown.of(store, choice or Choice()))
+    return FIGURES[name](FigureData.of(store, choice or FigureChoice()))

@@ -1,4 +1,6 @@
-"""The numbers of a reliability diagram: bins with their intervals, the smooth curve with its band, isotonic steps, a histogram."""
+"""Reliability diagrams: of one dataset, of every class, before and after recalibration."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,53 +12,82 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
+from truecal.estimators.bins import Bins
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.plot.display import (
     BLUE,
+    DASHED,
     GREEN,
     GREY,
     ORANGE,
+    SERIES,
     Display,
     Numbers,
-    below,
-    fitted,
+    add_below,
+    axes_width,
     fitted_limits,
     legend_above,
     new_axes,
-    width_of,
-    zoom_axis,
-    zoom_floor,
-    zoomed,
+    wrap,
 )
 from truecal.profile.profile import check_profile
 from truecal.table import Frame
-
-# ----------------------------------------------------------------------------------------------------
-# The numbers of a reliability diagram: bins with their intervals, the smooth curve with its band, isotonic steps, a histogram
+from truecal.types import Float64s
 
 Scheme = Literal["width", "mass", "sweep"]
+Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _HISTOGRAM_BINS = 50
+_MAX_LABELS = 20  # bins beside which counts are written
+_CLASS_LETTERS, _CLASS_LETTERS_NARROW = 24, 12  # of a class name above a small diagram
+_WIDE = 4.0  # inches in which four small diagrams fit side by side
+
+
+def _bin_frame(bins: Bins | None, level: float) -> Frame:
+    """Return score, outcome with its limits, and count of every bin."""
+    assert bins is not None
+    low, high = bins.interval(level)
+    columns = (bins.mean_score, bins.mean_outcome, low, high, bins.counts)
+    return Frame(dict(zip(("score", "outcome", "low", "high", "count"), columns, strict=True)))
+
+
+def _smooth_frame(profile: tc.profile.Profile, estimate: tc.Estimate, level: float) -> Frame:
+    """Return the curve of the rank series with its simultaneous band."""
+    assert estimate.curve is not None
+    low, high = tc.inference.band(profile, level=level).at(estimate.curve.score)
+    return Frame({"score": estimate.curve.score, "outcome": estimate.curve.outcome, "low": low, "high": high})
+
+
+def _histogram(profile: tc.profile.Profile, edges: Float64s) -> Frame:
+    """Return the share of predictions between rising edges; those beyond the last edge belong to the last bar."""
+    rows = profile.places(edges.astype(profile.scores.dtype), "left")
+    rows[:, 0], rows[:, -1] = 0, profile.rows
+    weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    share = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows[0]]) / profile.total[0]
+    return Frame({"left": edges[:-1], "right": edges[1:], "share": share})
+
+
+# ----------------------------------------------------------------------------------------------------
+# One dataset
 
 
 @dataclass(frozen=True)
 class ReliabilityNumbers:
-    """One frame per part of the diagram, and the estimates they come from."""
+    """The numbers of a reliability diagram: one frame per part, and the estimate in its title."""
 
     bins: Frame  # score, outcome, low, high, count
     smooth: Frame  # score, outcome, low, high
     isotonic: Frame  # score, outcome
     histogram: Frame  # left, right, share
     zoomed_histogram: Frame  # the same in steps of 1 - score, for the zoomed scale
-    binned: tc.Estimate
     estimate: tc.Estimate
     limits: tuple[float, float] = (0.0, 1.0)  # of the axes: around nearly all scores
 
 
 def reliability_numbers(
-    profile: tc.profile.Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95, floor: float = 1e-4
+    profile: tc.profile.Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95
 ) -> ReliabilityNumbers:
-    """Everything a reliability diagram of one dataset shows.
+    """Compute everything a reliability diagram of one dataset shows.
 
     >>> import truecal as tc
     >>> numbers = reliability_numbers(tc.profile.Profile.from_arrays([0.2, 0.3, 0.8, 0.9], [0, 1, 1, 1]), bins=2)
@@ -68,63 +99,59 @@ def reliability_numbers(
     if not isinstance(profile, tc.profile.Profile) or profile.batch != 1:
         raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     if not profile.single:
-        profile = tc.profile.Profile(
-            profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products, single=True
-        )
+        parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
+        profile = tc.profile.Profile(*parts, single=True)
     binned = (tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=bins, scheme=scheme))(profile)
-    assert binned.bins is not None
-    low, high = binned.bins.interval(level)
     estimate = tc.RankSeries(level=level)(profile)
-    isotonic = tc.estimators.IsotonicError()(profile)
-    assert estimate.curve is not None
-    assert isotonic.curve is not None
-    bottom, top = tc.inference.band(profile, level=level).at(estimate.curve.score)
+    steps = tc.estimators.IsotonicError()(profile).curve
+    assert steps is not None
     return ReliabilityNumbers(
-        bins=Frame(
-            {
-                "score": binned.bins.mean_score,
-                "outcome": binned.bins.mean_outcome,
-                "low": low,
-                "high": high,
-                "count": binned.bins.counts,
-            }
-        ),
-        smooth=Frame({"score": estimate.curve.score, "outcome": estimate.curve.outcome, "low": bottom, "high": top}),
-        isotonic=Frame({"score": isotonic.curve.score, "outcome": isotonic.curve.outcome}),
+        bins=_bin_frame(binned.bins, level),
+        smooth=_smooth_frame(profile, estimate, level),
+        isotonic=Frame({"score": steps.score, "outcome": steps.outcome}),
         histogram=_histogram(profile, np.arange(_HISTOGRAM_BINS + 1) / _HISTOGRAM_BINS),
-        zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, floor, _HISTOGRAM_BINS + 1)),
-        binned=binned,
+        zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, _zoom_floor(estimate.n), _HISTOGRAM_BINS + 1)),
         estimate=estimate,
         limits=fitted_limits(profile),
     )
 
 
-def _histogram(profile: tc.profile.Profile, edges: np.ndarray) -> Frame:
-    """Share of the predictions between rising edges; those beyond the last edge belong to the last bar."""
-    places = profile.places(edges.astype(profile.scores.dtype), "left")
-    places[:, 0], places[:, -1] = 0, profile.rows
-    weight = np.concatenate(
-        [[0.0], np.cumsum(np.ones(profile.rows) if profile.weights is None else profile.weights[0])]
-    )
-    share = np.diff(weight[places[0]]) / profile.total[0]
-    return Frame({"left": edges[:-1], "right": edges[1:], "share": share})
+def _zoom_floor(n: float) -> float:
+    """Return the smallest distance from 1 worth showing for n predictions, a power of ten."""
+    return float(max(1e-6, 10.0 ** np.floor(np.log10(0.5 / max(n, 1.0)))))
 
 
-# ----------------------------------------------------------------------------------------------------
-# The reliability diagram
+def _zoom_axis(ax: Any, which: str, floor: float) -> None:
+    """Turn an axis of distances from 1 into one of probabilities that spreads out towards 1: 0, 0.9, 0.99, ..."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-Part = Literal["bins", "smooth", "isotonic", "histogram"]
-_MOST_LABELS = 20  # counts are written beside so many bins at most
+    decades = round(-np.log10(floor))
+    ax.set(**{f"{which}scale": "log"})
+    ax.set(**{f"{which}lim": (1.0, floor)})
+    axis = getattr(ax, f"{which}axis")
+    axis.set_major_locator(FixedLocator([10.0**-k for k in range(decades + 1)]))
+    axis.set_major_formatter(FuncFormatter(lambda gap, _: f"{1 - gap:.{max(0, round(-np.log10(gap)))}f}"))
+    axis.set_minor_locator(NullLocator())
 
 
 class ReliabilityDisplay(Display):
-    """How often predictions of each confidence come true.
+    """Draw how often predictions of each confidence come true.
 
     Bins with Clopper-Pearson intervals (dots grow with their counts, which are written beside them), the smooth rank-series curve
     with its simultaneous band, the isotonic (CORP) steps, and a histogram of the confidences beneath.
-
     Build it with :meth:`from_predictions`, :meth:`from_estimator` or :meth:`from_profile`.
 
+    Parameters
+    ----------
+    numbers : ReliabilityNumbers
+        The numbers to draw.
+    name : str, default ""
+        Name of the model, in the title.
+    outcome : str, default "Frequency"
+        Title of the vertical axis.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
@@ -134,10 +161,8 @@ class ReliabilityDisplay(Display):
     """
 
     def __init__(self, numbers: ReliabilityNumbers, *, name: str = "", outcome: str = "Frequency") -> None:
-        super().__init__(numbers.bins, "score", "outcome", "low", "high", "count")
-        self.numbers = numbers
-        self.name = name
-        self.outcome = outcome
+        super().__init__(numbers.bins)
+        self.numbers, self.name, self.outcome = numbers, name, outcome
         self.histogram_ax_: Any = None
 
     @classmethod
@@ -151,22 +176,59 @@ class ReliabilityDisplay(Display):
         classes: Sequence[object] | None = None,
         **options: Any,
     ) -> Self:
-        """Compute and draw; labels and probabilities as in :func:`calibration_error`, `options` as in :meth:`from_profile`."""
+        """Compute and draw, from labels and probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n,) or (n, K)
+            Probabilities, as in :func:`truecal.calibration_error`.
+        lens : Lens, default None
+            What is judged; None is the default lens.
+        sample_weight : array-like of shape (n,), default None
+            Weights of rows.
+        classes : sequence, default None
+            Names of the classes, in the order of the columns.
+        **options : Any
+            As in :meth:`from_profile`.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display.
+        """
         preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
         check_lens(lens)
-        judged = default_lens(preds) if lens is None else lens
-        if judged.shares(preds) is not None:
+        lens = default_lens(preds) if lens is None else lens
+        if lens.shares(preds) is not None:
             raise InputError("this lens looks at many classes; use ClassWiseDisplay")
-        return cls.from_profile(judged(preds), outcome=judged.outcome_name.capitalize(), **options)
+        return cls.from_profile(lens(preds), outcome=lens.outcome_name.capitalize(), **options)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
-        """Compute and draw for a fitted classifier: its `predict_proba` on X against the labels y."""
+        """Compute and draw, from a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier with `predict_proba`
+            The model.
+        X : array-like
+            Rows to predict.
+        y : array-like of shape (n,)
+            Their labels.
+        **options : Any
+            As in :meth:`from_profile`.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display.
+        """
         if not hasattr(estimator, "predict_proba"):
             raise InputError(f"{type(estimator).__name__} has no predict_proba; its confidence cannot be judged")
-        probs = np.asarray(estimator.predict_proba(X))
-        classes = list(estimator.classes_)
         options.setdefault("name", type(estimator).__name__)
+        probs, classes = np.asarray(estimator.predict_proba(X)), list(estimator.classes_)
         return cls.from_predictions(y, probs[:, 1] if len(classes) == 2 else probs, classes=classes, **options)
 
     @classmethod
@@ -182,15 +244,49 @@ class ReliabilityDisplay(Display):
         plot: bool = True,
         **options: Any,
     ) -> Self:
-        """Compute and (unless `plot` is False) draw for the sorted scores of one dataset; `options` as in :meth:`plot`."""
+        """Compute and draw, from the sorted scores of one dataset.
+
+        Parameters
+        ----------
+        profile : Profile
+            The sorted scores.
+        bins : int, default 15
+            Number of bins.
+        scheme : {"width", "mass", "sweep"}, default "width"
+            Where bins are cut.
+        level : float, default 0.95
+            Level of intervals and band.
+        name : str, default ""
+            Name of the model, in the title.
+        outcome : str, default "Frequency"
+            Title of the vertical axis.
+        plot : bool, default True
+            Whether to draw now.
+        **options : Any
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display.
+        """
         check_profile(profile)
-        floor = zoom_floor(float(profile.size[0]))
-        numbers = reliability_numbers(profile, bins=bins, scheme=scheme, level=level, floor=floor)
-        made = cls(numbers, name=name, outcome=outcome)
-        return made.plot(**options) if plot else made
+        display = cls(reliability_numbers(profile, bins=bins, scheme=scheme, level=level), name=name, outcome=outcome)
+        return display.plot(**options) if plot else display
 
     def frame(self, part: Part = "bins") -> Frame:
-        """The numbers of a part of the picture."""
+        """Return the numbers of a part of the picture.
+
+        Parameters
+        ----------
+        part : {"bins", "smooth", "isotonic", "histogram"}, default "bins"
+            Which part.
+
+        Returns
+        -------
+        numbers : Frame
+            One row per bin, point or bar.
+        """
         options.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
         numbers: Frame = getattr(self.numbers, part)
         return numbers
@@ -206,58 +302,102 @@ class ReliabilityDisplay(Display):
         counts: bool = True,
         zoom: bool = False,
     ) -> Self:
-        """Draw on `ax`, or on a new figure. `zoom` spreads both axes out towards 1, for scores of which most are above 0.99."""
-        axes = self._open(ax)
-        floor = zoom_floor(self.numbers.estimate.n)
+        """Draw the picture.
 
-        def at(values: Any) -> Any:
-            return zoomed(values, floor) if zoom else np.asarray(values)
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+        bins : bool, default True
+            Draw bins with intervals.
+        smooth : bool, default True
+            Draw the smooth curve with its band.
+        isotonic : bool, default False
+            Draw the isotonic steps.
+        histogram : bool, default True
+            Draw a histogram of the scores beneath.
+        counts : bool, default True
+            Write counts beside the bins.
+        zoom : bool, default False
+            Spread both axes out towards 1, for scores of which most are above 0.99.
 
-        ends = at([0.0, 1.0])
-        axes.plot(ends, ends, color=GREY, linestyle=(0, (4, 4)), linewidth=1, zorder=1)
-        if smooth:
-            frame = self.numbers.smooth
-            axes.fill_between(
-                at(frame["score"]),
-                at(frame["low"]),
-                at(frame["high"]),
-                color=ORANGE,
-                alpha=0.15,
-                linewidth=0,
-                label="its band",
-                zorder=1,
-            )
-            axes.plot(at(frame["score"]), at(frame["outcome"]), color=ORANGE, linewidth=2, label="smooth", zorder=3)
-        if isotonic:
-            frame = self.numbers.isotonic
-            style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
-            axes.plot(at(frame["score"]), at(frame["outcome"]), label="isotonic", **style)
-        if bins:
-            self._draw_bins(at, counts)
-        axes.set_ylabel(self.outcome)
-        if zoom:
-            for which in "xy":
-                zoom_axis(axes, which, floor)
-        else:
-            axes.set(xlim=self.numbers.limits, ylim=self._outcome_limits())
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display itself.
+        """
+        self._open(ax)
+        self._bins, self._smooth, self._isotonic, self._counts, self._zoom = bins, smooth, isotonic, counts, zoom
+        self._draw(self.ax_)
         if histogram:
-            self._draw_histogram(zoom, floor)
-        (self.histogram_ax_ if histogram else axes).set_xlabel("Confidence")
+            self._draw_histogram()
+        (self.histogram_ax_ if histogram else self.ax_).set_xlabel("Confidence")
         above = 6.0
         if bins or smooth or isotonic:  # outside the axes, where no interval of a small bin runs through it
-            legend_above(axes, 4)
-            above += float(axes.get_legend().get_window_extent().height) * 72 / float(self.figure_.dpi)
-        words = fitted(self._title(), width_of(axes), 10.0)
-        axes.set_title(words, loc="left", fontsize=10.0, parse_math=False, pad=above)
-        return self._done(*([self.histogram_ax_] if histogram else []))
+            legend_above(self.ax_, 4)
+            above += float(self.ax_.get_legend().get_window_extent().height) * 72 / float(self.figure_.dpi)
+        words = wrap(self._title(), axes_width(self.ax_), 10.0)
+        self.ax_.set_title(words, loc="left", fontsize=10.0, parse_math=False, pad=above)
+        return self._finish(*([self.histogram_ax_] if histogram else []))
+
+    def _scale(self, values: Any) -> Float64s:
+        """Return distances from 1 on the zoomed scale, else the values."""
+        values = np.asarray(values, np.float64)
+        return np.maximum(1 - values, _zoom_floor(self.numbers.estimate.n)) if self._zoom else values
+
+    def _points(self, part: str, *columns: str) -> list[Float64s]:
+        frame: Frame = getattr(self.numbers, part)
+        return [self._scale(frame[name]) for name in columns]
+
+    def _draw(self, ax: Any) -> None:
+        ends = self._scale([0.0, 1.0])
+        ax.plot(ends, ends, zorder=1, **DASHED)
+        if self._smooth:
+            x, y, low, high = self._points("smooth", "score", "outcome", "low", "high")
+            ax.fill_between(x, low, high, color=ORANGE, alpha=0.15, linewidth=0, label="its band", zorder=1)
+            ax.plot(x, y, color=ORANGE, linewidth=2, label="smooth", zorder=3)
+        if self._isotonic:
+            style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
+            ax.plot(*self._points("isotonic", "score", "outcome"), label="isotonic", **style)
+        if self._bins:
+            self._draw_bins(ax)
+        ax.set_ylabel(self.outcome)
+        if self._zoom:
+            for which in "xy":
+                _zoom_axis(ax, which, _zoom_floor(self.numbers.estimate.n))
+        else:
+            ax.set(xlim=self.numbers.limits, ylim=self._outcome_limits())
+
+    def _draw_bins(self, ax: Any) -> None:
+        x, y, low, high = self._points("bins", "score", "outcome", "low", "high")
+        count = np.asarray(self.numbers.bins["count"])
+        ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
+        size = 20 + 180 * np.minimum(count / count.sum(), 0.5)
+        ax.scatter(x, y, s=size, color=BLUE, edgecolor="white", linewidth=0.8, label="bins", zorder=4)
+        if self._counts and len(x) <= _MAX_LABELS and not self.narrow_:  # they would cover the points
+            for across, up, number in zip(x, y, count, strict=True):
+                style = {"textcoords": "offset points", "fontsize": "x-small", "color": GREY}
+                ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **style)
+
+    def _draw_histogram(self) -> None:
+        left, right = self._points("zoomed_histogram" if self._zoom else "histogram", "left", "right")
+        share = (self.numbers.zoomed_histogram if self._zoom else self.numbers.histogram)["share"]
+        ax = self.histogram_ax_ = add_below(self.ax_, 0.22)
+        ax.bar(left, share, width=right - left, align="edge", color=GREY, alpha=0.8)
+        ax.set_ylabel("Share")
+        if self._zoom:
+            _zoom_axis(ax, "x", _zoom_floor(self.numbers.estimate.n))
+        else:
+            ax.set_xlim(self.numbers.limits)
+        ax.spines[["top", "right"]].set_visible(False)
 
     def _outcome_limits(self) -> tuple[float, float]:
-        """Limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
+        """Return limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
         low, high = self.numbers.limits
         frame = self.numbers.bins
         share = frame["count"] / np.sum(frame["count"])
-        shown = (share >= 0.01) & (frame["score"] >= low) & (frame["score"] <= high)
-        ends = [low, high, *frame["low"][shown], *frame["high"][shown]]
+        visible = (share >= 0.01) & (frame["score"] >= low) & (frame["score"] <= high)
+        ends = [low, high, *frame["low"][visible], *frame["high"][visible]]
         return float(min(ends)), float(max(ends))
 
     def _title(self) -> str:
@@ -267,51 +407,25 @@ class ReliabilityDisplay(Display):
         words = f"RMS error {float(estimate.value):.3f} [{low:.3f}, {high:.3f}], n = {estimate.n:,}"
         return f"{self.name}: {words}" if self.name else words
 
-    def _draw_bins(self, at: Any, counts: bool) -> None:
-        frame = self.numbers.bins
-        x, y = at(frame["score"]), at(frame["outcome"])
-        self.ax_.vlines(x, at(frame["low"]), at(frame["high"]), color=BLUE, linewidth=1.2, zorder=2)
-        share = np.asarray(frame["count"]) / np.sum(frame["count"])
-        size = 20 + 180 * np.minimum(share, 0.5)
-        self.ax_.scatter(x, y, s=size, color=BLUE, edgecolor="white", linewidth=0.8, label="bins", zorder=4)
-        if counts and len(x) <= _MOST_LABELS and not self.narrow_:  # they would cover the points
-            for left, bottom, count in zip(x, y, frame["count"], strict=True):
-                self.ax_.annotate(
-                    f"{count:,.6g}",
-                    (left, bottom),
-                    (5, -9),
-                    textcoords="offset points",
-                    fontsize="x-small",
-                    color=GREY,
-                )
-
-    def _draw_histogram(self, zoom: bool, floor: float) -> None:
-        frame = self.numbers.zoomed_histogram if zoom else self.numbers.histogram
-        self.histogram_ax_ = below(self.ax_, 0.22)
-        left, right = (zoomed(frame[side], floor) if zoom else np.asarray(frame[side]) for side in ("left", "right"))
-        self.histogram_ax_.bar(left, frame["share"], width=right - left, align="edge", color=GREY, alpha=0.8)
-        self.histogram_ax_.set_ylabel("Share")
-        if zoom:
-            zoom_axis(self.histogram_ax_, "x", floor)
-        else:
-            self.histogram_ax_.set_xlim(self.numbers.limits)
-        for side in ("top", "right"):
-            self.histogram_ax_.spines[side].set_visible(False)
-
 
 # ----------------------------------------------------------------------------------------------------
-# One small reliability diagram per class
-
-_LONGEST, _LONGEST_NARROW = 24, 12  # characters of a class name that fit above a small diagram
-_WIDE = 4.0  # inches in which four diagrams stand side by side
+# Every class
 
 
 class ClassWiseDisplay(Display):
-    """Small multiples: the calibration of every class, those with the largest errors first.
+    """Draw small multiples: the calibration of every class, those with the largest errors first.
 
-    `frame()` has one row per class and bin: class, score, outcome, low, high, count; `errors` the debiased error of each class.
-    After `plot`, `axes_` are the small diagrams.
+    `frame()` has one row per class and bin; after `plot`, `axes_` are the small diagrams.
 
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `class`, `score`, `outcome`, `low`, `high`.
+    errors : mapping of str to float
+        The debiased error of each class, in the order of the diagrams.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1], 300)
@@ -320,10 +434,12 @@ class ClassWiseDisplay(Display):
     ['0', '1', '2']
     """
 
+    needed = ("class", "score", "outcome", "low", "high")
+
     def __init__(self, numbers: Numbers, errors: Mapping[str, float]) -> None:
         if not errors:
             raise InputError("there are no classes to draw")
-        super().__init__(numbers, "class", "score", "outcome", "low", "high")
+        super().__init__(numbers)
         self.errors = dict(errors)
         self.axes_: Any = None
 
@@ -341,64 +457,218 @@ class ClassWiseDisplay(Display):
         plot: bool = True,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the `most` classes with the largest errors, in bins of equal mass."""
+        """Compute and draw the classes with the largest errors, in bins of equal mass.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n, K)
+            Class probabilities.
+        most : int, default 12
+            How many classes.
+        bins : int, default 10
+            Number of bins.
+        level : float, default 0.95
+            Level of the intervals.
+        sample_weight : array-like of shape (n,), default None
+            Weights of rows.
+        classes : sequence, default None
+            Names of the classes, in the order of the columns.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ClassWiseDisplay
+            The display.
+        """
         options.level(level)
-        preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
-        profiles = [
-            tc.OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)
-        ]
-        judge = tc.DebiasedECE(correction="exact")
-        errors = [float(judge(profile).value) for profile in profiles]
         options.whole(most, "most")
+        preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
+        labels = range(preds.class_count) if preds.classes is None else preds.classes
+        profiles = [tc.OneClass(label)(preds) for label in labels]
+        errors = [float(tc.DebiasedECE(correction="exact")(profile).value) for profile in profiles]
         worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
-        points: dict[str, list[Any]] = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
+        rows: list[dict[str, Any]] = []
         for k in worst:
-            held = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
-            assert held is not None
-            low, high = held.interval(level)
-            columns = (held.mean_score, held.mean_outcome, low, high, held.counts)
-            points["class"] += [preds.class_name(k)] * len(low)
-            for column, values in zip(("score", "outcome", "low", "high", "count"), columns, strict=True):
-                points[column] += values.tolist()
-        made = cls(points, {preds.class_name(k): errors[k] for k in worst})
-        return made.plot(ax) if plot else made
+            binned = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
+            rows += [{"class": preds.class_name(k), **row} for row in _bin_frame(binned, level)]
+        return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._shown(plot, ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw in the place of `ax`, or on a new figure."""
-        names = list(self.errors)
-        across = min(4 if ax is None or width_of(new_axes(ax)[1]) > _WIDE else 3, len(names))
-        down = -(-len(names) // across)
-        place = self._open(ax, size=(2.6 * across, 2.6 * down))
-        place.set_axis_off()
-        spec = place.get_subplotspec()
+        """Draw the small diagrams.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            In whose place to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ClassWiseDisplay
+            The display itself.
+        """
+        wide = ax is None or axes_width(new_axes(ax)[1]) > _WIDE
+        self._across = min(4 if wide else 3, len(self.errors))
+        return super().plot(ax)
+
+    def _size(self) -> tuple[float, float]:
+        return 2.6 * self._across, 2.6 * -(-len(self.errors) // self._across)
+
+    def _draw(self, ax: Any) -> list[Any]:
+        across, down = self._across, -(-len(self.errors) // self._across)
+        ax.set_axis_off()
+        spec = ax.get_subplotspec()
         if spec is None:
             boxes = [((i + 0.15) / across, 1 - (j + 0.85) / down) for j in range(down) for i in range(across)]
-            small = [place.inset_axes((left, low, 0.75 / across, 0.65 / down)) for left, low in boxes]
+            small = [ax.inset_axes((left, low, 0.75 / across, 0.65 / down)) for left, low in boxes]
         else:
             # room for numbers and titles, where no layout makes it
             gaps = {} if self.figure_.get_layout_engine() else {"hspace": 0.8, "wspace": 0.4}
             parts = spec.subgridspec(down, across, **gaps)
             small = [self.figure_.add_subplot(parts[j, i]) for j in range(down) for i in range(across)]
         self.axes_ = np.array(small, object).reshape(down, across)
-        for diagram, name in zip(small, names, strict=False):
-            self._draw(diagram, name)
+        for diagram, name in zip(small, self.errors, strict=False):
+            self._draw_class(diagram, name)
         self.axes_[-1, (across - 1) // 2].set_xlabel("Probability of the class")
         self.axes_[(down - 1) // 2, 0].set_ylabel("Frequency of the class")
-        for unused in small[len(names) :]:
+        for unused in small[len(self.errors) :]:
             unused.set_axis_off()
-        return self._done(*small)
+        return small
 
-    def _draw(self, axes: Any, name: str) -> None:
+    def _draw_class(self, ax: Any, name: str) -> None:
         rows = self._frame["class"] == name
-        score, outcome, low, high = (self._frame[column][rows] for column in ("score", "outcome", "low", "high"))
-        largest = min(1.0, 1.08 * float(max(score.max(), high.max())))
-        axes.plot([0, largest], [0, largest], color=GREY, linestyle=(0, (4, 4)), linewidth=1)
-        axes.vlines(score, low, high, color=BLUE, linewidth=1)
-        axes.plot(score, outcome, color=BLUE, marker="o", markersize=3, linewidth=0)
-        axes.set(xlim=(0, largest), ylim=(0, largest))
-        axes.locator_params(nbins=3)
-        axes.tick_params(labelsize="x-small")
-        longest = _LONGEST if not self.narrow_ else _LONGEST_NARROW
-        shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
-        words = f"{shown}\n{self.errors[name]:.3f}" if self.narrow_ else f"{shown}: {self.errors[name]:.3f}"
-        axes.set_title(words, fontsize="small", parse_math=False)
+        score, outcome, low, high = (self._frame[column][rows] for column in self.needed[1:])
+        end = min(1.0, 1.08 * float(max(score.max(), high.max())))
+        ax.plot([0, end], [0, end], **DASHED)
+        ax.vlines(score, low, high, color=BLUE, linewidth=1)
+        ax.plot(score, outcome, color=BLUE, marker="o", markersize=3, linewidth=0)
+        ax.set(xlim=(0, end), ylim=(0, end))
+        ax.locator_params(nbins=3)
+        ax.tick_params(labelsize="x-small")
+        letters = _CLASS_LETTERS_NARROW if self.narrow_ else _CLASS_LETTERS
+        short = name if len(name) <= letters else f"{name[: letters - 1]}…"
+        words = f"{short}\n{self.errors[name]:.3f}" if self.narrow_ else f"{short}: {self.errors[name]:.3f}"
+        ax.set_title(words, fontsize="small", parse_math=False)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Before and after recalibration
+
+
+class BeforeAfterDisplay(Display):
+    """Draw smooth calibration curves of several sets of predictions of the same labels, in one diagram.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `name`, `score`, `outcome`, `low`, `high`.
+    errors : mapping of str to (float, float, float)
+        Value and limits of the error of each set of predictions, by name.
+    outcome : str, default "Frequency"
+        Title of the vertical axis.
+    limits : tuple of two float, default (0.0, 1.0)
+        Limits of the horizontal axis.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> y = rng.random(500) < p**2
+    >>> display = BeforeAfterDisplay.from_predictions(y, {"before": p, "after": p**2}, plot=False)
+    >>> display.errors["before"][0] > display.errors["after"][0]
+    True
+    """
+
+    needed = ("name", "score", "outcome", "low", "high")
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        errors: Mapping[str, tuple[float, float, float]],
+        *,
+        outcome: str = "Frequency",
+        limits: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        super().__init__(numbers)
+        self.errors, self.outcome, self.limits = dict(errors), outcome, limits
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_probs: Mapping[str, ArrayLike],
+        *,
+        lens: Lens | None = None,
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        classes: Sequence[object] | None = None,
+        plot: bool = True,
+        ax: Any = None,
+    ) -> Self:
+        """Compute and draw, from labels and several sets of probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_probs : mapping of str to array-like
+            Probabilities by name, such as "before" and "after".
+        lens : Lens, default None
+            What is judged; None is the default lens.
+        level : float, default 0.95
+            Level of intervals and bands.
+        sample_weight : array-like of shape (n,), default None
+            Weights of rows.
+        classes : sequence, default None
+            Names of the classes, in the order of the columns.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : BeforeAfterDisplay
+            The display.
+        """
+        options.level(level)
+        if not 1 <= len(y_probs) <= len(SERIES):
+            raise InputError(
+                f"one to {len(SERIES)} sets of predictions can be told apart in one diagram, not {len(y_probs)}"
+            )
+        rows: list[dict[str, Any]] = []
+        errors, limits, outcome = {}, [], ""
+        for name, probs in y_probs.items():
+            preds = tc.Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
+            name_lens = default_lens(preds) if lens is None else lens
+            profile, outcome = name_lens(preds), name_lens.outcome_name.capitalize()
+            if profile.batch != 1:
+                raise InputError(
+                    f"one curve is drawn per name, and {name_lens!r} has several; choose OneClass or TopLabel"
+                )
+            estimate = tc.RankSeries(level=level)(profile)
+            assert estimate.interval is not None
+            rows += [{"name": name, **row} for row in _smooth_frame(profile, estimate, level)]
+            errors[name] = (float(estimate.value), float(estimate.interval.low), float(estimate.interval.high))
+            limits.append(fitted_limits(profile))
+        ends = min(low for low, _ in limits), max(high for _, high in limits)
+        return cls(Frame.from_records(rows), errors, outcome=outcome, limits=ends)._shown(plot, ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], **DASHED)
+        for style, (name, (value, low, high)) in zip(SERIES, self.errors.items(), strict=False):
+            rows = self._frame["name"] == name
+            x, y, bottom, top = (self._frame[column][rows] for column in self.needed[1:])
+            ax.fill_between(x, bottom, top, color=style["color"], alpha=0.1, linewidth=0)
+            label = f"{name}: {value:.3f} [{low:.3f}, {high:.3f}]"
+            ax.plot(x, y, color=style["color"], linestyle=style["linestyle"], linewidth=2, label=label)
+        low, high = self.limits
+        visible = (self._frame["score"] >= low) & (self._frame["score"] <= high)
+        outcomes = [low, high, *self._frame["outcome"][visible]]
+        ax.set(xlim=self.limits, ylim=(min(outcomes), max(outcomes)), xlabel="Confidence", ylabel=self.outcome)
+        legend_above(ax, 1)

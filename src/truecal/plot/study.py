@@ -1,56 +1,40 @@
-"""How models are drawn: a colour and a marker for each family, larger dots for larger models, whiskers for intervals."""
+"""Displays of many models: a colour and a marker per family, larger dots for larger models, whiskers for intervals."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
-
 import truecal as tc
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, columns, name_points
+from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, name_points, plain_text
 from truecal.table import Frame
 
-# ----------------------------------------------------------------------------------------------------
-# How models are drawn: a colour and a marker for each family, larger dots for larger models, whiskers for intervals
-
-_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
-_MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 88 families until a pair comes again
-_FEW = 12  # models whose names fit beside their dots
 NO_FAMILY = "no family"
+DOTTED = {"color": GREY, "linestyle": ":", "linewidth": 1}
+_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
+_MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families until a pair comes again
+_MAX_NAMED = 12  # models whose names fit beside their dots
 
 
-class Result(Protocol):
-    """What an analysis found: a table with one row per thing to draw."""
+class Analysis(Protocol):
+    """The result of an analysis: a table with one row per thing to draw."""
 
     def frame(self) -> Any:
-        """The table (polars, or columns)."""
+        """Return the table (polars, or columns)."""
 
 
-class MetricResult(Result, Protocol):
-    """The same, of one metric."""
+class MetricAnalysis(Analysis, Protocol):
+    """The result of an analysis of one metric."""
 
     @property
     def metric(self) -> str:
         """The metric's name."""
 
 
-class ConditionDisplay(Display):
-    """A picture of one condition of an analysis of :mod:`truecal.study`: a dataset at a severity of shift."""
-
-    named_by_result: ClassVar[tuple[str, ...]] = ()  # options of the picture that the result knows
-
-    @classmethod
-    def from_result(
-        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
-    ) -> Self:
-        """Draw one condition of the analysis; what there is only one of need not be named."""
-        options = {name: getattr(result, name) for name in cls.named_by_result}
-        return cls(chosen(result.frame(), dataset=dataset, severity=severity), **options).plot(ax)
-
-
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
-    """Colour and marker of every family, in the order of their names."""
+    """Return colour and marker of every family, in the order of their names."""
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
         name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
@@ -59,29 +43,27 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
 
 
 def families_of(frame: Frame) -> list[str]:
-    """The family of every row."""
+    """Return the family of every row."""
     return [NO_FAMILY if family is None else str(family) for family in frame["family"].tolist()]
 
 
-def chosen(table: Any, **wanted_of: str | float | None) -> Frame:
-    """The rows of a result that one diagram can show, as columns: those with one value of each column named.
-
-    Where no value is wanted (None) there must be only one.
-    """
-    for name, wanted in wanted_of.items():
-        there = table[name].unique().sort().to_list()
-        if wanted is None:
-            if len(there) > 1:
-                raise InputError(f"there is more than one {name} to draw; choose {name}= one of {_listed(there)}")
-            continue
-        if wanted not in there:
-            raise InputError(f"there is no {name} {wanted!r} to draw; there is {_listed(there)}")
-        table = table.filter(table[name] == wanted)
+def choose_rows(table: Any, **values: str | float | None) -> Frame:
+    """Return the rows with one value of each column named; where the value is None there must be only one."""
+    for name, value in values.items():
+        distinct = table[name].unique().sort().to_list()
+        words = ", ".join(f"{v:g}" if isinstance(v, float) else repr(v) for v in distinct[:8])
+        words += ", ..." if len(distinct) > 8 else ""
+        if value is None and len(distinct) > 1:
+            raise InputError(f"there is more than one {name} to draw; choose {name}= one of {words}")
+        if value is not None:
+            if value not in distinct:
+                raise InputError(f"there is no {name} {value!r} to draw; there is {words}")
+            table = table.filter(table[name] == value)
     return frame_of(table)
 
 
 def frame_of(table: Any) -> Frame:
-    """A polars table as a frame; what is null stays None, also among numbers."""
+    """Convert a polars table to a frame; what is null stays None, also among numbers."""
     return Frame({name: table[name].to_list() for name in table.columns})
 
 
@@ -95,252 +77,277 @@ def draw_models(
     filled: bool = True,
     styles: dict[str, dict[str, Any]] | None = None,
 ) -> None:
-    """A dot per model, its family's colour and marker, its size by `relative_size` or `size` within the family.
-
-    `styles` are those of all families where several diagrams must agree.
-    """
-    across, up = columns(frame, x, y)
-    families, sizes = families_of(frame), _areas(frame)
+    """Draw a dot per model in the style of its family, its area by `relative_size` or `size` within the family."""
+    across, up = (frame[name].tolist() for name in (x, y))
+    families, areas = families_of(frame), _areas(frame)
     for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
         if not rows:
             continue
-        face = style["color"] if filled else "none"
-        ax.scatter(
-            [across[i] for i in rows],
-            [up[i] for i in rows],
-            [sizes[i] for i in rows],
-            marker=style["marker"],
-            facecolors=face,
-            edgecolors=style["color"],
-            alpha=0.85,
-            label=family if filled else None,
-            zorder=3,
-        )
+        dots = {"facecolors": style["color"] if filled else "none", "edgecolors": style["color"]}
+        label = family if filled else None
+        points = ([column[i] for i in rows] for column in (across, up, areas))
+        ax.scatter(*points, marker=style["marker"], alpha=0.85, label=label, zorder=3, **dots)
         if bars:
-            _whiskers(ax, frame, rows, x, y, style["color"])
+            _draw_whiskers(ax, frame, rows, x, y, style["color"])
 
 
-def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
-    """The names of few models beside their dots; the limits of the axes are set before."""
-    names, across, up = columns(frame, "model", x, y)
-    if len(names) <= _FEW:
-        name_points(ax, names, across, up)
-
-
-def family_legend(ax: Any, frame: Frame) -> None:
-    """A legend where there are families to tell apart."""
-    if set(families_of(frame)) != {NO_FAMILY}:
-        for text in ax.legend(frameon=False).get_texts():
-            text.set_parse_math(False)
-
-
-def _whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
+def _draw_whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
         ends = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
-        if not all(name in frame for name in ends):
-            continue
-        low, high, across = columns(frame, *ends, other)
-        known = [i for i in rows if low[i] is not None and high[i] is not None]
-        where = [across[i] for i in known]
-        draw(where, [low[i] for i in known], [high[i] for i in known], color=color, linewidth=0.8, alpha=0.6)
+        if all(name in frame for name in ends):
+            columns = [[frame[name].tolist()[i] for i in rows] for name in (other, *ends)]
+            lines = [line for line in zip(*columns, strict=True) if None not in line]
+            if lines:
+                draw(*zip(*lines, strict=True), color=color, linewidth=0.8, alpha=0.6)
 
 
 def _areas(frame: Frame) -> list[float]:
-    """Area of every dot: 30 to 120 by size within the family, 40 where sizes are unknown."""
+    """Return the area of every dot: 30 to 120 by size within the family, 40 where sizes are unknown."""
     if "relative_size" in frame:
-        (relative,) = columns(frame, "relative_size")
+        relative = frame["relative_size"].tolist()
     else:
-        size = columns(frame, "size")[0] if "size" in frame else [None] * len(frame)
+        sizes = frame["size"].tolist() if "size" in frame else [None] * len(frame)
         families = families_of(frame)
-        most: dict[str, float] = {}
-        for family, value in zip(families, size, strict=True):
-            most[family] = max(most.get(family, 0.0), value or 0.0)
-        relative = [value / most[f] if value else None for f, value in zip(families, size, strict=True)]
-    return [40.0 if part is None or not isfinite(part) else 30 + 90 * part for part in relative]
+        largest: dict[str, float] = {}
+        for family, size in zip(families, sizes, strict=True):
+            largest[family] = max(largest.get(family, 0.0), size or 0.0)
+        relative = [size / largest[f] if size else None for f, size in zip(families, sizes, strict=True)]
+    return [40.0 if share is None or not isfinite(share) else 30 + 90 * share for share in relative]
 
 
-def _listed(values: Sequence[Any], most: int = 8) -> str:
-    shown = ", ".join(f"{value:g}" if isinstance(value, float) else repr(value) for value in values[:most])
-    return shown + (", ..." if len(values) > most else "")
+def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
+    """Write the names of few models beside their dots; limits of the axes are set before."""
+    if len(frame) <= _MAX_NAMED:
+        name_points(ax, *(frame[name].tolist() for name in ("model", x, y)))
+
+
+def family_legend(ax: Any, frame: Frame) -> None:
+    """Add a legend where there is more than one family."""
+    if set(families_of(frame)) != {NO_FAMILY}:
+        plain_text(ax.legend(frameon=False))
 
 
 # ----------------------------------------------------------------------------------------------------
-# How far estimators agree in ranking models
+# Displays
 
 
-class AgreementDisplay(ConditionDisplay):
-    """A heat map of Kendall's tau between the rankings by every two metrics; the number is written in each cell.
+class ConditionDisplay(Display):
+    """Draw one condition of an analysis of :mod:`truecal.study`: a dataset at a severity of shift.
 
-    `from_result` draws one condition of :func:`truecal.study.rank_agreement`.
-
-    >>> display = AgreementDisplay({"metric_a": ["x"], "metric_b": ["y"], "tau": [0.5]})
-    >>> display.table().tolist()
-    [[1.0, 0.5], [0.5, 1.0]]
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        The numbers to draw.
     """
 
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers, "metric_a", "metric_b", "tau")
+    settings: ClassVar[tuple[str, ...]] = ()  # options of the picture that are attributes of the result
 
-    def names(self) -> list[str]:
-        """The metrics, in order."""
-        first, second = columns(self._frame, "metric_a", "metric_b")
-        return sorted({*first, *second})
+    @classmethod
+    def from_result(
+        cls,
+        result: Analysis,
+        *,
+        metric: str | None = None,
+        dataset: str | None = None,
+        severity: float | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw one condition of an analysis.
 
-    def table(self) -> np.ndarray:
-        """tau as a symmetric matrix in the order of `names()`; NaN where a pair is missing or has no tau."""
-        names = self.names()
-        matrix = np.full((len(names), len(names)), np.nan)
-        np.fill_diagonal(matrix, 1.0)
-        for a, b, tau in zip(*columns(self._frame, "metric_a", "metric_b", "tau"), strict=True):
-            i, j = names.index(a), names.index(b)
-            matrix[i, j] = matrix[j, i] = np.nan if tau is None else tau
-        return matrix
+        Parameters
+        ----------
+        result : object with a method `frame`
+            The result of the analysis.
+        metric : str, default None
+            Which metric, where the result has several.
+        dataset : str, default None
+            Which dataset; None where there is only one.
+        severity : float, default None
+            Which severity of shift; None where there is only one.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
 
-    def plot(self, ax: Any = None) -> "AgreementDisplay":
-        """Draw on `ax`, or on a new figure."""
-        matrix, names = self.table(), self.names()
-        side = 2.5 + 0.5 * len(names)
-        self._open(ax, size=(side + 1, side))
-        image = self.ax_.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
-        if len(names) <= 20:
-            for i, j in np.argwhere(~np.isnan(matrix)):
-                shade = "black" if matrix[i, j] > 0.2 else "white"
-                self.ax_.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize="small", color=shade)
-        self.ax_.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
-        self.ax_.set_yticks(range(len(names)), names, parse_math=False)
-        bar = self.figure_.colorbar(image, ax=self.ax_, label="Kendall's tau")
-        return self._done(bar.ax)
+        Returns
+        -------
+        display : Display
+            The display, drawn.
+        """
+        table = result.frame()
+        values = {"metric": metric} if "metric" in table.columns and "metric" not in cls.needed else {}
+        return cls._of(choose_rows(table, dataset=dataset, severity=severity, **values), result).plot(ax)
 
+    @classmethod
+    def _of(cls, frame: Frame, result: Analysis) -> Self:
+        return cls(frame, **{name: getattr(result, name) for name in cls.settings})
 
-# ----------------------------------------------------------------------------------------------------
-# The trend of calibration with error, against the number of bins
-
-
-class BinTrendDisplay(ConditionDisplay):
-    """Slope of binned errors on the classification error against their number of bins, and debiased estimators at the right.
-
-    `from_result` draws one condition of :func:`truecal.study.bin_trend`.
-
-    A line that leaves the debiased ones behind as bins grow is the trend of a bias. Whiskers are intervals of the slope.
-
-    >>> frame = {"metric": ["ece-mass-5-l1", "rank-series-l2"], "scheme": ["mass", None], "norm": [1.0, 2.0], "bins": [5, None]}
-    >>> frame |= {"debiased": [False, True], "slope": [0.01, 0.0], "low": [0.0, -0.01], "high": [0.02, 0.01]}
-    >>> BinTrendDisplay(frame).frame()["slope"].tolist()
-    [0.01, 0.0]
-    """
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers, "metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
-
-    def plot(self, ax: Any = None) -> "BinTrendDisplay":
-        """Draw on `ax`, or on a new figure."""
-        names = ("metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns(self._frame, *names), strict=True)]
-        self._open(ax)
-        self.ax_.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        binned = [row for row in rows if not row["debiased"]]
-        for i, (scheme, norm) in enumerate(sorted({(row["scheme"], row["norm"]) for row in binned})):
-            group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
-            self._whiskers(
-                group, [row["bins"] for row in group], label=f"equal {scheme}, norm {norm:g}", **SERIES[i % 5]
-            )
-        place = max([row["bins"] for row in binned], default=1)
-        self.ax_.set_xscale("log")
-        ticks = sorted({row["bins"] for row in binned})
-        labels = [f"{tick:g}" for tick in ticks]
-        for row in rows:
-            if row["debiased"]:
-                place *= 1.6
-                self._whiskers([row], [place], color="black", marker="x", linestyle="none")
-                ticks.append(place)
-                labels.append(row["metric"])
-        self.ax_.set_xticks(ticks, labels, rotation=60 if any(row["debiased"] for row in rows) else 0)
-        self.ax_.minorticks_off()
-        self.ax_.set(xlabel="Number of bins (right: debiased estimators)", ylabel="Slope on classification error")
-        self.ax_.legend(frameon=False)
-        return self._done()
-
-    def _whiskers(self, rows: list[dict[str, Any]], places: list[float], **style: Any) -> None:
-        slope = [row["slope"] for row in rows]
-        reach = [[s - row["low"] for s, row in zip(slope, rows, strict=True)]]
-        reach.append([row["high"] - s for s, row in zip(slope, rows, strict=True)])
-        self.ax_.errorbar(places, slope, reach, capsize=2, markersize=5, linewidth=1.2, **style)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Calibration against classification error
+    def _draw_named(self, ax: Any, x: str, y: str, *, bars: bool = True, bottom: float | None = None) -> None:
+        """Draw models with their names and the legend of families."""
+        draw_models(ax, self._frame, x, y, bars=bars)
+        ax.set_ylim(bottom=bottom)
+        name_models(ax, self._frame, x, y)
+        family_legend(ax, self._frame)
 
 
 class ErrorCalibrationDisplay(ConditionDisplay):
-    """Models by classification error (across) and a calibration metric (up): families by colour and marker, size by size.
+    """Draw models by classification error (across) and a calibration metric (up).
 
     `from_result` draws one condition of :func:`truecal.study.error_against_calibration`.
 
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `family`, `error`, `value`; optionally `size` and limits.
+    metric : str, default "calibration error"
+        Name of the metric.
+
+    Examples
+    --------
     >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [1.0, 2.0], "error": [0.1, 0.2], "value": [0.02, 0.01]}
     >>> ErrorCalibrationDisplay(frame).frame()["value"].tolist()
     [0.02, 0.01]
     """
 
-    named_by_result = ("metric",)
+    needed = ("model", "family", "error", "value")
+    settings = ("metric",)
 
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
-        super().__init__(numbers, "model", "family", "error", "value")
+        super().__init__(numbers)
         self.metric = metric
 
-    def plot(self, ax: Any = None) -> "ErrorCalibrationDisplay":
-        """Draw on `ax`, or on a new figure."""
-        self._open(ax)
-        draw_models(self.ax_, self._frame, "error", "value")
-        self.ax_.set(xlabel="Classification error", ylabel=self.metric)
-        self.ax_.set_ylim(bottom=0)
-        name_models(self.ax_, self._frame, "error", "value")
-        family_legend(self.ax_, self._frame)
-        return self._done()
-
-
-# ----------------------------------------------------------------------------------------------------
-# Models on clean and on shifted data
+    def _draw(self, ax: Any) -> None:
+        ax.set(xlabel="Classification error", ylabel=self.metric)
+        self._draw_named(ax, "error", "value", bottom=0)
 
 
 class InOutDisplay(ConditionDisplay):
-    """A metric on clean data (across) and on shifted data (up); on the dotted line nothing has changed.
+    """Draw a metric on clean data (across) and on shifted data (up); on the dotted line nothing has changed.
 
     `from_result` draws one condition of :func:`truecal.study.in_and_out`.
 
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `family`, `inside`, `outside`; optionally `size`.
+    metric : str, default "calibration error"
+        Name of the metric.
+
+    Examples
+    --------
     >>> frame = {"model": ["a"], "family": [None], "size": [None], "inside": [0.02], "outside": [0.05]}
     >>> InOutDisplay(frame).frame()["outside"].tolist()
     [0.05]
     """
 
-    named_by_result = ("metric",)
+    needed = ("model", "family", "inside", "outside")
+    settings = ("metric",)
 
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
-        super().__init__(numbers, "model", "family", "inside", "outside")
+        super().__init__(numbers)
         self.metric = metric
 
-    def plot(self, ax: Any = None) -> "InOutDisplay":
-        """Draw on `ax`, or on a new figure."""
-        inside, outside = columns(self._frame, "inside", "outside")
-        self._open(ax)
-        low, high = min(*inside, *outside), max(*inside, *outside)
-        self.ax_.plot([low, high], [low, high], color=GREY, linestyle=":", linewidth=1)
-        draw_models(self.ax_, self._frame, "inside", "outside")
-        self.ax_.set(xlabel=f"{self.metric} on clean data", ylabel=f"{self.metric} on shifted data")
-        name_models(self.ax_, self._frame, "inside", "outside")
-        family_legend(self.ax_, self._frame)
-        return self._done()
+    def _draw(self, ax: Any) -> None:
+        inside, outside = self._columns("inside", "outside")
+        ends = min(*inside, *outside), max(*inside, *outside)
+        ax.plot(ends, ends, **DOTTED)
+        ax.set(xlabel=f"{self.metric} on clean data", ylabel=f"{self.metric} on shifted data")
+        self._draw_named(ax, "inside", "outside")
 
 
-# ----------------------------------------------------------------------------------------------------
-# Models that no other model beats in both of two respects
+class RecalibrationDisplay(ConditionDisplay):
+    """Draw models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
+
+    `from_result` draws one condition of :func:`truecal.study.effect_of_recalibration`.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `family`, `error`, `before`, `after`; optionally `error_after` and `size`.
+    metric : str, default "calibration error"
+        Name of the metric.
+    after : str, default "recalibration"
+        Name of the method.
+
+    Examples
+    --------
+    >>> frame = {"model": ["a"], "family": [None], "size": [None], "error": [0.1], "before": [0.05], "after": [0.01]}
+    >>> RecalibrationDisplay(frame).frame()["after"].tolist()
+    [0.01]
+    """
+
+    needed = ("model", "family", "error", "before", "after")
+    settings = ("metric", "after")
+
+    def __init__(self, numbers: Numbers, *, metric: str = "calibration error", after: str = "recalibration") -> None:
+        super().__init__(numbers)
+        self.metric, self.after = metric, after
+
+    def _draw(self, ax: Any) -> None:
+        error, before, after = self._columns("error", "before", "after")
+        error_after = self._columns("error_after")[0] if "error_after" in self._frame else error
+        for start, end, high, low in zip(error, error_after, before, after, strict=True):
+            ax.plot([start, end], [high, low], color=GREY, linewidth=0.8, alpha=0.7)
+        draw_models(ax, self._frame, "error", "before", bars=False, filled=False)
+        moved_frame = self._frame.with_columns(error=error_after)
+        draw_models(ax, moved_frame, "error", "after", bars=False)
+        ax.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
+        ax.set_ylim(bottom=0)
+        name_models(ax, moved_frame, "error", "after")
+        family_legend(ax, self._frame)
 
 
-class ParetoDisplay(Display):
-    """Models as points in two respects of which less is better; those that no other beats in both are joined by a line.
+class ResidualDisplay(ConditionDisplay):
+    """Draw residuals of a score against classification error; below the line a model does better than its accuracy predicts.
 
-    `frame()` has the columns it was given and `front`, which says who is on the line.
+    `from_result` draws one score and condition of :func:`truecal.study.residuals`.
 
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `family`, `error`, `residual`; optionally `size`.
+    metric : str, default "score"
+        Name of the score.
+
+    Examples
+    --------
+    >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [None, None], "error": [0.1, 0.2], "residual": [0.02, -0.02]}
+    >>> ResidualDisplay(frame).frame()["residual"].tolist()
+    [0.02, -0.02]
+    """
+
+    needed = ("model", "family", "error", "residual")
+
+    def __init__(self, numbers: Numbers, *, metric: str = "score") -> None:
+        super().__init__(numbers)
+        self.metric = metric
+
+    @classmethod
+    def _of(cls, frame: Frame, result: Analysis) -> Self:
+        return cls(frame, metric=frame["metric"][0])
+
+    def _draw(self, ax: Any) -> None:
+        ax.axhline(0, **DOTTED)
+        ax.set(xlabel="Classification error", ylabel=f"{self.metric} beyond what error explains")
+        self._draw_named(ax, "error", "residual", bars=False)
+
+
+class ParetoDisplay(ConditionDisplay):
+    """Draw models by two quantities of which less is better; those that no other beats in both are joined by a line.
+
+    `frame()` has the columns it was given and `front`: whether a model is on the line. `from_result` draws one metric and
+    condition of :func:`truecal.study.pareto`.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `name` and the two quantities.
+    x : str, default "error"
+        Column of the horizontal axis.
+    y : str, default "calibration"
+        Column of the vertical axis.
+
+    Examples
+    --------
     >>> display = ParetoDisplay({"name": ["a", "b", "c"], "error": [0.1, 0.2, 0.3], "calibration": [0.05, 0.01, 0.03]})
     >>> display.frame()["front"].tolist()  # b is better than c in both
     [True, True, False]
@@ -348,123 +355,90 @@ class ParetoDisplay(Display):
 
     def __init__(self, numbers: Numbers, *, x: str = "error", y: str = "calibration") -> None:
         super().__init__(numbers, "name", x, y)
-        self._frame = self._frame.with_columns(front=tc.study.on_front(*columns(self._frame, x, y)))
+        self._frame = self._frame.with_columns(front=tc.study.on_front(*self._columns(x, y)))
         self.x, self.y = x, y
 
     @classmethod
-    def from_result(
-        cls,
-        result: Result,
-        *,
-        metric: str | None = None,
-        dataset: str | None = None,
-        severity: float | None = None,
-        ax: Any = None,
-    ) -> "ParetoDisplay":
-        """Draw one metric and condition of :func:`truecal.study.pareto`."""
-        frame = chosen(result.frame(), metric=metric, dataset=dataset, severity=severity)
+    def _of(cls, frame: Frame, result: Analysis) -> Self:
         name = str(frame["metric"][0])
-        return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name).plot(ax)
+        return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name)
 
-    def plot(self, ax: Any = None) -> "ParetoDisplay":
-        """Draw on `ax`, or on a new figure."""
-        names, across, up, front = columns(self._frame, "name", self.x, self.y, "front")
-        self._open(ax)
-        line = sorted({(a, b) for a, b, on in zip(across, up, front, strict=True) if on})
-        self.ax_.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
-        for a, b, on in zip(across, up, front, strict=True):
-            self.ax_.plot(a, b, marker="o" if on else "x", color=BLUE if on else GREY, linestyle="none")
-        self.ax_.set(xlabel=self.x, ylabel=self.y)
-        # those on the line first: where names would cover each other, theirs stay
-        order = sorted(range(len(names)), key=lambda i: not front[i])
-        name_points(self.ax_, *([column[i] for i in order] for column in (names, across, up)))
-        return self._done()
+    def _draw(self, ax: Any) -> None:
+        names, across, up, front = self._columns("name", self.x, self.y, "front")
+        # those on the line first: where names would cover each other, theirs are written
+        points = sorted(zip(names, across, up, front, strict=True), key=lambda point: not point[3])
+        line = sorted({(x, y) for _, x, y, on_line in points if on_line})
+        ax.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
+        for x, y, on_line in zip(across, up, front, strict=True):
+            ax.plot(x, y, marker="o" if on_line else "x", color=BLUE if on_line else GREY, linestyle="none")
+        ax.set(xlabel=self.x, ylabel=self.y)
+        name_points(ax, *(list(column) for column in list(zip(*points, strict=True))[:3]))
 
 
-# ----------------------------------------------------------------------------------------------------
-# What recalibration does to every model
+class BinTrendDisplay(ConditionDisplay):
+    """Draw the slope of binned errors on the classification error against their number of bins, debiased estimators at the right.
 
+    `from_result` draws one condition of :func:`truecal.study.bin_trend`. A line that departs from the debiased ones as bins grow
+    is the trend of a bias. Whiskers are intervals of the slope.
 
-class RecalibrationDisplay(ConditionDisplay):
-    """Models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `metric`, `scheme`, `norm`, `bins`, `debiased`, `slope`, `low`, `high`.
 
-    `from_result` draws one condition of :func:`truecal.study.effect_of_recalibration`.
-
-    >>> frame = {"model": ["a"], "family": [None], "size": [None], "error": [0.1], "before": [0.05], "after": [0.01]}
-    >>> RecalibrationDisplay(frame).frame()["after"].tolist()
-    [0.01]
+    Examples
+    --------
+    >>> frame = {"metric": ["ece-mass-5-l1", "rank-series-l2"], "scheme": ["mass", None], "norm": [1.0, 2.0], "bins": [5, None]}
+    >>> frame |= {"debiased": [False, True], "slope": [0.01, 0.0], "low": [0.0, -0.01], "high": [0.02, 0.01]}
+    >>> BinTrendDisplay(frame).frame()["slope"].tolist()
+    [0.01, 0.0]
     """
 
-    named_by_result = ("metric", "after")
+    needed = ("metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
 
-    def __init__(self, numbers: Numbers, *, metric: str = "calibration error", after: str = "recalibration") -> None:
-        super().__init__(numbers, "model", "family", "error", "before", "after")
-        self.metric, self.after = metric, after
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
 
-    def plot(self, ax: Any = None) -> "RecalibrationDisplay":
-        """Draw on `ax`, or on a new figure."""
-        error, before, after = columns(self._frame, "error", "before", "after")
-        self._open(ax)
-        later = columns(self._frame, "error_after")[0] if "error_after" in self._frame else error
-        for a, b, low, high in zip(error, later, before, after, strict=True):
-            self.ax_.plot([a, b], [low, high], color=GREY, linewidth=0.8, alpha=0.7)
-        draw_models(self.ax_, self._frame, "error", "before", bars=False, filled=False)
-        draw_models(self.ax_, self._frame.with_columns(error=later), "error", "after", bars=False)
-        self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
-        self.ax_.set_ylim(bottom=0)
-        name_models(self.ax_, self._frame.with_columns(error=later), "error", "after")
-        family_legend(self.ax_, self._frame)
-        return self._done()
-
-
-# ----------------------------------------------------------------------------------------------------
-# Scores beyond what error explains
-
-
-class ResidualDisplay(Display):
-    """Residuals of a score against classification error; below the line a model does better than its accuracy predicts.
-
-    >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [None, None], "error": [0.1, 0.2], "residual": [0.02, -0.02]}
-    >>> ResidualDisplay(frame).frame()["residual"].tolist()
-    [0.02, -0.02]
-    """
-
-    def __init__(self, numbers: Numbers, *, metric: str = "score") -> None:
-        super().__init__(numbers, "model", "family", "error", "residual")
-        self.metric = metric
-
-    @classmethod
-    def from_result(
-        cls,
-        result: Result,
-        *,
-        metric: str | None = None,
-        dataset: str | None = None,
-        severity: float | None = None,
-        ax: Any = None,
-    ) -> "ResidualDisplay":
-        """Draw one score and condition of :func:`truecal.study.residuals`."""
-        frame = chosen(result.frame(), metric=metric, dataset=dataset, severity=severity)
-        return cls(frame, metric=frame["metric"][0]).plot(ax)
-
-    def plot(self, ax: Any = None) -> "ResidualDisplay":
-        """Draw on `ax`, or on a new figure."""
-        self._open(ax)
-        self.ax_.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        draw_models(self.ax_, self._frame, "error", "residual", bars=False)
-        self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} beyond what error explains")
-        name_models(self.ax_, self._frame, "error", "residual")
-        family_legend(self.ax_, self._frame)
-        return self._done()
+    def _draw(self, ax: Any) -> None:
+        rows = list(self._frame)
+        ax.axhline(0, **DOTTED)
+        binned = [row for row in rows if not row["debiased"]]
+        for i, (scheme, norm) in enumerate(sorted({(row["scheme"], row["norm"]) for row in binned})):
+            group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
+            label = f"equal {scheme}, norm {norm:g}"
+            _draw_slopes(ax, group, [row["bins"] for row in group], label=label, **SERIES[i % len(SERIES)])
+        ticks = {row["bins"]: f"{row['bins']:g}" for row in sorted(binned, key=lambda row: row["bins"])}
+        debiased = [row for row in rows if row["debiased"]]
+        for i, row in enumerate(debiased, 1):
+            x = max([bins["bins"] for bins in binned], default=1) * 1.6**i
+            _draw_slopes(ax, [row], [x], color="black", marker="x", linestyle="none")
+            ticks[x] = row["metric"]
+        ax.set_xscale("log")
+        ax.set_xticks(list(ticks), list(ticks.values()), rotation=60 if debiased else 0)
+        ax.minorticks_off()
+        ax.set(xlabel="Number of bins (right: debiased estimators)", ylabel="Slope on classification error")
+        ax.legend(frameon=False)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Models over the severity of shift
+def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
+    reach = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
+    ax.errorbar(x, [row["slope"] for row in rows], reach, capsize=2, markersize=5, linewidth=1.2, **style)
 
 
 class ShiftDisplay(Display):
-    """A metric (or the error) against severity, a line per model in the colour and marker of its family.
+    """Draw a metric (or the error) against severity, a line per model in the colour and marker of its family.
 
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `family`, `severity` and the value.
+    value : str, default "value"
+        Column to draw.
+    label : str, default "calibration error"
+        Title of the vertical axis.
+
+    Examples
+    --------
     >>> frame = {"model": ["a", "a"], "family": ["x", "x"], "severity": [0.0, 1.0], "value": [0.02, 0.05]}
     >>> ShiftDisplay(frame).frame()["value"].tolist()
     [0.02, 0.05]
@@ -476,36 +450,43 @@ class ShiftDisplay(Display):
 
     @classmethod
     def from_result(
-        cls, result: MetricResult, *, dataset: str | None = None, value: str = "value", ax: Any = None
-    ) -> "ShiftDisplay":
-        """Draw one dataset of :func:`truecal.study.shift`; `value` names its column, such as "error" or "value_beside_largest"."""
-        label = result.metric if value == "value" else value.replace("_", " ").replace("value", result.metric)
-        return cls(chosen(result.frame(), dataset=dataset), value=value, label=label).plot(ax)
+        cls, result: MetricAnalysis, *, dataset: str | None = None, value: str = "value", ax: Any = None
+    ) -> Self:
+        """Draw one dataset of :func:`truecal.study.shift`.
 
-    def plot(self, ax: Any = None) -> "ShiftDisplay":
-        """Draw on `ax`, or on a new figure."""
-        models, severity, value = columns(self._frame, "model", "severity", self.value)
+        Parameters
+        ----------
+        result : object with a method `frame` and an attribute `metric`
+            The result of the analysis.
+        dataset : str, default None
+            Which dataset; None where there is only one.
+        value : str, default "value"
+            Column to draw, such as "error" or "value_beside_largest".
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ShiftDisplay
+            The display, drawn.
+        """
+        label = result.metric if value == "value" else value.replace("_", " ").replace("value", result.metric)
+        return cls(choose_rows(result.frame(), dataset=dataset), value=value, label=label).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        models, severity, value = self._columns("model", "severity", self.value)
         families = families_of(self._frame)
         styles = family_styles(families)
-        dashes = [style["linestyle"] for style in SERIES]
-        named = set()
-        self._open(ax)
+        labelled: set[str] = set()
         for model in dict.fromkeys(models):
             rows = [i for i, name in enumerate(models) if name == model and value[i] is not None]
             if not rows:
                 continue
             family = families[rows[0]]
-            points = sorted((severity[i], value[i]) for i in rows)
-            self.ax_.plot(
-                *zip(*points, strict=True),
-                label=None if family in named else family,
-                linestyle=dashes[list(styles).index(family) % len(dashes)],
-                linewidth=1.2,
-                markersize=4,
-                alpha=0.85,
-                **styles[family],
-            )
-            named.add(family)
-        self.ax_.set(xlabel="Severity of shift", ylabel=self.label)
-        family_legend(self.ax_, self._frame)
-        return self._done()
+            dashes = SERIES[list(styles).index(family) % len(SERIES)]["linestyle"]
+            line = {"linestyle": dashes, "linewidth": 1.2, "markersize": 4, "alpha": 0.85, **styles[family]}
+            label = None if family in labelled else family
+            ax.plot(*zip(*sorted((severity[i], value[i]) for i in rows), strict=True), label=label, **line)
+            labelled.add(family)
+        ax.set(xlabel="Severity of shift", ylabel=self.label)
+        family_legend(ax, self._frame)

@@ -1,0 +1,161 @@
+"""Displays of grouped bars: top-k errors by method, and comparisons of interventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from truecal.groups import lower_ranks
+from truecal.plot.display import GREY, SERIES, Display, Numbers, legend_above
+from truecal.types import Float64s
+from truecal.writing import write_whole
+
+_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00")
+_HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
+
+
+def _bar_style(index: int) -> dict[str, Any]:
+    """Return colour and hatch of a bar by its index: no pair comes twice among 49."""
+    turn, count = index // len(_COLOURS), len(_COLOURS)
+    return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + turn) % count], "edgecolor": "white"}
+
+
+def _draw_bars(
+    ax: Any, names: Sequence[str], groups: Sequence[Any], height: Float64s, reach: Float64s, styles: Mapping[str, int]
+) -> tuple[Float64s, float]:
+    """Draw a cluster of bars per group, with error bars of `reach` (2, rows); return their centres and width."""
+    order, ticks = list(styles), list(dict.fromkeys(groups))
+    width = 0.84 / len(order)
+    offset = (len(order) - 1) / 2
+    x = np.array([ticks.index(g) + (order.index(n) - offset) * width for n, g in zip(names, groups, strict=True)])
+    for name, index in styles.items():
+        rows = np.array([other == name for other in names])
+        ax.bar(x[rows], height[rows], width, label=name, **_bar_style(index))
+    ax.errorbar(x, height, np.nan_to_num(reach), fmt="none", ecolor="black", elinewidth=1, capsize=2)
+    ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
+    return x, width
+
+
+class TopKDisplay(Display):
+    """Draw top-k calibration errors with their intervals as bars, grouped by k, one colour and hatch per method.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `method`, `k`, `error`, `low`, `high`.
+
+    Examples
+    --------
+    >>> display = TopKDisplay({"method": ["plain"], "k": [1], "error": [0.1], "low": [0.05], "high": [0.2]})
+    >>> display.frame()["error"]
+    array([0.1])
+    """
+
+    needed = ("method", "k", "error", "low", "high")
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
+
+    @classmethod
+    def from_report(cls, report: lower_ranks.BeyondTop, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.groups.beyond_top`.
+
+        Parameters
+        ----------
+        report : BeyondTop
+            The result.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : TopKDisplay
+            The display, drawn.
+        """
+        return cls(report.frame()).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        methods, k = self._columns("method", "k")
+        error, low, high = (self._frame[name].astype(float) for name in ("error", "low", "high"))
+        order = np.argsort(np.array(k), kind="stable")
+        styles = {name: i for i, name in enumerate(dict.fromkeys(methods))}
+        reach = np.abs(np.stack([low, high]) - error)
+        _draw_bars(ax, [methods[i] for i in order], [k[i] for i in order], error[order], reach[:, order], styles)
+        ax.set(xlabel="k", ylabel="Top-k calibration error")
+        legend_above(ax, 3)
+
+
+class InterventionsDisplay(Display):
+    """Draw means over seeds as bars and standard deviations as error bars, one cluster per thing judged.
+
+    A thick line marks what a calibrated model would get.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `intervention`, `what`, `mean`, `sd`; optionally `if_calibrated`, and `style`: the index of an intervention's colour.
+    ylabel : str, default "Calibration error"
+        Title of the vertical axis.
+
+    Examples
+    --------
+    >>> frame = {"intervention": ["none", "focal"], "what": ["full"] * 2, "mean": [0.1, 0.05], "sd": [0.01, None]}
+    >>> InterventionsDisplay(frame).frame()["mean"].tolist()
+    [0.1, 0.05]
+    """
+
+    needed = ("intervention", "what", "mean", "sd")
+
+    def __init__(self, numbers: Numbers, *, ylabel: str = "Calibration error") -> None:
+        super().__init__(numbers)
+        self.ylabel = ylabel
+
+    def _size(self) -> tuple[float, float]:
+        return max(8.0, 1.5 * len(set(self._frame["what"])) + 1), 4.5
+
+    def _draw(self, ax: Any) -> None:
+        names, groups, spread = self._columns("intervention", "what", "sd")
+        indices = self._frame["style"] if "style" in self._frame else range(len(names))
+        styles = dict(sorted(zip(names, map(int, indices), strict=True), key=lambda pair: pair[1]))
+        mean, sd = self._frame["mean"].astype(float), np.array(spread, float)
+        x, width = _draw_bars(ax, names, groups, mean, np.stack([sd, sd]), styles)
+        if "if_calibrated" in self._frame:
+            floor = np.array(self._columns("if_calibrated")[0], float)
+            rows = np.isfinite(floor)
+            style = {"colors": "black", "linewidth": 2, "label": "if it were calibrated"}
+            ax.hlines(floor[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set(ylabel=self.ylabel)
+        legend_above(ax, 4)
+
+
+class HasPictures(Protocol):
+    """A comparison of interventions."""
+
+    def pictures(self) -> Mapping[str, tuple[str, Numbers]]:
+        """Return, by name, the title of the vertical axis and the columns to draw."""
+
+
+def pictures(result: HasPictures) -> dict[str, InterventionsDisplay]:
+    """Return the figures of Kirchenbauer, Oaks & Heim (2022) by name, those that the plan's lenses allow."""
+    return {name: InterventionsDisplay(frame, ylabel=ylabel) for name, (ylabel, frame) in result.pictures().items()}
+
+
+def write_pictures(result: HasPictures, folder: str | PathLike[str]) -> list[Path]:
+    """Draw every figure into `<folder>/<name>.png` and return the paths."""
+    from matplotlib import pyplot
+
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, display in pictures(result).items():
+        figure = display.plot().figure_
+        paths.append(target / f"{name}.png")
+        write_whole(paths[-1], partial(figure.savefig, dpi=110, format="png", metadata={"Software": None}))
+        pyplot.close(figure)
+    return paths

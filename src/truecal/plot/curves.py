@@ -1,0 +1,428 @@
+"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, power, granularity, time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import truecal as tc
+from truecal.clinical.curves import FlexibleCurve
+from truecal.clinical.decisions import DecisionComparison, DecisionCurve
+from truecal.estimators.generalized import granularity
+from truecal.inference.decisions import DecisionLoss, DecisionLosses
+from truecal.plot.display import BLUE, DASHED, GREEN, GREY, ORANGE, Display, Numbers, add_below
+from truecal.predictions import validation
+from truecal.table import Frame
+
+_MAX_BANDS = 2  # with more curves, bands would hide each other
+_MARKERS = 20  # on a line; one per point would hide it
+
+
+def _named(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
+    """Return the table of one model or several, with a column of their names."""
+    frame = curve.frame()
+    return frame if "model" in frame else frame.with_columns(model=["model"] * len(frame))
+
+
+class AbstentionDisplay(Display):
+    """Draw cost (or error) against the share of cases answered, the most confident first; one line per model.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `answered`, the cost and the series; optionally `low` and `high`, which are drawn as bands.
+    series : str, default "series"
+        Column of the models' names.
+    cost : str, default "cost"
+        Column of the cost.
+
+    Examples
+    --------
+    >>> display = AbstentionDisplay({"answered": [0.5, 1.0], "cost": [0.02, 0.1], "series": ["a", "a"]})
+    >>> display.frame()["cost"]
+    array([0.02, 0.1 ])
+    """
+
+    def __init__(self, numbers: Numbers, *, series: str = "series", cost: str = "cost") -> None:
+        super().__init__(numbers, "answered", cost, series)
+        self.series, self.cost = series, cost
+
+    @classmethod
+    def from_curves(cls, curves: Mapping[str, tc.selective.RiskCoverage], *, ax: Any = None) -> Self:
+        """Draw risk-coverage curves of :func:`truecal.selective.risk_coverage`.
+
+        Parameters
+        ----------
+        curves : mapping of str to RiskCoverage
+            Curves by the names of their models.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : AbstentionDisplay
+            The display, drawn.
+        """
+        rows = [{"series": name, **row} for name, curve in curves.items() for row in curve.frame()]
+        return cls(Frame.from_records(rows), cost="risk").plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        answered, cost = (self._frame[name] for name in ("answered", self.cost))
+        for name, rows, style in self._series(self.series):
+            order = rows[np.lexsort((cost[rows], answered[rows]))]
+            every = max(1, len(rows) // _MARKERS)
+            ax.plot(answered[order], cost[order], label=str(name), markersize=4, markevery=every, **style)
+            if "low" in self._frame and "high" in self._frame:
+                low, high = (self._frame[limit][order] for limit in ("low", "high"))
+                ax.fill_between(answered[order], low, high, color=style["color"], alpha=0.15, linewidth=0)
+        ax.set(xlabel="Share of cases answered", ylabel=self.cost, xlim=(0, 1.02))
+        ax.set_ylim(bottom=0)
+        ax.legend(frameon=False)
+
+
+class DecisionDisplay(Display):
+    """Draw decision curves: net benefit of models with intervals, of treating everyone and no one, and of recalibrated risks.
+
+    The vertical axis starts a little below 0, as decision curves are read above it.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `threshold`, `net_benefit`, `low`, `high`, `treat_all`, `recalibrated`.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> curve = tc.clinical.net_benefit(tc.Predictions.from_probs(p, rng.random(500) < p), [0.2, 0.5])
+    >>> DecisionDisplay.from_curve(curve, plot=False).frame()["threshold"]
+    array([0.2, 0.5])
+    """
+
+    needed = ("model", "threshold", "net_benefit", "low", "high", "treat_all", "recalibrated")
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
+
+    @classmethod
+    def from_curve(cls, curve: DecisionCurve | DecisionComparison, *, plot: bool = True, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.clinical.net_benefit`.
+
+        Parameters
+        ----------
+        curve : DecisionCurve or DecisionComparison
+            One model or several.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : DecisionDisplay
+            The display.
+        """
+        return cls(_named(curve))._shown(plot, ax)
+
+    def _draw(self, ax: Any) -> None:
+        count = self._draw_bands(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
+        _, rows, _ = next(self._series("model"))
+        threshold, everyone, recalibrated = (self._frame[n][rows] for n in ("threshold", "treat_all", "recalibrated"))
+        if count == 1:
+            ax.plot(threshold, recalibrated, label="recalibrated", color=GREEN, linestyle=":", linewidth=1.4)
+        ax.plot(threshold, everyone, color=GREY, linestyle="--", linewidth=1.2, label="treat everyone")
+        ax.axhline(0, color=GREY, linewidth=1.2, label="treat no one")
+        top = float(max(np.max(self._frame["high"]), np.max(everyone)))
+        ax.set_ylim(-0.15 * top, 1.08 * top)
+        ax.set(xlabel="Threshold probability", ylabel="Net benefit")
+        ax.legend(frameon=False)
+
+
+class DecisionLossDisplay(Display):
+    """Draw the loss (or the cost: a Murphy diagram) at every threshold with its band, one line per model.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `model`, `threshold`, and the quantity with its limits: `loss`, `low`, `high`, or `cost`, `cost_low`, `cost_high`.
+    quantity : {"loss", "cost"}, default "loss"
+        What is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> loss = tc.decision_loss(rng.random(500) < p, p, thresholds=[0.2, 0.5])
+    >>> DecisionLossDisplay.from_loss(loss, plot=False).frame()["threshold"]
+    array([0.2, 0.5])
+    """
+
+    def __init__(self, numbers: Numbers, *, quantity: str = "loss") -> None:
+        self.quantity, self.limits = quantity, ("low", "high") if quantity == "loss" else ("cost_low", "cost_high")
+        super().__init__(numbers, "model", "threshold", quantity, *self.limits)
+
+    @classmethod
+    def from_loss(
+        cls, loss: DecisionLoss | DecisionLosses, *, quantity: str = "loss", plot: bool = True, ax: Any = None
+    ) -> Self:
+        """Draw the result of :func:`truecal.decision_loss`.
+
+        Parameters
+        ----------
+        loss : DecisionLoss or DecisionLosses
+            One model or several.
+        quantity : {"loss", "cost"}, default "loss"
+            What is drawn.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : DecisionLossDisplay
+            The display.
+        """
+        return cls(_named(loss), quantity=quantity)._shown(plot, ax)
+
+    def _draw(self, ax: Any) -> None:
+        line = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}
+        count = self._draw_bands(ax, "model", "threshold", self.quantity, self.limits, **line)
+        ax.axhline(0, color=GREY, linewidth=1)
+        label = {"loss": "Loss by miscalibration per case", "cost": "Mean cost per case"}[self.quantity]
+        ax.set(xlabel="Threshold", ylabel=label, xlim=(0, 1))
+        if count > 1:
+            ax.legend(frameon=False)
+
+
+class FlexibleDisplay(Display):
+    """Draw flexible calibration curves: pointwise band (dark), simultaneous band (light), and the scores beneath.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `curve`, `score`, `outcome`, `low`, `high`, `lowest`, `highest`.
+    scores : array-like, default None
+        Scores of the rows, for the histogram.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, rng.random(500) < p), scores=[0.2, 0.5])
+    >>> FlexibleDisplay.from_curves({"spline": curve}, plot=False).frame()["score"]
+    array([0.2, 0.5])
+    """
+
+    needed = ("curve", "score", "outcome", "low", "high", "lowest", "highest")
+
+    def __init__(self, numbers: Numbers, *, scores: ArrayLike | None = None) -> None:
+        super().__init__(numbers)
+        self.scores = None if scores is None else validation.check_scores(scores)
+
+    @classmethod
+    def from_curves(
+        cls, curves: Mapping[str, FlexibleCurve], *, scores: ArrayLike | None = None, plot: bool = True, ax: Any = None
+    ) -> Self:
+        """Draw results of :func:`truecal.clinical.flexible_curve`.
+
+        Parameters
+        ----------
+        curves : mapping of str to FlexibleCurve
+            Curves by name.
+        scores : array-like, default None
+            Scores of the rows, for the histogram.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : FlexibleDisplay
+            The display.
+        """
+        rows = [{"curve": name, **row} for name, curve in curves.items() for row in curve.frame()]
+        return cls(Frame.from_records(rows), scores=scores)._shown(plot, ax)
+
+    def _size(self) -> tuple[float, float]:
+        return 5.5, 5.5
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
+        few = len(set(self._frame["curve"])) <= _MAX_BANDS
+        limits = (("lowest", "highest"), ("low", "high")) if few else ()
+        count = self._draw_bands(ax, "curve", "score", "outcome", *limits, marker="", zorder=3)
+        if self.scores is not None:
+            counts, edges = np.histogram(self.scores, 50, (0, 1))
+            height = 0.08 * counts / max(counts.max(), 1)
+            ax.bar(edges[:-1], height, width=0.02, align="edge", color=GREY, alpha=0.6, linewidth=0)
+        ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(0, 1), ylim=(0, 1))
+        if count > 1:
+            ax.legend(frameon=False, loc="upper left")
+
+
+class PowerDisplay(Display):
+    """Draw the probability of detecting an error against the sample size, one line per true error (or estimator).
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `n`, `power` and the series.
+    series : str, default "series"
+        Column of the lines' names.
+    level : float, default 0.05
+        Size of the test, drawn as a dotted line.
+
+    Examples
+    --------
+    >>> display = PowerDisplay({"n": [100, 1000], "power": [0.2, 0.9], "series": ["2%", "2%"]})
+    >>> display.frame()["power"]
+    array([0.2, 0.9])
+    """
+
+    def __init__(self, numbers: Numbers, *, series: str = "series", level: float = 0.05) -> None:
+        super().__init__(numbers, "n", "power", series)
+        self.series, self.level = series, level
+
+    def _draw(self, ax: Any) -> None:
+        n, power = self._frame["n"], self._frame["power"]
+        for name, rows, style in self._series(self.series):
+            order = rows[np.argsort(n[rows], kind="stable")]
+            ax.plot(n[order], power[order], label=str(name), markersize=5, **style)
+        ax.axhline(self.level, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
+        ax.set_xscale("log")
+        ax.set(xlabel="Predictions", ylabel="Probability of finding the error", ylim=(0, 1.02))
+        ax.legend(frameon=False, title=self.series)
+
+
+class GranularityDisplay(Display):
+    """Draw the generalized error for finer and finer bins, with its spread, a calibrated model's error, and the stable region.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `fraction`, `value`, `spread`, `chance`, `bins`, `stable`.
+
+    Examples
+    --------
+    >>> frame = {"fraction": [0.5, 0.1], "value": [0.02, 0.05], "spread": [0.01, 0.01], "chance": [0.01, 0.04]}
+    >>> GranularityDisplay({**frame, "bins": [3, 15], "stable": [True, True]}).frame()["bins"]
+    array([ 3, 15])
+    """
+
+    needed = ("fraction", "value", "spread", "chance", "bins", "stable")
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
+
+    @classmethod
+    def from_sweep(cls, sweep: granularity.GranularitySweep, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.estimators.sweep_granularity`.
+
+        Parameters
+        ----------
+        sweep : GranularitySweep
+            The result.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : GranularityDisplay
+            The display, drawn.
+        """
+        return cls(sweep.frame()).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        value, spread, chance, bins, stable = (
+            self._frame[name] for name in ("value", "spread", "chance", "bins", "stable")
+        )
+        if stable.any():
+            ends = bins[stable].min(), bins[stable].max()
+            ax.axvspan(*ends, color=GREEN, alpha=0.12, linewidth=0, label="stable")
+        ax.errorbar(bins, value, spread, color=BLUE, marker="o", capsize=2, label="error")
+        ax.plot(bins, chance, color=GREY, linestyle="--", marker="s", label="a calibrated model")
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.set(xlabel="Number of bins", ylabel="Generalized calibration error")
+        ax.set_ylim(bottom=0)
+        ax.legend(frameon=False)
+
+
+class OverTimeDisplay(Display):
+    """Draw errors of the batches of a watch, the mean error so far with its confidence sequence, and the e-value beneath.
+
+    After `plot`, `evidence_ax_` has the evidence on a log scale, with the alarm as a dashed line.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `at`, `batch_error`, `error`, `low`, `high`, `log_e`.
+    tolerance : float
+        The tolerated error, drawn as dashed lines.
+    alpha : float, default 0.05
+        Size of the test.
+    name : str, default ""
+        Title of the picture.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> watch = tc.Watch()
+    >>> step = watch.update(tc.Predictions.from_probs([0.2, 0.8] * 50, [0, 1] * 50), at="2026-05-01")
+    >>> OverTimeDisplay(watch.frame(), tolerance=0.02).frame()["at"].tolist()
+    ['2026-05-01']
+    """
+
+    needed = ("at", "batch_error", "error", "low", "high", "log_e")
+
+    def __init__(self, numbers: Numbers, *, tolerance: float, alpha: float = 0.05, name: str = "") -> None:
+        super().__init__(numbers)
+        self.tolerance, self.alpha, self.name = tolerance, alpha, name
+        self.evidence_ax_: Any = None
+
+    @classmethod
+    def from_watch(cls, watch: tc.Watch, *group: object, ax: Any = None) -> Self:
+        """Draw a group of a :class:`truecal.Watch`.
+
+        Parameters
+        ----------
+        watch : Watch
+            The watch.
+        *group : object
+            Values of the columns of the group; none where there are no groups.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : OverTimeDisplay
+            The display, drawn.
+        """
+        settings, name = watch.settings, ", ".join(map(str, group))
+        return cls(watch.frame(*group), tolerance=settings.tolerance, alpha=settings.alpha, name=name).plot(ax)
+
+    def _draw(self, ax: Any) -> list[Any]:
+        dates, batch, error, low, high, log_e = (self._frame[name] for name in self.needed)
+        x = np.arange(len(dates))
+        ax.fill_between(x, low, high, color=ORANGE, alpha=0.15, linewidth=0)
+        ax.plot(x, error, color=ORANGE, linewidth=2, label="so far")
+        ax.plot(x, batch, color=BLUE, marker="o", markersize=3, linewidth=0, label="batch")
+        for side in (-1, 1):
+            ax.axhline(side * self.tolerance, **DASHED)
+        ax.set(ylabel="Score - frequency", title=self.name, xticks=[])
+        ax.legend(frameon=False, loc="upper left")
+        self.evidence_ax_ = add_below(ax, 0.8)
+        self.evidence_ax_.plot(x, log_e / np.log(10), color="black", linewidth=1.5)
+        self.evidence_ax_.axhline(-np.log10(self.alpha), **DASHED)
+        ticks = np.unique(np.linspace(0, len(dates) - 1, min(6, len(dates))).astype(int))
+        self.evidence_ax_.set_xticks(ticks, [str(dates[i]) for i in ticks], rotation=30, ha="right")
+        self.evidence_ax_.set_ylabel("log10 e-value")
+        return [self.evidence_ax_]

@@ -1,0 +1,446 @@
+"""Displays of a list of numbers with intervals: sites, answer scales, errors in context, segments, recalibration methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+import truecal as tc
+from truecal.clinical.summaries import Sites
+from truecal.errors import InputError
+from truecal.groups import answer_scales, segment_search
+from truecal.lenses.lens import Lens
+from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, legend_above
+from truecal.table import Frame
+
+_LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
+_TITLES = {
+    "oe": ("O/E ratio", 1.0),
+    "intercept": ("Calibration intercept", 0.0),
+    "slope": ("Calibration slope", 1.0),
+    "ici": ("ICI", 0.0),
+    "e50": ("E50", 0.0),
+    "e90": ("E90", 0.0),
+    "emax": ("Emax", 0.0),
+    "c_statistic": ("c-statistic", None),
+    "brier": ("Brier score", None),
+    "scaled_brier": ("Scaled Brier score", None),
+}
+
+
+class _ListDisplay(Display):
+    """Draw one row per thing: a marker with its interval; the first row on top."""
+
+    width, row_height = 6.0, 0.4  # inches
+
+    def _size(self) -> tuple[float, float]:
+        return self.width, 1.2 + self.row_height * len(self._frame)
+
+    def _draw_row(self, ax: Any, row: int, value: Any, low: Any, high: Any, color: str = BLUE, **marker: Any) -> None:
+        if low is not None:
+            ax.hlines(row, low, high, color=color, linewidth=1.5)
+        ax.plot(value, row, color=color, **{"marker": "o", **marker})
+
+    def _name_rows(self, ax: Any, names: Iterable[str]) -> None:
+        ax.set_yticks(range(len(self._frame)), list(names), parse_math=False)
+        ax.set_ylim(len(self._frame) - 0.5, -0.5)
+
+
+class ForestDisplay(_ListDisplay):
+    """Draw a forest plot: values with intervals, one line per site, a diamond for the mean over sites, a line for a new site.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `site`, `value`, `low`, `high`, `events`, `rows`, and `kind` ("site", "mean" or "new site").
+    number : str, default "oe"
+        Which number of a summary the values are.
+
+    Examples
+    --------
+    >>> numbers = {"site": ["a"], "value": [1.1], "low": [0.9], "high": [1.3], "events": [40], "rows": [200], "kind": ["site"]}
+    >>> ForestDisplay(numbers, number="oe").frame()["value"]
+    array([1.1])
+    """
+
+    needed = ("site", "value", "low", "high", "events", "rows", "kind")
+    width, row_height = 6.5, 0.32
+
+    def __init__(self, numbers: Numbers, *, number: str = "oe") -> None:
+        super().__init__(numbers)
+        if number not in _TITLES:
+            raise InputError(f"there is no number {number!r}; there are {', '.join(_TITLES)}")
+        self.number = number
+
+    @classmethod
+    def from_sites(cls, sites: Sites, number: str = "oe", *, plot: bool = True, ax: Any = None) -> Self:
+        """Draw one number of :func:`truecal.clinical.summary` with `by=`.
+
+        Parameters
+        ----------
+        sites : Sites
+            The summaries by site.
+        number : str, default "oe"
+            Which number.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ForestDisplay
+            The display.
+        """
+        if number not in _TITLES:
+            raise InputError(f"there is no number {number!r}; there are {', '.join(_TITLES)}")
+        frame, spread = sites.frame(), sites.heterogeneity.get(number)
+        names = ("site", number, f"{number}_low", f"{number}_high", "events", "rows")
+        rows = [(*(row[name] for name in names), "site") for row in frame]
+        if spread is not None:
+            total, mean = (int(frame["events"].sum()), int(frame["rows"].sum())), spread.pooled
+            rows.append(("mean over sites", mean.value, mean.low, mean.high, *total, "mean"))
+            rows.append(("a new site", mean.value, spread.low, spread.high, *total, "new site"))
+        columns = dict(zip(cls.needed, zip(*rows, strict=True), strict=True))
+        return cls(columns, number=number)._shown(plot, ax)
+
+    @staticmethod
+    def shortened(name: str, letters: int = _LETTERS) -> str:
+        """Return beginning and end of a long name: groups by several columns may differ in the end only.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        letters : int, default 24
+            How long it may be.
+
+        Returns
+        -------
+        short : str
+            The name, with … for what is left out.
+
+        Examples
+        --------
+        >>> ForestDisplay.shortened("University Hospital, female", 18)
+        'University…female'
+        """
+        if len(name) <= letters:
+            return name
+        tail = (letters - 1) * 2 // 5
+        return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"
+
+    def _draw(self, ax: Any) -> None:
+        title, ideal = _TITLES[self.number]
+        if ideal is not None:
+            ax.axvline(ideal, zorder=1, **DASHED)
+        rows = list(self._frame)
+        largest = max(row["events"] for row in rows if row["kind"] == "site") or 1
+        names = []
+        for i, row in enumerate(rows):
+            kind, name = row["kind"], self.shortened(str(row["site"]))
+            size = 3.7 + 5 * np.sqrt(row["events"] / largest) if kind == "site" else 7.7
+            marker = {"site": "s", "mean": "D", "new site": ""}[kind]
+            color = {"site": BLUE, "mean": ORANGE, "new site": GREY}[kind]
+            self._draw_row(ax, i, row["value"], row["low"], row["high"], color, marker=marker, markersize=size)
+            names.append(f"{name}  ({row['events']:,}/{row['rows']:,})" if kind == "site" else name)
+        self._name_rows(ax, names)
+        if self.number == "oe":
+            from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
+            low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+            ticks = [x for x in (0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10) if low * 0.8 <= x <= high * 1.25]
+            ax.set_xscale("log")
+            ax.xaxis.set_major_locator(FixedLocator(ticks))
+            ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+            ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel(f"{title}\n(sites: events/rows)")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+
+
+class LikertDisplay(_ListDisplay):
+    """Draw answer scales: the interval of each category as a bar, the observed frequency with its interval as a dot on it.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `name`, `low`, `high`, `count`, `mean_outcome`, `outcome_low`, `outcome_high`, `kept`.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> report = tc.likert(tc.Predictions.from_probs([0.1, 0.5, 0.9] * 50, [0, 1, 1] * 50))
+    >>> LikertDisplay(report.frame()).frame()["name"].tolist()
+    ['low', 'medium', 'high']
+    """
+
+    needed = ("name", "low", "high", "count", "mean_outcome", "outcome_low", "outcome_high", "kept")
+    row_height = 0.6
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
+
+    @classmethod
+    def from_report(cls, report: answer_scales.LikertReport, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.likert`.
+
+        Parameters
+        ----------
+        report : LikertReport
+            The result.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : LikertDisplay
+            The display, drawn.
+        """
+        return cls(report.frame()).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        words = {True: "kept", False: "not kept", None: "not sure"}
+        rows = list(self._frame)
+        for i, row in enumerate(rows):
+            ax.barh(i, row["high"] - row["low"], left=row["low"], height=0.6, color=GREY, alpha=0.25)
+            if row["mean_outcome"] is not None:
+                self._draw_row(ax, i, row["mean_outcome"], row["outcome_low"], row["outcome_high"])
+                ax.annotate(words[row["kept"]], (1.02, i), va="center", xycoords=("axes fraction", "data"))
+        self._name_rows(ax, (f"{row['name']} (n = {row['count']:,})" for row in rows))
+        ax.invert_yaxis()  # the lowest category at the bottom
+        ax.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")
+
+
+class ContextDisplay(_ListDisplay):
+    """Draw errors with their intervals, and a grey tick where a calibrated model with the same outputs would be.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `name`, `error`, `low`, `high`, `if_calibrated`, `n`.
+
+    Examples
+    --------
+    >>> display = ContextDisplay(
+    ...     {"name": ["cats"], "error": [0.1], "low": [0.05], "high": [0.2], "if_calibrated": [0.03], "n": [400]}
+    ... )
+    >>> display.frame()["error"]
+    array([0.1])
+    """
+
+    needed = ("name", "error", "low", "high", "if_calibrated", "n")
+
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers)
+
+    @classmethod
+    def from_estimates(cls, estimates: Mapping[str, tc.Estimate], ax: Any = None) -> Self:
+        """Draw estimates by name.
+
+        Parameters
+        ----------
+        estimates : mapping of str to Estimate
+            Estimates of single datasets.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ContextDisplay
+            The display, drawn.
+        """
+        rows = []
+        for name, e in estimates.items():
+            limits = (None, None) if e.interval is None else (float(e.interval.low), float(e.interval.high))
+            rows.append(dict(zip(cls.needed, (name, float(e.value), *limits, e.chance, e.n), strict=True)))
+        return cls(Frame.from_records(rows)).plot(ax)
+
+    @classmethod
+    def from_labels(
+        cls, preds: tc.Predictions, labels: Sequence[object] | None = None, *, lens: Lens | None = None, ax: Any = None
+    ) -> Self:
+        """Draw the error among the rows of each label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            The predictions.
+        labels : sequence, default None
+            Which labels; None is every class.
+        lens : Lens, default None
+            What is judged; None is the default lens.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ContextDisplay
+            The display, drawn.
+        """
+        names = labels if labels is not None else preds.classes or range(preds.class_count)
+        estimates = {str(name): tc.measure(preds, lens=lens, select=tc.by_label(name)) for name in names}
+        return cls.from_estimates(estimates, ax=ax)
+
+    @classmethod
+    def from_grouping(cls, preds: tc.Predictions, grouping: tc.Grouping, ax: Any = None) -> Self:
+        """Draw the error of each group's probability, and of all groups together.
+
+        Parameters
+        ----------
+        preds : Predictions
+            The predictions.
+        grouping : Grouping
+            Groups of classes.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : ContextDisplay
+            The display, drawn.
+        """
+        parts = dict(zip(grouping.names, grouping.parts(preds), strict=True))
+        lenses: dict[str, Lens] = {**parts, "all groups": grouping}
+        return cls.from_estimates({name: tc.measure(preds, lens=lens) for name, lens in lenses.items()}, ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        rows = list(self._frame)
+        for i, row in enumerate(rows):
+            self._draw_row(ax, i, row["error"], row["low"], row["high"])
+            if row["if_calibrated"] is not None:
+                ax.plot(row["if_calibrated"], i, marker="|", color=GREY, markersize=14)
+        self._name_rows(ax, (f"{row['name']} (n = {row['n']:,})" for row in rows))
+        ax.set(xlabel="Calibration error with interval; grey: a calibrated model")
+        ax.set_xlim(left=0)
+
+
+class AuditDisplay(_ListDisplay):
+    """Draw segments as a tree: score minus outcome with its limits; orange squares are outside the tolerance.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `depth`, `name`, `region`, `rows`, `difference`, `low`, `high`, `beyond`.
+    tolerance : float, default None
+        The tolerated difference, drawn as a grey band.
+
+    Examples
+    --------
+    >>> numbers = {"depth": [0], "name": ["site is B"], "region": ["all scores"], "rows": [900]}
+    >>> display = AuditDisplay({**numbers, "difference": [0.1], "low": [0.06], "high": [0.14], "beyond": [True]})
+    >>> display.frame()["difference"]
+    array([0.1])
+    """
+
+    needed = ("depth", "name", "region", "rows", "difference", "low", "high", "beyond")
+    width, row_height = 7.0, 0.5
+
+    def __init__(self, numbers: Numbers, *, tolerance: float | None = None) -> None:
+        super().__init__(numbers)
+        self.tolerance = tolerance
+
+    @classmethod
+    def from_audit(cls, audit: segment_search.Audit, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.audit`.
+
+        Parameters
+        ----------
+        audit : Audit
+            The result.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : AuditDisplay
+            The display, drawn.
+        """
+        return cls(audit.frame(), tolerance=audit.tolerance).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.axvline(0.0, color=GREY, linewidth=1)
+        if self.tolerance is not None:
+            ax.axvspan(-self.tolerance, self.tolerance, color=GREY, alpha=0.15, linewidth=0)
+        names = []
+        for i, row in enumerate(self._frame):
+            color, marker = (ORANGE, "s") if row["beyond"] else (BLUE, "o")
+            self._draw_row(ax, i, row["difference"], row["low"], row["high"], color, marker=marker)
+            indent = "    " * row["depth"]
+            names.append(f"{indent}{row['name']}\n{indent}{row['region']}, n = {row['rows']:,}")
+        self._name_rows(ax, names)
+        ax.set(xlabel="Mean score minus mean outcome,\nlimits that hold for all segments")
+
+
+class EvaluationDisplay(Display):
+    """Draw one bar per recalibration method: refinement, which no map removes, and calibration, which the best map removes.
+
+    Infinite scores are named and have no bar.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        `recalibrator`, and of the score `refinement`, `calibration`, `calibration_low`, `calibration_high`, as in
+        `log_loss_refinement`.
+    score : str, default "log loss"
+        The score.
+    recommended : str, default None
+        Name of the method to mark.
+
+    Examples
+    --------
+    >>> numbers = {"recalibrator": ["uncalibrated", "beta"], "log_loss_refinement": [0.5, 0.5]}
+    >>> numbers |= {"log_loss_calibration": [0.1, 0.0], "log_loss_calibration_low": [0.08, 0.0]}
+    >>> numbers |= {"log_loss_calibration_high": [0.12, 0.0]}
+    >>> EvaluationDisplay(numbers, recommended="beta").frame()["log_loss_calibration"]
+    array([0.1, 0. ])
+    """
+
+    def __init__(self, numbers: Numbers, *, score: str = "log loss", recommended: str | None = None) -> None:
+        stem, parts = score.replace(" ", "_"), ("refinement", "calibration", "calibration_low", "calibration_high")
+        self.parts, self.score, self.recommended = [f"{stem}_{part}" for part in parts], score, recommended
+        super().__init__(numbers, "recalibrator", *self.parts)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: tc.recalibration.Evaluation, *, plot: bool = True, ax: Any = None) -> Self:
+        """Draw the result of :func:`truecal.evaluate`, by the score that decided it.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            The result.
+        plot : bool, default True
+            Whether to draw now.
+        ax : matplotlib Axes, default None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : EvaluationDisplay
+            The display.
+        """
+        display = cls(evaluation.frame(), score=evaluation.score, recommended=evaluation.recommended)
+        return display._shown(plot, ax)
+
+    def _draw(self, ax: Any) -> None:
+        names, *numbers = self._columns("recalibrator", *self.parts)
+        refinement, calibration, low, high = (np.array(values, np.float64) for values in numbers)
+        rows = np.arange(len(names))[::-1]
+        finite = np.isfinite(calibration)
+        gain = np.where(finite, calibration, 0.0)
+        ax.barh(rows, refinement, color=GREY, alpha=0.35, label="refinement: no map removes it")
+        ax.barh(rows, gain, left=refinement, color=ORANGE, label="calibration: the best map removes it")
+        ends = np.isfinite(low) & np.isfinite(high)
+        reach = np.where(ends, np.maximum([gain - low, high - gain], 0.0), 0.0)
+        ax.errorbar(refinement + gain, rows, xerr=reach, fmt="none", ecolor=BLUE, capsize=3)
+        for row in np.flatnonzero(~finite):
+            ax.text(refinement[row], rows[row], " infinite", va="center")
+        marked = [f"{name} (recommended)" if name == self.recommended else str(name) for name in names]
+        ax.set_yticks(rows, marked, parse_math=False)
+        # calibration is small beside refinement: start the axis below it
+        start = float(refinement.min())
+        ax.set_xlim(left=max(0.0, start - 1.5 * float((refinement + gain + reach[1] - start).max() or start)))
+        ax.set(xlabel=f"{self.score.capitalize()} on held-out folds")
+        legend_above(ax, 1)
