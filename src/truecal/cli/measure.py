@@ -259,6 +259,9 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
         lines["largest error"] = conclusion.region_sentence.rstrip(".")
     if e.chance is not None:
         lines["if it were calibrated"] = f"{e.chance:{spec}}"
+    if isinstance(e, tc.inference.JudgedEstimate):
+        lines["trusted labels"] = f"{e.trusted}, with the judge worth {e.worth:.0f}"
+        lines["outcome rate"] = digits.with_interval(*e.accuracy)
     lines["judged"] = f"{e.lens}, n = {e.n}{e.selection and f', where {e.selection}'}"
     if e.sketch_error is not None:
         lines["from a sketch"] = f"within {e.sketch_error:.1g} of the value of all rows"

@@ -1,4 +1,4 @@
-"""Evaluation logs of lm-eval, Inspect and HELM as rows."""
+"""Evaluation logs of lm-eval, Inspect, HELM, promptfoo and DeepEval as rows."""
 
 import json
 import math
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------
 # The rows that every evaluation log is turned into
 
+HUMAN_KEYS = ("human", "human_label", "human_score", "human_verdict", "human_correct")
 CONFIDENCE_KEYS = ("confidence", "p_true", "p_correct", "stated_confidence", "prob", "probability", "max_prob")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer to one question. `confidence` and `correct` are None where the log does not say."""
+    """One answer to one question. `confidence`, `correct` and the verdict of a person are None where the log does not say."""
 
     question: str
     confidence: float | str | None
@@ -32,6 +33,7 @@ class Answer:
     task: str = ""
     model: str = ""
     repeat: int = 0
+    human: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,21 @@ class EvalLog:
         """Whether some question has several answers, which are then not independent."""
         return len({(answer.task, answer.question) for answer in self.answers}) < len(self.answers)
 
+    @property
+    def checked(self) -> int:
+        """How many answers a person checked; the log's own verdicts are then those of a judge."""
+        return sum(answer.human is not None for answer in self.answers)
+
     def frame(self) -> Any:
         """One row per answer."""
         pl = extra("polars")
+        verdicts = [None if a.correct is None else int(a.correct) for a in self.answers]
+        people = [None if a.human is None else int(a.human) for a in self.answers]
         columns: dict[str, Sequence[object]] = {
             "question": [f"{a.task}/{a.question}" if a.task else a.question for a in self.answers],
             "confidence": [a.confidence for a in self.answers],
-            "correct": [None if a.correct is None else int(a.correct) for a in self.answers],
+            "correct": people if self.checked else verdicts,
+            **({"judge": verdicts} if self.checked else {}),
             "task": [a.task for a in self.answers],
             "model": [a.model for a in self.answers],
             "repeat": [a.repeat for a in self.answers],
@@ -68,6 +78,7 @@ class EvalLog:
         return (
             *([f"{silent} {total} state no confidence"] if silent else []),
             *([f"{unscored} {total} have no score of right or wrong"] if unscored else []),
+            *([f"a person checked {self.checked} {total}; the log's own score is the judge"] if self.checked else []),
         )
 
     def describe(self) -> str:
@@ -93,6 +104,68 @@ def truth_of(value: object) -> bool | None:
     if isinstance(value, int | float) and value in (0, 1):
         return bool(value)
     return None
+
+
+def first_of(keys: Sequence[str], *places: Any) -> Any:
+    """Return the first value that is there under one of the keys, in one of several mappings."""
+    mappings = [place for place in places if isinstance(place, dict)]
+    return next((place[key] for place in mappings for key in keys if place.get(key) is not None), None)
+
+
+def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **origin: Any) -> Answer:
+    """Build an answer from verdicts by the name of who gave them: people's names begin with "human".
+
+    The confidence, and where no person is among the verdicts that of a person, are looked for in the metadata.
+    """
+    people = [value for name, value in verdicts.items() if name.lower().startswith("human")]
+    others = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
+    human = truth_of(people[0] if people else first_of(HUMAN_KEYS, *metadata))
+    known = [truth_of(value) for value in others]
+    correct = None if not known or None in known else all(known)
+    return Answer(question, first_of(CONFIDENCE_KEYS, *metadata), correct, human=human, **origin)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Results of promptfoo (`promptfoo eval -o results.json`) and of DeepEval (`DEEPEVAL_RESULTS_FOLDER`)
+
+_NOT_ABOUT_THE_ANSWER = ("cost", "latency")  # assertions of promptfoo
+
+
+def is_promptfoo(value: object) -> bool:
+    """Whether a JSON value is an export of promptfoo."""
+    results = value.get("results") if isinstance(value, dict) else None
+    return isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results
+
+
+def promptfoo_log(value: dict[str, Any]) -> EvalLog:
+    """The answers of an export: right if all assertions hold but those about cost and latency."""
+    answers = []
+    for row in value["results"]["results"]:
+        parts = (row.get("gradingResult") or {}).get("componentResults") or []
+        kinds = [((part.get("assertion") or {}).get("type", ""), part["pass"]) for part in parts]
+        kinds = [(kind, passed) for kind, passed in kinds if kind not in _NOT_ABOUT_THE_ANSWER]
+        # Names are made unique: a person's verdict is the assertion `human`, others may occur several times.
+        verdicts = {f"{kind} {i}": passed for i, (kind, passed) in enumerate(kinds)} or {"success": row["success"]}
+        output = (row.get("response") or {}).get("output")
+        places = row.get("metadata"), row.get("namedScores"), output, (row.get("testCase") or {}).get("metadata")
+        model = str((row.get("provider") or {}).get("id", ""))
+        answers.append(graded_answer(str(row.get("testIdx")), verdicts, *places, model=model))
+    return EvalLog("promptfoo results", "of the metadata, named scores or JSON output", tuple(answers))
+
+
+def is_deepeval(value: object) -> bool:
+    """Whether a JSON value is a test run of DeepEval, or its file of the latest run."""
+    return isinstance(value, dict) and isinstance(value.get("testRunData", value).get("testCases"), list)
+
+
+def deepeval_log(value: dict[str, Any]) -> EvalLog:
+    """The answers of a test run: right if all metrics succeeded."""
+    answers = []
+    for case in value.get("testRunData", value)["testCases"]:
+        verdicts = {f"{m['name']} {i}": m.get("success") for i, m in enumerate(case.get("metricsData") or [])}
+        places = case.get("metadata"), case.get("additionalMetadata")
+        answers.append(graded_answer(str(case["input"]), verdicts or {"success": case.get("success")}, *places))
+    return EvalLog("DeepEval test run", "of the metadata", tuple(answers))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -177,11 +250,14 @@ def inspect_log(value: dict[str, Any]) -> EvalLog:
 
 
 def _answer(sample: dict[str, Any], task: str, model: str) -> Answer:
-    scores = sample.get("scores") or {}
-    score = next(iter(scores.values()), None) or {}
-    places = (score.get("metadata") or {}, sample.get("metadata") or {})
-    confidence = next((place[key] for place in places for key in CONFIDENCE_KEYS if place.get(key) is not None), None)
-    return Answer(str(sample["id"]), confidence, truth_of(score.get("value")), task, model, int(sample.get("epoch", 1)))
+    """The answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
+    scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
+    judges = [name for name in scores if not name.lower().startswith("human")][:1]
+    people = [name for name in scores if name not in judges and name.lower().startswith("human")][:1]
+    metadata = [scores[name].get("metadata") for name in (*judges, *people)]
+    verdicts = {name: scores[name].get("value") for name in (*judges, *people)}
+    origin = {"task": task, "model": model, "repeat": int(sample.get("epoch", 1))}
+    return graded_answer(str(sample["id"]), verdicts, *metadata, sample.get("metadata"), **origin)
 
 
 def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
@@ -390,4 +466,8 @@ def _log(file: Path, preset: str | None) -> EvalLog | None:
     value: Any = read_json(file)
     if is_inspect(value):
         return inspect_log(value)
+    if is_promptfoo(value):
+        return promptfoo_log(value)
+    if is_deepeval(value):
+        return deepeval_log(value)
     return helm_log(file, value) if is_helm(value) else None

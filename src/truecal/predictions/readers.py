@@ -26,7 +26,7 @@ from truecal.predictions.frames import (
     refuse_shared,
 )
 from truecal.predictions.predictions import Predictions
-from truecal.predictions.validation import check_classes
+from truecal.predictions.validation import check_classes, is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -72,6 +72,7 @@ def read(
     logits: str | Sequence[str] | None = None,
     weights: str | None = None,
     clusters: str | None = None,
+    judge: str | None = None,
     classes: Sequence[object] | None = None,
     pos_label: object = None,
     percent: bool = False,
@@ -82,9 +83,10 @@ def read(
 ) -> Predictions:
     """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz; or an evaluation log.
 
-    Logs of language models are recognised: samples of lm-evaluation-harness, logs of Inspect (.eval, .json), instances of HELM. A
-    row is then an answer, its prediction the confidence in it, its label whether it was correct, and several answers to one
-    question are one cluster.
+    Logs of language models are recognised: samples of lm-evaluation-harness, logs of Inspect (.eval, .json), instances of HELM,
+    results of promptfoo, test runs of DeepEval. A row is then an answer, its prediction the confidence in it, its label whether it
+    was correct, and several answers to one question are one cluster. Where people checked some answers (a scorer, metric or
+    assertion whose name begins with "human", or `human` in the metadata), theirs are labels and the log's own verdicts the judge.
 
     Parameters
     ----------
@@ -92,6 +94,7 @@ def read(
         P(positive); `probs` and `logits` name one column (also of lists or of objects by class), a pattern such as "p_*", or a
         list of columns in class order.
     weights, clusters : columns of weights, and of ids of what rows belong to (patient, question).
+    judge : column (or pattern) of a judge's verdicts for every row; labels may then be missing. See :func:`calibration_error`.
     classes : class names in column order, the positive one last.
     pos_label : the positive of two classes; default the last of the two in order.
     percent : the predictions are percent ("90%" or 90); never guessed.
@@ -125,6 +128,7 @@ def read(
         words,
         drop_null,
         preset,
+        judge=judge,
         pos_label=pos_label,
     )
     reading = read_file(path, wanted)
@@ -156,7 +160,8 @@ def read_file(path: str | Path, wanted: Wanted) -> Reading:
 def _from_log(log: EvalLog, wanted: Wanted) -> Reading:
     """The answers of an evaluation log; several answers to one question are one cluster."""
     clusters = "question" if wanted.clusters is None and log.repeated else wanted.clusters
-    reading = read_table(log.frame(), replace(wanted, clusters=clusters))
+    judge = "judge" if wanted.judge is None and log.checked else wanted.judge
+    reading = read_table(log.frame(), replace(wanted, clusters=clusters, judge=judge))
     return replace(reading, summary=f"{log.describe()}; {reading.summary}", notes=(*log.notes(), *reading.notes))
 
 
@@ -166,8 +171,8 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
 
     table = nw.from_native(frame, eager_only=True)
     other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
-    if wanted.judge is not None:
-        other += matching(table.columns, wanted.judge, "judge")[0]
+    judges = [] if wanted.judge is None else matching(table.columns, wanted.judge, "judge")[0]
+    other += judges
     choice = choose(
         table.columns,
         label=wanted.label,
@@ -197,7 +202,7 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
         table = table.with_columns(column.alias(names[0]))
     singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
     matching(table.columns, singles, "label, weights and clusters")
-    needed = [*names, *(name for name in singles if wanted.judge is None or name != choice.label)]
+    needed = [*names, *judges, *(name for name in singles if wanted.judge is None or name != choice.label)]
     table, dropped = _without_missing(table, needed) if wanted.drop_null else (table, 0)
     preds = _build(table, choice, wanted)
     preds = preds if wanted.pos_label is None else _with_positive(preds, table[choice.label], wanted.pos_label)
@@ -237,7 +242,7 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
         columns["probs" if choice.logits is None else "logits"] = outputs
         preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=check_classes(classes, preds.class_count))
-    if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
+    if classes is None and choice.label.lower() in CORRECT and _known(labels) <= {0, 1}:
         preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=("wrong", "correct")) if preds.binary else preds
     single = isinstance(choice.outputs, str) and "*" not in choice.outputs
@@ -252,6 +257,11 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
             )
         classes = names
     return Predictions.from_frame(table, classes=classes, **columns)
+
+
+def _known(labels: Any) -> set[object]:
+    """Return the distinct values of a column without missing ones."""
+    return {value for value in labels.unique().to_list() if not is_missing(value)}
 
 
 _TWO_WORDS = ({"yes", "no"}, {"true", "false"}, {"0", "1"}, {"0.0", "1.0"}, {"y", "n"}, {"t", "f"})
