@@ -10,8 +10,10 @@ from truecal.errors import InputError
 from truecal.estimators import BinnedECE
 from truecal.estimators.rank_series.tests import Family
 from truecal.groups import subgroups
+from truecal.groups.group_tables import MANY_GROUPS, measure_many
 from truecal.inference import holm, measure
 from truecal.lenses import ClassWise, OneClass
+from truecal.lenses.one_probability import default_lens
 from truecal.predictions import Predictions
 
 
@@ -117,6 +119,23 @@ def sites(groups, rows, power, seed=0):
     p = rng.random(len(group))
     labels = (rng.random(len(group)) < p ** np.vectorize(power)(group)).astype(int)
     return Predictions.from_probs(p, labels, columns={"site": group})
+
+
+def test_batches_of_many_parts_agree_with_each_measured_alone():
+    """Parts of several sizes, one of equal scores: value, interval and direction are those of `measure`."""
+    rng = np.random.default_rng(3)
+    parts = [Predictions.from_probs([0.5] * 40, rng.integers(0, 2, 40))]
+    for size in rng.integers(30, 40, MANY_GROUPS):
+        p = rng.random(size)
+        parts.append(Predictions.from_probs(p, (rng.random(size) < p**2).astype(int)))
+    for part, estimate in zip(parts, measure_many(parts, None, default_lens(parts[0]), 0.9, 0), strict=True):
+        alone = measure(part, level=0.9)
+        for name in ("value", "power", "direction", "n", "effective_n"):
+            assert getattr(estimate, name) == pytest.approx(getattr(alone, name), abs=1e-12)
+        assert estimate.interval.high == pytest.approx(alone.interval.high, abs=1e-9)
+        assert estimate.interval.low == pytest.approx(alone.interval.low, abs=1e-9)
+        assert estimate.warnings == alone.warnings and estimate.lens == alone.lens
+        assert abs(estimate.p_value - alone.p_value) < 0.15
 
 
 def test_sixty_groups_with_large_errors_are_flagged():

@@ -14,9 +14,10 @@ from truecal.cli.input import Files, GroupedFiles, Input, OneFile, load
 from truecal.cli.output import Answer, Statement, number, parse_numbers, table, working
 from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
+from truecal.groups.group_tables import MANY_GROUPS, measure_many
 from truecal.inference.conclusion import Conclusion, GroupError, RowCounts, conclude, stated_values
 from truecal.lenses.one_probability import default_lens
-from truecal.predictions.selection import categories
+from truecal.predictions.selection import group_rows
 
 if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
@@ -147,7 +148,14 @@ def _measure_rows(
     groups = [(", ".join(each), *part) for each in columns for part in split_rows(whole, each).items()]
     groups = [(by, group, rows) for by, group, rows in groups if select is None or select.mask(rows).any()]
     with working("measuring"):
-        parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
+        if len(groups) > MANY_GROUPS and len(estimators) == 1 and select is None:
+            batched = measure_many([rows for *_, rows in groups], estimators[0], lens, options.level, options.seed)
+            parts = [
+                GroupEstimate(by, group, replace(e, warnings=(*loaded.notes, *e.warnings)))
+                for (by, group, _), e in zip(groups, batched, strict=True)
+            ]
+        else:
+            parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
         one_gate = max_error is not None and len(estimators) == 1
         overall = estimates(whole, "", "") if not parts or one_gate else []
         others = [
@@ -212,13 +220,8 @@ def _measure_like(
 
 def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
     """Split rows by the value of a column, or by the combination of values of several, in their order."""
-    parts = [categories(preds, column) for column in columns]
-    combinations, member = np.unique(np.stack([index for _, index in parts], axis=1), axis=0, return_inverse=True)
-    titles = [[words[i] for (words, _), i in zip(parts, row, strict=True)] for row in combinations.tolist()]
-    joined = [", ".join(words) for words in titles]
-    ambiguous = len(set(joined)) < len(joined)  # values with commas
-    labels = [", ".join(map(repr, words)) for words in titles] if ambiguous else joined
-    return {name: preds.take(member.ravel() == i) for i, name in enumerate(labels)}
+    groups = group_rows(preds, columns)
+    return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
 
 
 def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Statement:

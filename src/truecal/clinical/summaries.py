@@ -19,7 +19,7 @@ from truecal.clinical.distances import curve_distance
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
-from truecal.predictions.selection import Selection, categories, check_selection
+from truecal.predictions.selection import Selection, check_selection, group_rows
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -412,14 +412,13 @@ def summarise_sites(
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
         raise InputError("name the column to group by, such as by='site'")
-    parts = [categories(preds, name) for name in columns]
-    sites, site_of_row = np.unique(np.stack([index for _, index in parts]), axis=1, return_inverse=True)
-    names = [", ".join(words[i] for (words, _), i in zip(parts, site, strict=True)) for site in sites.T]
+    groups = group_rows(preds, columns)
+    names = groups.names
     if len(names) > _MAX_SITES:
         raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MAX_SITES} first")
     results = []
     for i, name in enumerate(names):
-        part = cohort.take(site_of_row == i)
+        part = cohort.take(groups.member == i)
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
         part.refuse_one_class(f"{' x '.join(columns)} {name}")
@@ -430,7 +429,7 @@ def summarise_sites(
         for name, scale in _POOLED.items()
         if (heterogeneity := pool_sites([getattr(r, name) for r in results], scale, level)) is not None
     }
-    return Sites(columns, tuple(names), tuple(results), spread)
+    return Sites(columns, names, tuple(results), spread)
 
 
 def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import prod
+from itertools import compress, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,27 +14,24 @@ from truecal.errors import InputError
 from truecal.estimators.base import Estimator, VectorEstimator, with_level
 from truecal.estimators.estimate import Interval
 from truecal.estimators.functions import as_estimator
-from truecal.estimators.rank_series.tests import Family, narrowed
+from truecal.estimators.rank_series.tests import Family
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
-from truecal.predictions.selection import categories, column
+from truecal.predictions.selection import RowGroups, categories, column
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-# ----------------------------------------------------------------------------------------------------
-# Groups of rows by the values of columns, and their errors measured together
-
-_MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
-_MANY = 100  # groups; beyond, those of equal size are measured in one pass, without their curves
-_FEW = 200  # groups up to which redraws are 999
-_LEAST_COUNTED = 1 << 16  # combinations of values that are counted however few the rows
+SMALL = 30  # rows below which a subgroup is listed and not tested, unless `smallest` differs
+_MAX_VALUES = 1000  # distinct values of a column beyond which it is a measurement, not a grouping
+MANY_GROUPS = 100  # beyond, groups of equal size are measured as one batch, without their curves
+_FEW_GROUPS = 200  # up to which redraws are 999
 
 
-class Grouped(Protocol):
-    """What is left of a scan: sketches for every combination of values of the columns grouped by."""
+class GroupedSketches(Protocol):
+    """A scan: sketches for every combination of values of the columns grouped by."""
 
     @property
     def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]: ...
@@ -50,138 +46,105 @@ class Grouped(Protocol):
     ) -> Mapping[Any, tc.Estimate]: ...
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How groups are measured; as in :func:`truecal.measure`."""
-
-    estimator: Estimator | None
-    lens: Lens | None
-    level: float
-    rng: int
+# ----------------------------------------------------------------------------------------------------
+# The errors of groups of rows, measured together
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Which group each row belongs to; `judged` are those with enough rows."""
-
-    titles: tuple[str, ...]
-    counts: Indices
-    member: Indices
-    judged: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, preds: tc.Predictions, columns: Sequence[str], cuts: Sequence[float] | None, smallest: int) -> "Groups":
-        """One group for every combination of values that occurs."""
-        parts = [_categories(preds, name, cuts) for name in columns]
-        code = np.zeros(len(preds), np.intp)
-        for names, index in parts:
-            code = code * len(names) + index
-        size = prod(len(names) for names, _ in parts)
-        if size <= max(len(code), _LEAST_COUNTED):  # counting is quicker than sorting
-            totals = np.bincount(code, minlength=size)
-            distinct = np.flatnonzero(totals)
-            counts, member = totals[distinct], (np.cumsum(totals > 0) - 1)[code]
-        else:
-            distinct, member, counts = np.unique(code, return_inverse=True, return_counts=True)
-        titles = tuple(_title(int(c), [names for names, _ in parts]) for c in distinct)
-        return cls(titles, counts, member, counts >= smallest)
-
-    def rows(self) -> list[Indices]:
-        """The rows of every group."""
-        order = np.argsort(narrowed(self.member), kind="stable")
-        return np.split(order, np.cumsum(self.counts)[:-1])
-
-    def place(self) -> Indices:
-        """For every row the place of its group among the judged ones, -1 where it is not judged."""
-        place = np.where(self.judged, np.cumsum(self.judged) - 1, -1)
-        return place[self.member]
+def _redraw_count(level: float, groups: int) -> int:
+    """Choose enough redraws for a family-wise p-value to resolve the level; more where groups are few."""
+    return max(999 if groups <= _FEW_GROUPS else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
 
 
-def redraws(level: float, groups: int) -> int:
-    """Enough for a family-wise p-value to resolve the level; more where groups are few."""
-    return max(999 if groups <= _FEW else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
+def _measure_groups(
+    preds: tc.Predictions,
+    groups: RowGroups,
+    tested: NDArray[np.bool_],
+    estimator: Estimator | None,
+    lens: Lens | None,
+    level: float,
+    rng: int,
+) -> tuple[Sequence[tc.Estimate], Float64s]:
+    """Measure the tested groups; return their Estimates and family-wise p-values."""
+    if not tested.any():
+        return [], np.empty(0)
+    vector = isinstance(estimator, VectorEstimator)
+    judged = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
+    judged = default_lens(preds) if judged is None else judged
+    rows = list(compress(groups.rows(), tested))
+    if judged.several or vector:
+        estimates = [tc.measure(preds.take(r), estimator=estimator, lens=lens, level=level, rng=rng) for r in rows]
+        return estimates, _adjust_by_holm(estimates)
+    family = Family(_redraw_count(level, len(rows)), rng)
+    position = np.where(tested, np.cumsum(tested) - 1, -1)[groups.member]
+    for sample in judged.samples(preds):
+        family.add(sample, np.repeat(position, len(sample) // len(preds)))
+    return measure_many([preds.take(r) for r in rows], estimator, judged, level, rng), family.adjusted()
 
 
-def group_estimates(preds: tc.Predictions, groups: Groups, setting: Setting) -> list[tuple[tc.Estimate, float] | None]:
-    """The Estimate of every judged group and its family-wise p-value, None for the others."""
-    estimator, lens = setting.estimator, setting.lens
-    if isinstance(estimator, VectorEstimator):
-        lens = estimator.own_lens(lens)
-    lens = default_lens(preds) if lens is None else lens
-    if not groups.judged.any():
-        return [None] * len(groups.counts)
-    several = lens.several or isinstance(estimator, VectorEstimator)
-    family = None
-    if not several:
-        family = Family(redraws(setting.level, int(groups.judged.sum())), setting.rng)
-        for sample in lens.samples(preds):
-            family.add(sample, np.repeat(groups.place(), len(sample) // len(preds)))
-    estimates = None if family is None else _batched(preds, groups, lens, setting, family)
-    if estimates is None:
-        estimates = [
-            tc.measure(preds.take(rows), estimator=estimator, lens=setting.lens, level=setting.level, rng=setting.rng)
-            for rows, judged in zip(groups.rows(), groups.judged, strict=True)
-            if judged
-        ]
-    adjusted = family.adjusted() if family is not None else _holm(estimates)
-    pairs = iter(zip(estimates, adjusted.tolist(), strict=True))
-    return [next(pairs) if judged else None for judged in groups.judged]
+def measure_many(
+    parts: Sequence[tc.Predictions], estimator: Estimator | None, lens: Lens | None, level: float, rng: int
+) -> list[tc.Estimate]:
+    """Measure parts of a dataset as `tc.measure` does; many of independent rows in batches of equal size, without curves."""
+    estimates: dict[int, tc.Estimate] = {}
+    if len(parts) > MANY_GROUPS and lens is not None and (estimator is None or type(estimator) is tc.RankSeries):
+        estimates = _measure_by_size(parts, with_level(estimator or tc.RankSeries(), level), lens, rng)
+    return [
+        estimates[i] if i in estimates else tc.measure(part, estimator=estimator, lens=lens, level=level, rng=rng)
+        for i, part in enumerate(parts)
+    ]
 
 
-def _holm(estimates: Sequence[tc.Estimate]) -> Float64s:
-    """Of the groups' own p-values, where they have some."""
-    own = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
-    adjusted = np.full(len(own), np.nan)
-    adjusted[~np.isnan(own)] = tc.inference.holm(own[~np.isnan(own)])
+def _adjust_by_holm(estimates: Sequence[tc.Estimate]) -> Float64s:
+    """Adjust the groups' p-values by Holm's method, NaN where an estimator has none."""
+    p_values = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
+    adjusted = np.full(len(p_values), np.nan)
+    adjusted[~np.isnan(p_values)] = tc.inference.holm(p_values[~np.isnan(p_values)])
     return adjusted
 
 
-def _batched(
-    preds: tc.Predictions, groups: Groups, lens: Lens, setting: Setting, family: Family
-) -> list[tc.Estimate] | None:
-    """Many groups of independent rows, those of equal size in one pass; None where groups are measured one by one."""
-    if int(groups.judged.sum()) <= _MANY or lens.shares(preds) is not None or preds.weights is not None:
-        return None
-    sample = lens.sample(preds)
-    if not sample.independent:
-        return None
-    estimator = with_level(setting.estimator or tc.RankSeries(), setting.level, setting.rng)
-    rows = [r for r, judged in zip(groups.rows(), groups.judged, strict=True) if judged]
-    sizes = np.array([len(r) for r in rows])
-    p = family.p_values()
-    estimates: list[tc.Estimate | None] = [None] * len(rows)
-    for size in np.unique(sizes):
-        places = np.flatnonzero(sizes == size)
-        batch = estimator(_profile(sample, np.stack([rows[i] for i in places])))
-        if batch.interval is None:
-            return None
-        words = batch.but(lens=lens.describe(preds), bins=None, curve=None)
-        for i, place in enumerate(places):
-            estimates[place] = _single(words, i).but(p_value=float(p[place]))
-    return [estimate for estimate in estimates if estimate is not None]
+def _measure_by_size(
+    parts: Sequence[tc.Predictions], estimator: tc.RankSeries, lens: Lens, rng: int
+) -> dict[int, tc.Estimate]:
+    """Measure parts of independent rows of equal weight whose scores differ, those of equal size as one batch."""
+    first = parts[0]
+    if lens.several or lens.shares(first) is not None or first.weights is not None or first.judge is not None:
+        return {}
+    samples = [lens.sample(part) for part in parts]
+    if not all(sample.independent for sample in samples):
+        return {}
+    by_size: dict[int, list[int]] = {}
+    for i, sample in enumerate(samples):
+        if sample.scores.min() < sample.scores.max():
+            by_size.setdefault(len(sample), []).append(i)
+    estimates: dict[int, tc.Estimate] = {}
+    for members in by_size.values():
+        if len(members) < 2:
+            continue
+        scores, outcomes = (np.stack([getattr(samples[i], name) for i in members]) for name in ("scores", "outcomes"))
+        profile = tc.profile.Profile.from_arrays(scores, outcomes)
+        batch = estimator(profile).but(lens=lens.describe(first))
+        p_values = estimator.test(profile, rng=rng).p_value.tolist()
+        assert batch.interval is not None
+        for i, (member, p_value) in enumerate(zip(members, p_values, strict=True)):
+            estimates[member] = _dataset(batch, batch.interval, i).but(p_value=p_value)
+    return estimates
 
 
-def _profile(sample: tc.lenses.Sample, rows: Indices) -> tc.profile.Profile:
-    return tc.profile.Profile.from_arrays(sample.scores[rows], sample.outcomes[rows])
-
-
-def _single(batch: tc.Estimate, i: int) -> tc.Estimate:
-    """One dataset of an Estimate of many."""
+def _dataset(batch: tc.Estimate, interval: Interval, i: int) -> tc.Estimate:
+    """Return one dataset of an Estimate of many."""
     numbers = {
         name: float(np.asarray(getattr(batch, name))[i]) for name in ("value", "power", "effective_n", "direction")
     }
-    reach = batch.interval
-    assert reach is not None
-    low, high = (float(np.asarray(end)[i]) for end in (reach.low, reach.high))
-    return batch.but(**numbers, interval=Interval(low, high, reach.level, reach.method))
+    low, high = (float(np.asarray(limit)[i]) for limit in (interval.low, interval.high))
+    return batch.but(**numbers, interval=Interval(low, high, interval.level, interval.method))
 
 
 def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
-    """Names of the distinct values, and which one each row has; missing values form a group of their own."""
+    """Name the distinct values of a column, or its ranges between cuts, and number the rows among them."""
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)
     words, index = categories(preds, name)
-    if len(words) > _MOST:
+    if len(words) > _MAX_VALUES:
         raise InputError(
             f"column {name!r} has {len(words)} distinct values; group it with cuts=[...] or choose another"
         )
@@ -194,43 +157,41 @@ def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[lis
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
     if edges.ndim != 1 or len(edges) == 0 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
         raise InputError(f"cuts must be rising numbers, such as [40, 65], not {list(cuts)!r}")
-    names = [
-        f"below {edges[0]:g}",
-        *(f"{a:g} to below {b:g}" for a, b in pairwise(edges)),
-        f"from {edges[-1]:g}",
-    ]
+    between = [f"{a:g} to below {b:g}" for a, b in pairwise(edges)]
+    names = [f"below {edges[0]:g}", *between, f"from {edges[-1]:g}", "missing"]
     index = np.searchsorted(edges, values, "right").astype(np.intp)
-    gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-    index[gone] = len(names)
-    return [*names, "missing"], index
-
-
-def _title(code: int, names: list[list[str]]) -> str:
-    parts = []
-    for level in reversed(names):
-        code, position = divmod(code, len(level))
-        parts.append(level[position])
-    return ", ".join(reversed(parts))
+    return names, np.where(np.isnan(values), len(names) - 1, index)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Subgroups: where does the model fail?
 
-SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Subgroups(Tabular):
-    """One row per subgroup, largest error first among the judged, then those too small to judge.
+    """The calibration errors of subgroups, largest first; subgroups too small to test come last.
 
     Attributes
     ----------
-    by : the columns asked for. names, counts : the subgroups and their rows.
-    estimates : one Estimate each, None where a subgroup is too small to judge. The interval of one that is not flagged starts
-        at 0: of many subgroups some lie above 0 by chance.
-    adjusted : family-wise p-values over the judged subgroups, NaN where not judged.
-    level : a subgroup is flagged when its adjusted p-value is at most 1 - level.
-    overall : the error of all rows together.
+    by : tuple of str
+        The columns that define the groups.
+    names : tuple of str
+        The groups, by the values of the columns.
+    counts : array of shape (groups,)
+        Rows of each group.
+    estimates : tuple of Estimate or None
+        One Estimate per group, None where a group is too small to test. The interval of a group that is not flagged starts at
+        0: of many calibrated groups some lie above 0 by chance.
+    adjusted : array of shape (groups,)
+        Family-wise p-values over the tested groups, NaN where a group is not tested.
+    level : float
+        A group is flagged when its adjusted p-value is at most 1 - level.
+    overall : Estimate
+        The error of all rows together.
+
+    See Also
+    --------
+    subgroups : Measure them.
     """
 
     by: tuple[str, ...]
@@ -243,20 +204,37 @@ class Subgroups(Tabular):
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
-        """Subgroups whose error is not chance, at this level for all of them together."""
+        """Which groups are miscalibrated, at `level` for all of them together."""
         return self.adjusted <= 1 - self.level
 
     def beyond(self, tolerance: float) -> NDArray[np.bool_]:
-        """Subgroups whose error is larger than a tolerance, at this level for all of them together.
+        """Find the groups whose error exceeds a tolerance, at `level` for all of them together.
 
-        Flagged, and with a lower limit above the tolerance: that of the interval, its distance from the value stretched by the
-        ratio of normal quantiles from two-sided `level` to one-sided 1 - (1 - level) / (number judged), Bonferroni's correction.
+        Parameters
+        ----------
+        tolerance : float
+            Largest acceptable calibration error, from 0 to 1.
+
+        Returns
+        -------
+        array of bool, shape (groups,)
+            True where a group is flagged and its simultaneous lower limit lies above the tolerance.
+
+        Raises
+        ------
+        InputError
+            A tolerance outside [0, 1].
+
+        Notes
+        -----
+        The lower limit is that of the interval, its distance from the value stretched by the ratio of normal quantiles from
+        two-sided `level` to one-sided 1 - (1 - level) / m for m tested groups (Bonferroni's correction).
         """
         from scipy.special import ndtri
 
         options.between(tolerance, "tolerance", 0, 1)
-        judged = max(1, int((~np.isnan(self.adjusted)).sum()))
-        stretch = float(ndtri(1 - (1 - self.level) / judged) / ndtri(0.5 + self.level / 2))
+        tested = max(1, int((~np.isnan(self.adjusted)).sum()))
+        stretch = float(ndtri(1 - (1 - self.level) / tested) / ndtri(0.5 + self.level / 2))
         lows = [
             -np.inf
             if e is None or e.interval is None
@@ -266,10 +244,10 @@ class Subgroups(Tabular):
         return self.flagged & (np.array(lows) > tolerance)
 
     def frame(self) -> Frame:
-        """One row per subgroup; None where a subgroup is too small to judge."""
+        """Return one row per group; None where a group is too small to test."""
 
-        def each(read: Any) -> list[Any]:
-            return [None if e is None else read(e) for e in self.estimates]
+        def each(value: Any) -> list[Any]:
+            return [None if e is None else value(e) for e in self.estimates]
 
         return Frame(
             {
@@ -286,7 +264,7 @@ class Subgroups(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Groups, their numbers and the error of all rows, as plain values."""
+        """Return groups, their numbers and the error of all rows as plain values."""
         return {
             "by": list(self.by),
             "level": float(self.level),
@@ -303,19 +281,18 @@ class Subgroups(Tabular):
             if estimate is None:
                 lines.append(f"{name:<24}{count:>8}  too few rows to judge")
                 continue
-            reach = estimate.interval
-            shown = f"{float(estimate.value):.4f}"
-            if reach is not None:
-                shown += f" [{float(reach.low):.4f}, {float(reach.high):.4f}]"
+            error = f"{float(estimate.value):.4f}"
+            if (interval := estimate.interval) is not None:
+                error += f" [{float(interval.low):.4f}, {float(interval.high):.4f}]"
             lines.append(
-                f"{name:<24}{count:>8}  {shown:<26}{p:>11.3g}{'  miscalibrated' if p <= 1 - self.level else ''}"
+                f"{name:<24}{count:>8}  {error:<26}{p:>11.3g}{'  miscalibrated' if p <= 1 - self.level else ''}"
             )
         return "\n".join(lines)
 
 
 @takes_arrays
 def subgroups(
-    preds: tc.Predictions | Grouped,
+    preds: tc.Predictions | GroupedSketches,
     by: str | Sequence[str] | None = None,
     *,
     cuts: Sequence[float] | None = None,
@@ -325,19 +302,49 @@ def subgroups(
     level: float = 0.95,
     rng: int = 0,
 ) -> Subgroups:
-    """The calibration error of every value of a column, or of every combination of values of several.
-
-    Adjusted p-values come from one joint null over all subgroups (:class:`truecal.estimators.Family`): outcomes redrawn from the
-    scores, or signs of whole clusters turned, for all of them together. So they can be small however many subgroups there are.
+    """Measure the calibration error of every value of a column, or of every combination of values of several.
 
     Parameters
     ----------
-    preds : Predictions with columns, or a Scan that was grouped.
-    by : name of a column of the predictions, or several names. A Scan is grouped already.
-    cuts : for one numeric column, where to cut it: [40, 65] gives below 40, 40 to below 65, 65 and above.
-    estimator, lens, level, rng : as in :func:`calibration_error`.
-    smallest : subgroups of fewer rows are listed, not judged, and do not count in the adjustment.
+    preds : Predictions or Scan
+        Predictions with columns, or a Scan that was grouped; or `y_true, y_prob` with `columns=`.
+    by : str or sequence of str, optional
+        One column of the predictions, or several. A Scan is grouped already.
+    cuts : sequence of float, optional
+        Where to cut one numeric column: [40, 65] gives below 40, 40 to below 65, 65 and above.
+    estimator : Estimator, optional
+        Default: :class:`truecal.RankSeries`.
+    lens : Lens, optional
+        What is judged; default: the positive class of two, the top label of more.
+    smallest : int, default 30
+        Groups of fewer rows are listed, not tested, and do not count in the adjustment.
+    level : float, default 0.95
+        Level of intervals, and of the family-wise test.
+    rng : int, default 0
+        Seed of the redraws.
 
+    Returns
+    -------
+    Subgroups
+        One row per group, the largest error first.
+
+    Raises
+    ------
+    InputError
+        Unknown columns, columns of more than 1,000 values, cuts that do not rise.
+
+    Notes
+    -----
+    Adjusted p-values come from one joint null distribution over all groups: outcomes redrawn from the scores, or signs of whole
+    clusters flipped, for all groups together (step-down maximum statistics). They can be small however many groups there are.
+
+    See Also
+    --------
+    audit : Search all intersections of columns and regions of scores.
+    truecal.measure : Measure one set of rows.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p, site = rng.random(3000), np.repeat(["A", "B", "C"], 1000)
@@ -356,63 +363,59 @@ def subgroups(
             check_predictions(preds)
         if by is not None or cuts is not None or lens is not None:
             raise InputError("a Scan is grouped and judged already; give by= and lens= to tc.scan")
-        return _of_groups(preds, estimator, smallest, level, rng)
+        return _measure_scan(preds, estimator, smallest, level, rng)
     columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if not columns:
         raise InputError("say which column to group by, such as by='site'")
     if cuts is not None and len(columns) > 1:
         raise InputError(f"cuts apply to one column, but {len(columns)} were given; add a column of categories instead")
-    groups = Groups.of(preds, columns, cuts, smallest)
-    estimates = group_estimates(preds, groups, Setting(estimator, lens, level, rng))
+    groups = RowGroups.from_categories([_categories(preds, name, cuts) for name in columns])
+    tested = groups.counts >= smallest
+    estimates, adjusted = _measure_groups(preds, groups, tested, estimator, lens, level, rng)
     overall = tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
-    return ranked(columns, groups.titles, groups.counts, estimates, level=level, overall=overall)
+    return _rank(columns, groups.names, groups.counts, tested, estimates, adjusted, level, overall)
 
 
-def _of_groups(groups: Grouped, estimator: Estimator | None, smallest: int, level: float, rng: int) -> Subgroups:
-    """The groups of a scan, from their sketches."""
-    measured = groups.groups(estimator=estimator, level=level, rng=rng)
-    counts = np.array([estimate.n for estimate in measured.values()])
-    titles = [", ".join("missing" if value is None else str(value) for value in key) for key in measured]
-    family, judged = Family(redraws(level, len(counts)), rng), counts >= smallest
-    for place, key in enumerate(key for key, kept in zip(measured, judged, strict=True) if kept):
-        for sketch in groups.sketches[key]:
-            family.add_profile(sketch.to_profile(), place)
-    adjusted = iter(family.adjusted() if judged.any() else ())
-    estimates = [
-        (estimate, float(next(adjusted))) if kept else None
-        for estimate, kept in zip(measured.values(), judged, strict=True)
-    ]
-    overall = groups.measure(estimator=estimator, level=level, rng=rng)
-    return ranked(groups.by, titles, counts, estimates, level=level, overall=overall)
+def _measure_scan(
+    scan: GroupedSketches, estimator: Estimator | None, smallest: int, level: float, rng: int
+) -> Subgroups:
+    """Measure the groups of a scan from their sketches."""
+    estimates = scan.groups(estimator=estimator, level=level, rng=rng)
+    counts = np.array([estimate.n for estimate in estimates.values()])
+    names = [", ".join("missing" if value is None else str(value) for value in key) for key in estimates]
+    family, tested = Family(_redraw_count(level, len(counts)), rng), counts >= smallest
+    for i, key in enumerate(compress(estimates, tested)):
+        for sketch in scan.sketches[key]:
+            family.add_profile(sketch.to_profile(), i)
+    adjusted = family.adjusted() if tested.any() else np.empty(0)
+    overall = scan.measure(estimator=estimator, level=level, rng=rng)
+    return _rank(scan.by, names, counts, tested, list(compress(estimates.values(), tested)), adjusted, level, overall)
 
 
-def ranked(
+def _rank(
     columns: tuple[str, ...],
-    titles: Sequence[str],
+    names: Sequence[str],
     counts: Indices,
-    estimates: Sequence[tuple[tc.Estimate, float] | None],
-    *,
+    tested: NDArray[np.bool_],
+    estimates: Sequence[tc.Estimate],
+    adjusted: Float64s,
     level: float,
     overall: tc.Estimate,
 ) -> Subgroups:
-    """Estimates of subgroups with their adjusted p-values in the order of their errors; None is listed last."""
-    order = sorted(
-        range(len(titles)), key=lambda i: -np.inf if (e := estimates[i]) is None else float(e[0].value), reverse=True
-    )
-    return Subgroups(
-        columns,
-        tuple(titles[i] for i in order),
-        counts[order],
-        tuple(None if (e := estimates[i]) is None else _among_others(*e, level) for i in order),
-        np.array([np.nan if (e := estimates[i]) is None else e[1] for i in order]),
-        level,
-        overall,
-    )
+    """Order groups by their errors; those that were not tested come last."""
+    values, p_values = np.full(len(names), -np.inf), np.full(len(names), np.nan)
+    values[tested], p_values[tested] = [float(e.value) for e in estimates], adjusted
+    by_group = dict(zip(np.flatnonzero(tested).tolist(), estimates, strict=True))
+    order = np.argsort(-values, kind="stable")
+    ranked = [by_group.get(i) for i in order.tolist()]
+    adjusted = p_values[order]
+    shown = [None if e is None else _lower_to_zero(e, p, level) for e, p in zip(ranked, adjusted.tolist(), strict=True)]
+    return Subgroups(columns, tuple(names[i] for i in order), counts[order], tuple(shown), adjusted, level, overall)
 
 
-def _among_others(estimate: tc.Estimate, adjusted: float, level: float) -> tc.Estimate:
-    """The estimate as one of many: what all of them together do not tell from a calibrated subgroup may be one."""
-    reach = estimate.interval
-    if reach is None or adjusted <= 1 - level or np.isnan(adjusted) or float(reach.low) == 0:
+def _lower_to_zero(estimate: tc.Estimate, adjusted: float, level: float) -> tc.Estimate:
+    """Start the interval of a group at 0 unless the test over all groups rejects that it is calibrated."""
+    interval = estimate.interval
+    if interval is None or adjusted <= 1 - level or np.isnan(adjusted) or float(interval.low) == 0:
         return estimate
-    return estimate.but(interval=replace(reach, low=0.0, method=f"{reach.method}, from 0 among many groups"))
+    return estimate.but(interval=replace(interval, low=0.0, method=f"{interval.method}, from 0 among many groups"))

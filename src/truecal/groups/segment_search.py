@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options, parallel
 from truecal.errors import InputError, printable
-from truecal.groups.group_tables import Grouped
+from truecal.groups.group_tables import GroupedSketches
 from truecal.groups.segment_tests import (
     CONTRASTS,
     SLOPE,
@@ -439,7 +439,7 @@ _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 @takes_arrays
 def audit(
-    preds: tc.Predictions | Grouped,
+    preds: tc.Predictions | GroupedSketches,
     by: str | Sequence[str] | None = None,
     depth: int = 3,
     lens: Lens | None = None,
@@ -499,7 +499,7 @@ def _smallest(records: Records, min_rows: int | None) -> int:
     return smallest
 
 
-def _judged(preds: tc.Predictions | Grouped, lens: Lens | None) -> Records:
+def _judged(preds: tc.Predictions | GroupedSketches, lens: Lens | None) -> Records:
     """The rows, or the cells of a scan."""
     if isinstance(preds, tc.Predictions):
         return records_of(preds, default_lens(preds) if lens is None else lens)
@@ -510,7 +510,7 @@ def _judged(preds: tc.Predictions | Grouped, lens: Lens | None) -> Records:
     return records_of_groups(preds)
 
 
-def _overall(preds: tc.Predictions | Grouped, lens: Lens | None, level: float) -> tc.Estimate:
+def _overall(preds: tc.Predictions | GroupedSketches, lens: Lens | None, level: float) -> tc.Estimate:
     """The error of all rows together."""
     return (
         tc.measure(preds, lens=lens, level=level) if isinstance(preds, tc.Predictions) else preds.measure(level=level)

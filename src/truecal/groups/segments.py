@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import truecal as tc
 from truecal.errors import FileError, InputError
-from truecal.groups.group_tables import Grouped
+from truecal.groups.group_tables import GroupedSketches
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.types import Float64s, Indices
@@ -137,7 +137,7 @@ def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
         numbers = values.astype(np.float64)
         return numbers, np.isnan(numbers)
     if kind == "O":
-        return None, validation.missing_values(values)
+        return None, validation.find_missing(values.tolist())
     return None, np.zeros(len(values), bool)
 
 
@@ -325,7 +325,7 @@ def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Floa
     return None, weights * (weights.sum() / (weights**2).sum())
 
 
-def records_of_groups(groups: Grouped) -> Records:
+def records_of_groups(groups: GroupedSketches) -> Records:
     """The cells of a scan: for every combination of values, neighbouring scores taken together."""
     if not groups.by:
         raise InputError("the scan was not grouped; say which columns to audit: tc.scan(..., by=[...])")

@@ -414,19 +414,25 @@ def columns_of(
         _refuse_missing(table[name], name, has_scores=name in names)
     values, events = outputs_of(table, names)
     _refuse_missing_outputs(table, names, values)
-    labels = table[label].to_numpy()
+    labels = to_array(table[label])
     named = class_names(names, wanted, stars or events, classes, numeric=labels.dtype.kind in "iubf")
     used = {*names, *single, *judges}
     rest = [name for name in table.columns if name not in used]
     further = {
         "weights": None if weights is None else table[weights].to_numpy(),
-        "clusters": None if clusters is None else table[clusters].to_numpy(),
+        "clusters": None if clusters is None else to_array(table[clusters]),
         "classes": named,
-        "columns": {column.name: column.to_numpy() for column in table.select(rest).iter_columns()} if rest else {},
+        "columns": {name: to_array(table[name]) for name in rest},
     }
     if judges:
         further["judge"] = table.select(judges).to_numpy()
     return values, labels, further
+
+
+def to_array(column: "nw.Series[Any]") -> NDArray[Any]:
+    """Return the values of a column; text as objects, since arrays of text are as wide as its longest value."""
+    native: Any = column.to_native()
+    return np.asarray(native.to_numpy()) if column.implementation.is_polars() else column.to_numpy()
 
 
 def class_names(

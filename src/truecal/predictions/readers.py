@@ -24,6 +24,7 @@ from truecal.predictions.frames import (
     matching,
     outputs_of,
     refuse_shared,
+    to_array,
 )
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.validation import check_classes, is_missing
@@ -206,7 +207,7 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     table, dropped = _without_missing(table, needed) if wanted.drop_null else (table, 0)
     preds = _build(table, choice, wanted)
     preds = preds if wanted.pos_label is None else _with_positive(preds, table[choice.label], wanted.pos_label)
-    grouped = {name: table[name].to_numpy() for name in wanted.by}
+    grouped = {name: to_array(table[name]) for name in wanted.by if name not in preds.columns}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     summary = choice.describe(table.columns)
     if stars is not None and len(names) > 1 and table[choice.label].dtype.is_numeric():

@@ -4,7 +4,8 @@ A selection is a small value that you call with Predictions. It answers with the
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -309,31 +310,54 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
-    """The distinct values of a column in words, and which one each row has; missing values form a category of their own."""
-    values = column(preds, name)
-    if values.dtype.kind in "iubU":
-        gone = np.zeros(len(values), bool)
-    else:
-        gone = np.isnan(values) if values.dtype.kind == "f" else _missing(values.astype(object), name)
-    held, index = validation.distinct(values[~gone], f"column {name!r}")
-    words = [printable(value) for value in held]
-    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
-    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
-    member = np.full(len(values), len(words), np.intp)
-    member[~gone] = index
-    return [*words, *(["missing"] if gone.any() else [])], member
+    """Find the distinct values of a column in words, and which one each row has; missing values are the last category."""
+    values, codes = validation.distinct(column(preds, name), f"column {name!r}")
+    odd = next((value for value in values if isinstance(value, (bytes, tuple, frozenset))), None)
+    if odd is not None:
+        raise InputError(f"column {name!r} holds {type(odd).__name__}, which form no groups; give numbers or text")
+    missing = bool(values) and validation.is_missing(values[-1])
+    values = values[:-1] if missing else values
+    words = [printable(value) for value in values]
+    ambiguous = {word for word, count in Counter(words).items() if count > 1} | ({"missing"} if missing else set())
+    words = [repr(value) if word in ambiguous else word for word, value in zip(words, values, strict=True)]
+    return [*words, *(["missing"] if missing else [])], codes
 
 
-def _missing(rows: NDArray[Any], name: str) -> Mask:
-    """Which of any objects are missing; those that form no groups are refused."""
-    kinds = set(map(type, rows.tolist()))
-    refused = (bytes, list, dict, tuple, set, np.ndarray)
-    if any(issubclass(kind, refused) for kind in kinds):
-        row, value = next((row, value) for row, value in enumerate(rows) if isinstance(value, refused))
-        raise InputError(
-            f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
-        )
-    return validation.missing_values(rows)
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Groups of rows: the name and the number of rows of each, and which group every row is in."""
+
+    names: tuple[str, ...]
+    counts: Indices
+    member: Indices
+
+    @classmethod
+    def from_categories(cls, categories: Sequence[tuple[Sequence[str], Indices]]) -> "RowGroups":
+        """Group rows by every combination of categories that occurs, in their order."""
+        code = categories[0][1]
+        for words, index in categories[1:]:
+            code = code * len(words) + index
+        combinations, member = validation.distinct(code, "groups")
+        sizes = [len(words) for words, _ in categories]
+        parts = [
+            [words[i] for (words, _), i in zip(categories, np.unravel_index(combination, sizes), strict=True)]
+            for combination in combinations
+        ]
+        names = [", ".join(words) for words in parts]
+        if len(set(names)) < len(names):  # values with commas
+            names = [", ".join(map(repr, words)) for words in parts]
+        return cls(tuple(names), np.bincount(member, minlength=len(names)), member)
+
+    def rows(self) -> list[Indices]:
+        """Return the row numbers of every group, ascending."""
+        # numpy sorts 16 bits by radix
+        short = self.member.astype(np.uint16) if len(self.names) <= 1 << 16 else self.member
+        return np.split(np.argsort(short, kind="stable"), np.cumsum(self.counts)[:-1])
+
+
+def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
+    """Group rows by the value of a column, or by the combination of values of several."""
+    return RowGroups.from_categories([categories(preds, name) for name in columns])
 
 
 def by_column(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from numbers import Real
 from operator import is_
 from types import ModuleType
@@ -130,9 +130,8 @@ def is_missing(value: object) -> bool:
         return True
 
 
-def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values of a column of any objects are missing."""
-    rows = values.tolist()
+def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
+    """Find which of any objects are missing."""
     kinds = set(map(type, rows))
     if kinds <= {str, int, bool}:  # the usual kinds need no comparison with themselves
         return np.zeros(len(rows), bool)
@@ -301,33 +300,57 @@ def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
 
 
 def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
-    """The different values of a column in ascending order, and the number of every row among them.
+    """Find the different values of a column in ascending order, and the number of every row among them.
 
-    Values of different types are different (1 and "1").
+    Values of different types are different (1 and "1"). All missing values are one, the last.
 
-    >>> distinct(np.array(["b", 1, "b"], object), "clusters")
-    ([1, 'b'], array([1, 0, 1]))
+    >>> distinct(np.array(["b", 1, "b", None], object), "clusters")
+    ([1, 'b', None], array([1, 0, 1, 2]))
     """
-    if labels.dtype.kind not in "OU":  # a dictionary finds the values of text without sorting the rows
-        values, inverse = np.unique(labels, return_inverse=True)
-        held = values.tolist()
-        if values.dtype.kind in "mM" and held and isinstance(held[0], int):  # nanoseconds, which Python has no times of
-            held = list(map(str, values))
-        return held, inverse.astype(np.intp)
-    rows = labels.tolist()
-    if {bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds:
-        raise InputError(f"{what} mix True or False with numbers, which equal each other; give one kind")
+    if labels.dtype.kind not in "OU":
+        numbers, codes = _distinct_numbers(labels)
+        values = numbers.tolist()
+        if numbers.dtype.kind in "mM" and values and isinstance(values[0], int):  # Python has no times of nanoseconds
+            values = list(map(str, numbers))
+        return values, codes
+    rows, seen = labels.tolist(), _Codes()
     try:
-        held = list(dict.fromkeys(rows))
+        codes = np.fromiter(map(seen.__getitem__, rows), np.intp, len(rows))
     except TypeError as error:
         row = next(i for i, value in enumerate(rows) if not _hashable(value))
-        raise InputError(f"{what}: row {row} is {shown(rows[row])}; give numbers or text") from error
+        kind = type(rows[row]).__name__
+        raise InputError(f"{what}: row {row} is {shown(rows[row])} ({kind}); give numbers or text") from error
+    if (0 in seen or 1 in seen) and ({bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds):
+        raise InputError(f"{what} mix True or False with numbers, which equal each other; give one kind")
+    missing = find_missing(list(seen))
+    values = list(compress(seen, ~missing))
     try:
-        held.sort()
+        values.sort()
     except TypeError:
-        held.sort(key=lambda value: (type(value).__name__, str(value)))
-    number = {value: i for i, value in enumerate(held)}
-    return held, np.fromiter(map(number.__getitem__, rows), np.intp, len(rows))
+        values.sort(key=lambda value: (type(value).__name__, str(value)))
+    number = np.full(len(seen), len(values), np.intp)
+    number[[seen[value] for value in values]] = np.arange(len(values))
+    return [*values, *([None] if missing.any() else [])], number[codes]
+
+
+class _Codes(dict[Any, int]):
+    """Numbers of values in the order in which they first occur."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
+def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+    """Find the different numbers in ascending order (NaN last), and the position of every row among them."""
+    if numbers.dtype.kind in "iu" and numbers.size:
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < len(numbers):  # counting is quicker than sorting
+            steps = (numbers - numbers.min()).astype(np.intp)
+            occurs = np.bincount(steps, minlength=high - low + 1) > 0
+            return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[steps]
+    values, codes = np.unique(numbers, return_inverse=True)
+    return values, codes.astype(np.intp)
 
 
 def _hashable(value: object) -> bool:
