@@ -82,7 +82,12 @@ REFUSED = {
         "row 0 is None",
     ),
     "cluster NA": (BINARY, [0, 1, 1], {"clusters": pd.array(["a", pd.NA, "b"])}, "row 1 is <NA>"),
-    "cluster a list": (BINARY, [0, 1, 1], {"clusters": objects([1], 2, 3)}, r"row 0 is \[1\] \(list\); give numbers or text"),
+    "cluster a list": (
+        BINARY,
+        [0, 1, 1],
+        {"clusters": objects([1], 2, 3)},
+        r"row 0 is \[1\] \(list\); give numbers or text",
+    ),
     "numbers as text objects": (objects("0.9", "0.2"), [1, 0], {}, "not text; read the column as numbers"),
     "weights as text objects": (BINARY, [1, 0, 1], {"weights": objects("1", "2", "1")}, "weights must be numbers, not"),
     "None among numbers": (objects(0.9, None), [1, 0], {}, "must be numbers: row 1 is None"),
