@@ -135,7 +135,8 @@ def test_batches_of_many_parts_agree_with_each_measured_alone():
         if 2 * np.count_nonzero(part.probs < 0.5) != len(part):  # equal sides: which side has the next term is a tie
             assert estimate.interval.high == pytest.approx(alone.interval.high, abs=1e-9)
             assert estimate.interval.low == pytest.approx(alone.interval.low, abs=1e-9)
-        assert estimate.warnings == alone.warnings and estimate.lens == alone.lens
+        assert estimate.warnings == alone.warnings
+        assert estimate.lens == alone.lens
         assert abs(estimate.p_value - alone.p_value) < 0.15
 
 

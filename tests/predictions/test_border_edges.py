@@ -98,10 +98,12 @@ def test_clusters_of_every_kind():
 
 def test_values_of_different_types_have_an_order():
     values, rows = validation.distinct(np.array(["b", None, "a", float("nan"), None], object), "groups")
-    assert values == ["a", "b", None] and rows.tolist() == [1, 2, 0, 2, 2]
+    assert values == ["a", "b", None]
+    assert rows.tolist() == [1, 2, 0, 2, 2]
     numbers = np.array([7, -3, 7, 0, -3])
     values, rows = validation.distinct(numbers, "groups")
-    assert values == [-3, 0, 7] and rows.tolist() == [2, 0, 2, 1, 0]
+    assert values == [-3, 0, 7]
+    assert rows.tolist() == [2, 0, 2, 1, 0]
     values, rows = validation.distinct(np.array([2, "a", 1.5, "b", 2], object), "groups")
     assert values == [1.5, 2, "a", "b"]
     assert_array_equal(rows, [1, 2, 0, 3, 1])
