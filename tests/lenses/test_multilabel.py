@@ -77,8 +77,11 @@ def test_refusals_name_the_remedy():
     p, y = draw(30, 3)
     y[0] = 1
     q = p / p.sum(axis=1, keepdims=True)
+    for matrix in (q, p):  # also where rows do not sum to 1
+        with pytest.raises(tc.InputError, match="from_multilabel"):
+            tc.Predictions.from_probs(matrix, y)
     with pytest.raises(tc.InputError, match="from_multilabel"):
-        tc.Predictions.from_probs(q, y)
+        tc.calibration_error(y, p)
     preds = tc.Predictions.from_multilabel(p, y)
     with pytest.raises(tc.InputError, match="one_label"):
         tc.measure(preds, lens=tc.TopLabel())

@@ -60,6 +60,7 @@ class Input(OutputColumns):
     --percent                     Probabilities are percent: 90% or 90; goes together with --words.
     --words WORD=P,...            Probabilities that words stand for: likely=0.8,unsure=0.5.
     --preset PRESET               Which confidence of a language model is judged.
+    --multilabel                  Several yes-or-no labels per row: --probs 'p_*' and --label 'y_*', or two columns of lists.
     --unnormalised                One probability per class; the rows need not sum to 1.
     --select WHICH                Judge only these rows: label=NAME,..., output=LOW:HIGH, COLUMN=VALUE,... or
                                   COLUMN=LOW:HIGH; repeat to narrow.
@@ -76,6 +77,7 @@ class Input(OutputColumns):
     percent: bool = False
     words: str | None = None
     preset: Literal["stated", "options", "options-per-character", "agreement"] | None = None
+    multilabel: bool = False
     unnormalised: bool = False
     select: Words = ()
     classes: str | None = None
@@ -122,6 +124,7 @@ class Input(OutputColumns):
             preset=self.preset,
             normalized=not self.unnormalised,
             judge=self.judge,
+            multilabel=self.multilabel,
         )
 
 

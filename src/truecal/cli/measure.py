@@ -87,12 +87,12 @@ def measure(
     --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
     --net-benefit       Net benefit of acting at --thresholds.
     --abstention        Share of wrong answers if the least confident are left out.
-    --thresholds T,...  Risks from which one acts.  [default: around the prevalence]
+    --thresholds T,...  Scores from which one acts: what miscalibration costs there, or with --net-benefit the net benefit.
     --combine           With several --by: every combination of their values instead.
     """
     views = [name for name, chosen in zip(_VIEWS, (values, clinical, net_benefit, abstention), strict=True) if chosen]
-    if thresholds is not None and not net_benefit:
-        raise InputError("--thresholds is for --net-benefit")
+    if thresholds is not None and not net_benefit and (source.scans or source.by or views):
+        raise InputError("--thresholds needs the rows of one file, without --by and with no table but --net-benefit")
     if views:
         flag = f"--{views[-1].replace('_', '-')}"
         if max_error is not None or like is not None or len(views) > 1:
@@ -105,7 +105,7 @@ def measure(
     if source.scans:
         measured, conclusion, facts = _measure_scan(source, options, max_error, combine)
     else:
-        measured, conclusion, facts = _measure_rows(source, options, max_error, combine, like)
+        measured, conclusion, facts = _measure_rows(source, options, max_error, combine, like, thresholds)
     content: dict[str, object] = {"source": source.name, "level": options.level}
     content |= {"results": [m.record() for m in measured], **facts}
     if conclusion is not None:
@@ -128,7 +128,12 @@ Measured = tuple[list[GroupEstimate], Conclusion | None, dict[str, object]]
 
 
 def _measure_rows(
-    source: Input, options: EstimatorOptions, max_error: float | None, combine: bool, like: str | None
+    source: Input,
+    options: EstimatorOptions,
+    max_error: float | None,
+    combine: bool,
+    like: str | None,
+    thresholds: str | None,
 ) -> Measured:
     """Measure the rows of one file: all of them or group by group, then as another tool does."""
     loaded = load(source)
@@ -174,9 +179,20 @@ def _measure_rows(
             profile=None if profile is not None and profile.batch > 1 else profile,
             groups=_group_errors(parts) if max_error is not None else (),
             rows=loaded.counts,
+            losses=() if thresholds is None else _losses(loaded.preds, thresholds, lens, options),
             every_group=True,
         )
     return [*(parts or overall), *others], conclusion, {}
+
+
+def _losses(
+    preds: "tc.Predictions", thresholds: str, lens: "Lens", options: EstimatorOptions
+) -> "list[tc.inference.LossAt]":
+    """Compute what miscalibration costs at every threshold."""
+    grid = parse_numbers(thresholds, "--thresholds")
+    loss = tc.decision_loss(preds, grid, lens=lens, level=options.level, rng=options.seed)
+    assert isinstance(loss, tc.inference.DecisionLoss)
+    return [loss.at(t) for t in grid]
 
 
 def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
@@ -260,6 +276,9 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
         lines["on average"] = f"{names.tendency(e.lens, direction)} by {abs(direction):{spec}}"
     if conclusion is not None and conclusion.region is not None and conclusion.miscalibrated:
         lines["largest error"] = conclusion.region_sentence.rstrip(".")
+    for loss in () if conclusion is None else conclusion.losses:
+        start, _, rest = str(loss).partition(", ")
+        lines[start] = rest
     if e.chance is not None:
         lines["if it were calibrated"] = f"{e.chance:{spec}}"
     if isinstance(e, tc.inference.JudgedEstimate):

@@ -11,7 +11,7 @@ import truecal as tc
 from truecal.cli.command import Fraction, Seed, WriteTo, command
 from truecal.cli.estimators import make_lens, parse_scale
 from truecal.cli.input import GroupedFiles, load
-from truecal.cli.output import Answer, command_line, page_written, working
+from truecal.cli.output import Answer, command_line, page_written, parse_numbers, working
 from truecal.cli.scan import scan_files
 from truecal.errors import InputError
 
@@ -26,6 +26,7 @@ def report(
     clinical: bool = False,
     title: str = "Calibration report",
     scale: str | None = None,
+    thresholds: str | None = None,
     out: WriteTo = "report.html",
     lens: str = "auto",
     level: Fraction = 0.95,
@@ -45,6 +46,7 @@ def report(
     --clinical      Also validate as a clinical prediction model: O/E, slope, ICI, c-statistic.
     --title TEXT    Heading of the page.
     --scale, --bands WORD=LOW:HIGH,...  Words for scores, e.g. 'low=0:0.1,high=0.1:1'.
+    --thresholds T,...  Scores from which one acts; the verdict then says what miscalibration costs there.
     --out FILE      Where to write the page; .pdf is printed by an installed Chromium, - is standard output.
     """
     if lens == "class-wise":
@@ -56,6 +58,7 @@ def report(
     common: dict[str, Any] = {"level": level, "source": source.name, "command": command_line(), "rng": seed}
     page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast, "clinical": clinical}
     page["scale"] = parse_scale(scale)
+    page["thresholds"] = None if thresholds is None else parse_numbers(thresholds, "--thresholds")
     data: Any = scan_files(source, lens) if source.scans else None
     if data is None:
         loaded = load(source)

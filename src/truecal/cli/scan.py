@@ -104,7 +104,7 @@ def _refuse_rows(source: Input) -> None:
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
     if any(Path(file).suffix == ".npz" for file in source.files):
         raise InputError("npz files hold arrays, which no engine scans; leave out --engine and measure one at a time")
-    for option in ("percent", "words", "unnormalised", "pos_label", "clusters"):
+    for option in ("percent", "words", "unnormalised", "pos_label", "clusters", "judge", "multilabel"):
         if getattr(source, option):
             name = f"--{option.replace('_', '-')}"
             raise InputError(f"{name} needs the rows, and a scan keeps only sums; give one file, without --engine")

@@ -14,7 +14,14 @@ from truecal.inference.conclusion import (
     worst_region,
 )
 from truecal.inference.conventions import Convention, like
-from truecal.inference.decisions import DecisionLoss, DecisionLosses, ScoreDecomposition, decision_loss, decompose_score
+from truecal.inference.decisions import (
+    DecisionLoss,
+    DecisionLosses,
+    LossAt,
+    ScoreDecomposition,
+    decision_loss,
+    decompose_score,
+)
 from truecal.inference.intervals import below, bootstrap, debiased_interval
 from truecal.inference.judged import JudgedEstimate
 from truecal.inference.measurement import calibration_error, measure
@@ -38,6 +45,7 @@ __all__ = [
     "DecisionLosses",
     "GroupError",
     "JudgedEstimate",
+    "LossAt",
     "Region",
     "RowCounts",
     "ScoreDecomposition",

@@ -11,6 +11,7 @@ from truecal import digits, names, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins, distinct_cut
 from truecal.estimators.estimate import Estimate
+from truecal.inference.decisions import LossAt
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
 from truecal.table import Frame, Tabular, plain
@@ -396,6 +397,8 @@ class Conclusion(Tabular):
         Further tests.
     rows : RowCounts or None
         How many rows were read, dropped and selected.
+    losses : tuple of LossAt
+        What miscalibration costs at the thresholds that the user acts at.
     every_group : bool
         Whether "within" asks that every group is within, as a gate over groups does.
     assumption : "smooth" or None
@@ -424,6 +427,7 @@ class Conclusion(Tabular):
     slope: Slope | None = None
     tests: tuple[TestResult, ...] = ()
     rows: RowCounts | None = None
+    losses: tuple[LossAt, ...] = ()
     every_group: bool = False
     assumption: Assumption | None = None
     warnings: tuple[str, ...] = ()
@@ -572,8 +576,8 @@ class Conclusion(Tabular):
 
     @property
     def additions(self) -> tuple[str, ...]:
-        """What slope, further tests, rows and warnings add, one sentence each."""
-        lines = []
+        """What losses, slope, further tests and rows add, one sentence each."""
+        lines = [f"A{str(loss)[1:]}." for loss in self.losses]
         if self.slope is not None:
             kind = "too extreme" if self.slope.value < 1 else "too moderate"
             excludes = f"the scores are {kind}" if self.slope.differs else "1, a calibrated model, is not excluded"
@@ -750,6 +754,7 @@ def conclude(
     slope: Slope | None = None,
     tests: Iterable[TestResult] = (),
     rows: RowCounts | None = None,
+    losses: Iterable[LossAt] = (),
     every_group: bool = False,
     level: float = 0.95,
 ) -> Conclusion:
@@ -771,6 +776,8 @@ def conclude(
         Further tests of calibration; they count as evidence at a level adjusted for their number.
     rows : RowCounts or None, default None
         How many rows were read, dropped and selected.
+    losses : iterable of LossAt, default ()
+        What miscalibration costs at the thresholds that the user acts at: ``tc.decision_loss(...).at(t)``.
     every_group : bool, default False
         Whether "within" asks that every group is within, as a gate over groups does.
     level : float, default 0.95
@@ -832,6 +839,7 @@ def conclude(
         slope=slope,
         tests=tuple(tests),
         rows=rows,
+        losses=tuple(losses),
         every_group=every_group,
         warnings=warnings,
     )

@@ -146,7 +146,32 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class LossAt:
-    """The loss at one threshold, per case, with the interval of this threshold alone or of all together."""
+    """The loss at one threshold, per case, with the interval of this threshold alone or of all together.
+
+    Parameters
+    ----------
+    threshold : float
+        Score from which a case is acted on.
+    value : float
+        What miscalibration costs per case.
+    low : float
+        Lower limit of the loss.
+    high : float
+        Upper limit of the loss.
+    level : float
+        Level of the limits.
+    unit : float, default 1.0
+        What a false alarm and a missed event cost together.
+
+    See Also
+    --------
+    truecal.decision_loss : Computes losses; `at(t)` and `maximum` are of this kind.
+
+    Examples
+    --------
+    >>> print(LossAt(0.2, 0.0031, 0.0012, 0.0054, 0.95))
+    acting at 0.2, miscalibration costs 3.1 per 1,000 cases [1.2, 5.4] (a false alarm costs 0.2, a missed event 0.8)
+    """
 
     threshold: float
     value: float

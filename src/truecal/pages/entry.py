@@ -99,6 +99,7 @@ def report_model(
     clinical: bool = False,
     rng: int = 0,
     scale: Mapping[str, tuple[float, float]] | None = None,
+    thresholds: Sequence[float] | None = None,
     files: Mapping[str, str] | None = None,
     rows: tc.inference.RowCounts | None = None,
     progress: Callable[[str], object] | None = None,
@@ -136,6 +137,8 @@ def report_model(
         Seed of tests, folds and simulations.
     scale : mapping of str to (float, float), optional
         Words for intervals of scores, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+    thresholds : sequence of float, optional
+        Scores from which one acts; the verdict then says what miscalibration costs there (see `tc.decision_loss`).
     files : mapping of str to str, optional
         SHA-256 of the files the data came from, by name, for the reproducibility box.
     rows : RowCounts, optional
@@ -151,7 +154,9 @@ def report_model(
     options.level(level)
     check_predictions(preds, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
     check_selection(select)
-    setting = Setting(tolerance, level, title, source, command, fast, clinical, rng, scale, files or {}, select, rows)
+    setting = Setting(
+        tolerance, level, title, source, command, fast, clinical, rng, scale, files or {}, select, rows, thresholds
+    )
     return write_page(path, lambda: gather(preds, setting, lens=lens, by=by, progress=progress or str).html())
 
 

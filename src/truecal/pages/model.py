@@ -82,6 +82,7 @@ class Setting:
     files: Mapping[str, str] = field(default_factory=dict)
     select: Selection | None = None
     rows: tc.inference.RowCounts | None = None
+    thresholds: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,15 @@ class BiasPart:
 
 
 @dataclass(frozen=True)
+class JudgePart:
+    """Errors from the trusted labels alone and with the judge, and how each judge agrees with the trusted labels."""
+
+    estimates: Sequence[Row]
+    judges: Sequence[Row]
+    estimate: tc.inference.JudgedEstimate
+
+
+@dataclass(frozen=True)
 class ModelPage:
     """All numbers and words of the page. Parts that were not asked for are None; `absent` says why others are."""
 
@@ -164,6 +174,7 @@ class ModelPage:
     values: Sequence[tc.inference.Region]
     classes: Listing | None
     groups: Listing | None
+    judge: JudgePart | None
     likert: Sequence[Row] | None
     segments: Any
     clinical: ClinicalPart | None
@@ -209,16 +220,23 @@ def gather(
     page_lens = None if lens is None or lens.several else lens
     rows_chosen = isinstance(data, tc.Predictions) and setting.select is not None and not setting.select.uses_labels
     judged = setting.select(data) if rows_chosen and setting.select is not None else data  # type: ignore[arg-type]
+    verdicts = judged if isinstance(judged, tc.Predictions) and judged.judge is not None else None
+    # everything but the error itself is about the rows with trusted labels
+    judged = judged if verdicts is None else verdicts.take(verdicts.labels >= 0)
     source = source_of(judged, lens=page_lens, by=columns, level=level, rng=rng)
     profile = source.profile
-    head, absolute = source.estimates()
+    alone, absolute = source.estimates()
+    judge = None if verdicts is None else _judge(verdicts, alone, level, rng)
+    head = alone if judge is None else judge.estimate
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in _OTHERS}
     progress("judging groups")
     subgroups = _subgroups(source)
     progress("going through classes")
     classes = (
-        per_class(source.preds, level=level) if source.preds is not None and source.preds.class_count > 2 else None
+        per_class(source.preds, level=level)
+        if source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
+        else None
     )
     progress("judging low, medium and high confidence")
     likert = _likert(source, setting.scale)
@@ -226,8 +244,10 @@ def gather(
     for name, part in list(parts.items()):
         if isinstance(part, AbsentPartError):
             absent[name], parts[name] = str(part), None
-    smooth, cells = thin_curve(head.curve), cells_of(profile)
+    smooth, cells = thin_curve(alone.curve), cells_of(profile)
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
+    if judge is not None and verdicts is not None:
+        score, rate = float(verdicts.probs.mean()), judge.estimate.accuracy[0]
     group_names = ", ".join(source.by)
     used = {
         "level": level,
@@ -248,7 +268,7 @@ def gather(
         by=group_names,
         level=level,
         tolerance=setting.tolerance,
-        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), setting),
+        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(judged, lens, setting), setting),
         head=EstimateRecord.of(head, level=level),
         absolute=EstimateRecord.of(absolute, level=level),
         sketch=None
@@ -259,6 +279,7 @@ def gather(
         estimates=[_estimator_row(estimate) for estimate in (head, absolute, *others.values())],
         values=tc.inference.stated_values(profile, level),
         classes=classes,
+        judge=judge,
         groups=None if subgroups is None else _listing(list(subgroups.frame()), _MOST_GROUPS),
         likert=likert,
         segments=parts.get("segments"),
@@ -298,8 +319,56 @@ def _slow_parts(source: Source, setting: Setting, progress: Callable[[str], obje
     return parts
 
 
+def _losses(data: object, lens: Lens | None, setting: Setting) -> list[tc.inference.LossAt]:
+    """Compute what miscalibration costs at the thresholds of the page."""
+    if setting.thresholds is None:
+        return []
+    if not isinstance(data, tc.Predictions):
+        raise InputError("thresholds= needs rows, and a sketch keeps sums; give Predictions")
+    loss = tc.decision_loss(data, setting.thresholds, lens=lens, level=setting.level, rng=setting.rng)
+    assert isinstance(loss, tc.inference.DecisionLoss)
+    return [loss.at(t) for t in setting.thresholds]
+
+
+def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) -> JudgePart:
+    """Measure with the judge, and compare each judge with the trusted labels."""
+    both = tc.measure(preds, level=level, rng=rng)
+    assert isinstance(both, tc.inference.JudgedEstimate)
+    assert preds.judge is not None
+    trusted = preds.labels >= 0
+    right, estimates, judges = preds.labels[trusted] == 1, [], []
+    for name, labels, estimate in (
+        ("Trusted labels alone", both.trusted, alone),
+        ("With the judge", both.worth, both),
+    ):
+        record = EstimateRecord.of(estimate, level=level)
+        limits = (
+            {"low": None, "high": None}
+            if record.interval is None
+            else {"low": record.interval.low, "high": record.interval.high}
+        )
+        estimates.append({"name": name, "labels": labels, "error": record.value, **limits})
+    for number, verdicts in enumerate(preds.judge.T, 1):
+        yes = verdicts[trusted] > 0
+        agreement, accepts = float(np.mean(yes == right)), [float(yes[rows].mean()) for rows in (right, ~right)]
+        judges.append(
+            {
+                "name": f"Judge {number}",
+                "agreement": agreement,
+                "accepts_right": accepts[0],
+                "accepts_wrong": accepts[1],
+            }
+        )
+    return JudgePart(estimates, judges, both)
+
+
 def _conclude(
-    source: Source, head: tc.Estimate, subgroups: Any, clinical: ClinicalPart | None, setting: Setting
+    source: Source,
+    head: tc.Estimate,
+    subgroups: Any,
+    clinical: ClinicalPart | None,
+    losses: Sequence[tc.inference.LossAt],
+    setting: Setting,
 ) -> tc.inference.Conclusion:
     """Reach the verdict of the page from all that it shows."""
     groups = []
@@ -316,6 +385,7 @@ def _conclude(
         groups=groups,
         slope=None if slope is None else tc.inference.Slope(slope["value"], slope["low"], slope["high"]),
         rows=setting.rows,
+        losses=losses,
     )
 
 
@@ -352,12 +422,18 @@ def _other(estimator: Estimator, source: Source, *, fast: bool) -> tc.Estimate:
     return estimate if interval is None else estimate.but(interval=interval)
 
 
+def _variant(estimate: tc.Estimate, scheme: object) -> str:
+    if isinstance(estimate, tc.inference.JudgedEstimate):
+        return "with the judge"
+    return f"equal {scheme}" if "Binned" in type(estimate.estimator).__name__ and scheme else ""
+
+
 def _estimator_row(estimate: tc.Estimate) -> Row:
     record = EstimateRecord.of(estimate)
     kind, scheme = record.estimator.name, record.estimator.options.get("scheme")
     title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
     return {
-        "name": f"{title}, equal {scheme}" if "Binned" in kind and scheme else title,
+        "name": f"{title}, {word}" if (word := _variant(estimate, scheme)) else title,
         "norm": record.norm,
         "value": record.value,
         "low": None if record.interval is None else record.interval.low,
@@ -485,7 +561,7 @@ def _context_lenses(preds: tc.Predictions, lens: Lens | None, by_label: bool) ->
     if lens is not None and lens.several:
         yield from lens.parts(preds)
         yield lens
-    elif by_label:
+    elif by_label or (preds.multilabel and lens is None):
         yield lens or default_lens(preds)
 
 

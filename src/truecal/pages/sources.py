@@ -122,7 +122,7 @@ class Source:
     @classmethod
     def from_rows(cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> "Source":
         """Judge predictions row by row under a lens."""
-        lens = default_lens(preds) if lens is None else lens
+        lens = (tc.AllLabels() if preds.multilabel else default_lens(preds)) if lens is None else lens
         if lens.shares(preds) is not None:
             raise InputError(
                 "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
@@ -178,7 +178,7 @@ class Source:
         """Resample another estimator."""
         if self.profile.rows < 2:
             return None
-        clustered = self.preds is not None and self.preds.clusters is not None
+        clustered = self.lens is not None and not self.lens.sample_.independent
         data, lens = (self.preds, {"lens": self.lens}) if clustered else (self.profile, {})
         return tc.inference.bootstrap(
             estimator,

@@ -28,6 +28,7 @@ from truecal.predictions.validation import (
     refuse_empty,
     refuse_other_order,
     refuse_outside_unit,
+    refuse_several_labels,
     refuse_swapped,
     warn_of_probabilities,
 )
@@ -113,6 +114,7 @@ class Predictions:
         if p.ndim == 1:
             refuse_outside_unit(p, "probabilities")
         else:
+            refuse_several_labels(labels, p.shape)
             check_probabilities(p, sums=normalized)
         checked = cls._checked(p, labels, weights, clusters, classes, columns, pos_label)
         return checked if normalized else replace(checked, normalized=False)
@@ -418,13 +420,15 @@ class Predictions:
         chosen = check_rows(rows, len(self))
         if chosen.dtype == np.bool_:  # looked through once, not for every column
             chosen = np.flatnonzero(chosen)
+        labels = self.labels[chosen]
         return replace(
             self,
             probs=self.probs[chosen],
-            labels=self.labels[chosen],
+            labels=labels,
             weights=None if self.weights is None else self.weights[chosen],
             clusters=None if self.clusters is None else self.clusters[chosen],
-            judge=None if self.judge is None else self.judge[chosen],
+            # where every label is trusted, a judge adds nothing
+            judge=None if self.judge is None or (labels >= 0).all() else self.judge[chosen],
             columns=MappingProxyType({name: values[chosen] for name, values in self.columns.items()}),
         )
 

@@ -51,6 +51,7 @@ class Wanted:
     normalized: bool = True
     judge: str | None = None
     pos_label: object = None
+    multilabel: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def read(
     words: Mapping[str, float] | None = None,
     drop_null: bool = False,
     preset: str | None = None,
+    multilabel: bool = False,
     say: Callable[[str], object] | None = None,
 ) -> Predictions:
     """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz; or an evaluation log.
@@ -104,6 +106,8 @@ def read(
     preset : which confidence of a language model: "stated", "options" (softmax over the log-likelihoods of the options;
         "options-per-character" divides them by the length of the option), or "agreement" (share of the samples of a question
         that give the commonest answer).
+    multilabel : several yes-or-no labels per row: `probs` and `label` are patterns ("p_*" and "y_*" where left out) whose stars
+        name the same labels, columns of lists, or arrays of one shape. See :meth:`Predictions.from_multilabel`.
     say : called with what was read in words, such as which columns were recognised.
 
     >>> import tempfile, pathlib, truecal as tc
@@ -131,6 +135,7 @@ def read(
         preset,
         judge=judge,
         pos_label=pos_label,
+        multilabel=multilabel,
     )
     reading = read_file(path, wanted)
     if say is not None:
@@ -171,6 +176,8 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
+    if wanted.multilabel:
+        return _read_labels(table, wanted)
     other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
     judges = [] if wanted.judge is None else matching(table.columns, wanted.judge, "judge")[0]
     other += judges
@@ -218,6 +225,42 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
         summary += f", {dropped} rows with missing values left out"
     logits = None if choice.logits is None else outputs_of(table, names)[0]
     return Reading(preds, summary, logits, dropped)
+
+
+def _read_labels(table: "nw.DataFrame[Any]", wanted: Wanted) -> Reading:
+    """Read predictions of several labels per row, from columns of probabilities and columns of labels."""
+    _refuse_options(wanted)
+    probs, label = wanted.probs or "p_*", wanted.label or "y_*"
+    names, stars = matching(table.columns, probs, "predictions")
+    labels, label_stars = matching(table.columns, label, "labels")
+    if stars is not None and label_stars is not None:
+        odd = sorted(set(stars) ^ set(label_stars))
+        if odd:
+            raise InputError(f"{probs!r} and {label!r} name different labels: {odd[0]!r} is in one of them only")
+        labels = [labels[label_stars.index(star)] for star in stars]
+    further = [name for name in (wanted.weights, wanted.clusters) if name is not None]
+    matching(table.columns, [*names, *further, *wanted.by], "weights, clusters and groups")
+    used = [*names, *labels, *further]
+    table, dropped = _without_missing(table, used) if wanted.drop_null else (table, 0)
+    preds = Predictions.from_multilabel(
+        outputs_of(table, names)[0],
+        outputs_of(table, labels)[0],
+        wanted.classes or stars,
+        weights=None if wanted.weights is None else table[wanted.weights].to_numpy(),
+        clusters=None if wanted.clusters is None else table[wanted.clusters].to_numpy(),
+        columns={name: table[name].to_numpy() for name in table.columns if name not in used or name in wanted.by},
+    )
+    summary = f"{preds.class_count} labels per row, labels {label!r}, probabilities {probs!r}"
+    return Reading(preds, summary, dropped=dropped)
+
+
+def _refuse_options(wanted: Wanted) -> None:
+    """Raise for options that several labels per row do not go with."""
+    for option in ("logits", "judge", "words", "pos_label", "preset"):
+        if getattr(wanted, option) is not None:
+            raise InputError(f"{option} does not go with several labels per row; leave it out")
+    if wanted.percent:
+        raise InputError("percent does not go with several labels per row; divide the columns by 100")
 
 
 def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predictions:
@@ -331,7 +374,10 @@ def _from_arrays(file: Path, wanted: Wanted) -> Reading:
         "clusters": None if wanted.clusters is None else held[wanted.clusters],
         "classes": wanted.classes,
     }
-    if choice.probs is None:
+    if wanted.multilabel:
+        _refuse_options(wanted)
+        preds = Predictions.from_multilabel(held[name], held[choice.label], **further)
+    elif choice.probs is None:
         preds = Predictions.from_logits(held[name], held[choice.label], **further)
     else:
         preds = Predictions.from_probs(held[name], held[choice.label], **further, normalized=wanted.normalized)

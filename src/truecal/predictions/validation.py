@@ -468,18 +468,25 @@ def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[st
     return kept
 
 
+def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
+    """Raise for a matrix of labels of the shape of the probabilities: one-hot, or several labels per row."""
+    y = as_array(labels, "labels")
+    if y.shape != shape or shape[1] == 1:
+        return
+    if y.dtype.kind in "iubf" and bool((y.sum(axis=1) == 1).all()):
+        raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
+    raise InputError(
+        "labels have several columns that are not one-hot: several yes-or-no labels per row; "
+        "use tc.Predictions.from_multilabel(probs, labels), or --multilabel"
+    )
+
+
 def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | None, count: int) -> Indices:
     """Labels as class indices 0..count-1, from indices or from the class names."""
     y = as_array(labels, "labels")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim == 2 and y.shape == (rows, count):
-        if y.dtype.kind in "iubf" and bool((y.sum(axis=1) == 1).all()):
-            raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
-        raise InputError(
-            "labels have several columns that are not one-hot: several yes-or-no labels per row; "
-            "use tc.Predictions.from_multilabel(probs, labels)"
-        )
+    refuse_several_labels(y, (rows, count))
     if y.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {y.shape}")
     if len(y) != rows:

@@ -272,6 +272,7 @@ def evaluate(
     options.choice(in_sample, ("refuse", "label"), "in_sample")
     options.level(level)
     check_predictions(preds)
+    preds.refuse_multilabel("a comparison of recalibrators")
     check_lens(lens)
     named = _name_recalibrators(recalibrators)
     outputs = _select_outputs(named, preds, logits)
