@@ -184,8 +184,8 @@ def isotonic(c, y):
     return ((c - y) ** 2).mean() - ((fit - y[order]) ** 2).mean()
 
 
-def _two_sided_functions(c, terms):
-    """Orthonormal functions of the rank within each side of 1/2, in pairs; `c` is sorted."""
+def _rank_functions(c, terms, by_side):
+    """Orthonormal functions of the rank, of all rows or within each side of 1/2 in pairs; `c` is sorted."""
     n, above, below = len(c), (c > 0.5).sum(), (c < 0.5).sum()
     large = c >= 0.5 if above >= below else c <= 0.5
 
@@ -199,7 +199,7 @@ def _two_sided_functions(c, terms):
         return basis * np.where(basis[inside][rank.argmax(), columns] < 0, -1, 1)  # positive far from 1/2
 
     small = n - int(large.sum())
-    if small < 16:
+    if small < 16 or not by_side:
         return powers(np.ones(n, bool), terms)
     first, second = powers(large, terms), powers(~large, min(math.isqrt(small) // 4, terms))
     a, b = math.sqrt(1 - small / n), math.sqrt(small / n)
@@ -222,23 +222,29 @@ def rank_series(c, y, level=0.95):
     terms = min(64, max(3, math.floor(math.sqrt(n) / 2)))
     few = len(distinct) <= terms
     indicators = np.array([(c == v) / math.sqrt((c == v).mean()) for v in distinct]).T
-    phi = indicators if few else _two_sided_functions(c, terms)
-    terms = phi.shape[1]
     r = y - c
-    best = None
-    thetas = []
-    for k in range(1, terms + 1):
-        beta = phi[:, :k].T @ r / n
-        m = phi[:, :k] @ beta
-        h = (phi[:, :k] ** 2).sum(axis=1) / n
-        keep = 1 - h >= 0.05
-        loo = np.where(keep, (m - h * r) / np.where(keep, 1 - h, 1), 0.0)  # the fit at row i without row i
-        theta, length = (r * loo).sum() / n, (loo**2).sum() / n
-        thetas.append(theta)
-        risk = -theta + 2 * max(length - theta, 0)
-        if best is None or risk < best[0] - 1e-12:
-            best = (risk, k, theta, m, h)
-    _, k, x, m, _ = best
+
+    def fit(phi):
+        risks, thetas, curves = [], [], []
+        for k in range(1, phi.shape[1] + 1):
+            beta = phi[:, :k].T @ r / n
+            m = phi[:, :k] @ beta
+            h = (phi[:, :k] ** 2).sum(axis=1) / n
+            keep = 1 - h >= 0.05
+            loo = np.where(keep, (m - h * r) / np.where(keep, 1 - h, 1), 0.0)  # the fit at row i without row i
+            theta, length = (r * loo).sum() / n, (loo**2).sum() / n
+            thetas.append(theta)
+            risks.append(-theta + 2 * max(length - theta, 0))
+            curves.append(m)
+        covariance = (phi * (c * (1 - c))[:, None]).T @ phi / n**2
+        return phi, risks, thetas, curves, 2 * (covariance**2).sum()
+
+    fits = [fit(indicators if few else _rank_functions(c, terms, by_side)) for by_side in (False, True)]
+    by_side = not few and min(fits[0][1]) - min(fits[1][1]) > math.sqrt(fits[1][4])
+    phi, risks, thetas, curves, _ = fits[int(by_side)]
+    terms = phi.shape[1]
+    k = next(k for k in range(1, terms + 1) if risks[k - 1] <= min(risks) + 1e-12)
+    x, m = thetas[k - 1], curves[k - 1]
 
     def noise(gap):
         rate = np.clip(c + gap, 0, 1)
@@ -255,8 +261,10 @@ def rank_series(c, y, level=0.95):
     b, e = noise(m)
     theta = max(x, 0)
     variance = 2 * frobenius(c * (1 - c), terms) + b * theta + e * theta**2
-    if few or thetas[-1] - theta > 1.645 * math.sqrt(variance):  # the choice is refuted
-        k, x, m = terms, thetas[-1], phi @ (phi.T @ r / n)
+    lowest = thetas[-1] - 1.645 * math.sqrt(variance)
+    if few or theta < lowest:  # the choice is refuted
+        k = terms if few else next(k for k in range(1, terms + 1) if thetas[k - 1] > lowest)
+        x, m = thetas[k - 1], curves[k - 1]
         b, e = noise(m)
     flat = (m**2).mean() <= 1e-30
     value = math.sqrt(max(x, 0))
@@ -280,9 +288,13 @@ def rank_series(c, y, level=0.95):
     for t in times[1:] if not flat else []:
         enlarged = np.clip(c + t * m, 0, 1)
         noises.append(max(noises[-1], 4 * (m**2 * enlarged * (1 - enlarged)).mean() / (m**2).mean() / n))
-    # The noise at the upper limit is that of the curve enlarged to it.
+    # The noise at the upper limit is that of the curve enlarged to it, or more if rows that vary carry the rest of it.
+    v, square = c * (1 - c), (m**2).mean()
+    variable = 4 * (v**2).mean() / v.mean() / n if v.any() else 0.0
     for _ in range(60):
-        high = ends(b if flat else np.interp(high / math.sqrt((m**2).mean()), times, noises))[1]
+        enlarged = b if flat else np.interp(high / math.sqrt(square), times, noises)
+        share = min(square / high**2, 1) if high > 0 else 1
+        high = ends(enlarged + max(share * b + (1 - share) * variable - enlarged, 0) / 2)[1]
     unexpected = sum(0.5 if score == 0.5 else outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
     limit = 1.0 if unexpected == n else beta_distribution.ppf(0.5 + level / 2, unexpected + 1, n - unexpected)
     high = max(high, limit - np.minimum(c, 1 - c).mean())

@@ -32,8 +32,9 @@ class Constants:
     enlargements: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 5.0)  # of the fitted curve, for the upper limit (16a)
     windows_per_term: tuple[int, ...] = (2, 4)  # (16c)
     window_rows: int = 16  # mean rows of a window, at least (16c)
-    two_sided: bool = True  # functions for each side of 1/2 (4a)
-    refute: bool = True  # take all terms where the choice is refuted (9a)
+    other_shape: float = 0.5  # of what an error among the rows that vary adds to b (16a)
+    side_errors: float = 1.0  # standard errors by which the risk of the series by side must be lower (9a)
+    refute: bool = True  # take more terms where the choice is refuted (9b)
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,14 @@ class Fit:
     curve: Array  # m, (K, n)
     leverage: Array  # h, (K, n)
     theta: Array  # (K,)
+    risk: Array  # (K,)
     chosen: int  # row of the order that minimises the risk
 
 
 def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -> Answer:  # noqa: B008
     """Compute the estimate and its interval."""
     fit = fit_series(np.asarray(c, float), np.asarray(y, float), k)
-    chosen = len(fit.theta) - 1 if fit.few or (k.refute and refuted(fit)) else fit.chosen  # (4b), (9a)
+    chosen = len(fit.theta) - 1 if fit.few else unrefuted(fit) if k.refute else fit.chosen  # (4b), (9b)
     x, gap = float(fit.theta[chosen]), fit.curve[chosen]
     z = NormalDist().inv_cdf(0.5 + k.level / 2)
     b, e = noise(fit.c, gap)
@@ -85,12 +87,13 @@ def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -
     return Answer(value, min(low, value), min(max(high, value), 1.0), chosen + 1)
 
 
-def refuted(fit: Fit) -> bool:
-    """Decide whether theta of all terms is significantly above that of the chosen ones (9a)."""
+def unrefuted(fit: Fit) -> int:
+    """Find the first row whose theta is not significantly below that of all terms, if the chosen one is (9b)."""
     theta = max(float(fit.theta[fit.chosen]), 0.0)
     b, e = noise(fit.c, fit.curve[fit.chosen])
     variance = null_variance(fit, len(fit.theta) - 1) + b * theta + e * theta**2
-    return float(fit.theta[-1]) - theta > 1.645 * sqrt(variance)
+    lowest = float(fit.theta[-1]) - 1.645 * sqrt(variance)
+    return int((fit.theta > lowest).argmax()) if theta < lowest else fit.chosen
 
 
 def null_variance(fit: Fit, last: int) -> float:
@@ -99,14 +102,24 @@ def null_variance(fit: Fit, last: int) -> float:
 
 
 def fit_series(c: Array, y: Array, k: Constants) -> Fit:
-    """Fit the series of all orders and choose one."""
+    """Fit the series in the rank of all rows and the one by side of 1/2, and take one (9a)."""
     order = np.argsort(c, kind="stable")
     c, y = c[order], y[order]
+    terms = min(max(int(k.terms_per_root * sqrt(len(c))), MIN_ORDER), MAX_ORDER)
+    group, sides = np.unique(c, return_inverse=True)[1], split(c)
+    if group[-1] < terms:
+        return fit_functions(c, y, indicators(group), terms, True, sides, k)
+    fit = fit_functions(c, y, polynomials(twice_mid_ranks(c), terms), terms, False, sides, k)
+    if len(sides) == 1:
+        return fit
+    by_side = fit_functions(c, y, two_sided(sides, len(c), terms), terms, False, sides, k)
+    error = sqrt(null_variance(by_side, len(by_side.theta) - 1))
+    return by_side if fit.risk.min() - by_side.risk.min() > k.side_errors * error else fit
+
+
+def fit_functions(c: Array, y: Array, phi: Array, order: int, few: bool, sides: list[Side], k: Constants) -> Fit:
+    """Fit the series of all numbers of terms in given functions and choose one."""
     n, r = len(c), y - c  # (1)
-    terms = min(max(int(k.terms_per_root * sqrt(n)), MIN_ORDER), MAX_ORDER)
-    group = np.unique(c, return_inverse=True)[1]
-    few, sides = bool(group[-1] < terms), split(c, k)
-    phi = indicators(group) if few else two_sided(sides, n, terms)  # (4), shape (K, n)
     beta = phi @ r / n  # (5)
     curve = np.cumsum(beta[:, None] * phi, axis=0)
     leverage = np.cumsum(phi**2, axis=0) / n  # (6)
@@ -115,7 +128,7 @@ def fit_series(c: Array, y: Array, k: Constants) -> Fit:
     risk = -theta + k.penalty * np.maximum((others**2).mean(axis=1) - theta, 0.0)  # (9)
     chosen = int((risk <= risk.min() + 1e-12).argmax())
     covariance = (phi * c * (1 - c)) @ phi.T / n**2  # (10)
-    return Fit(c, y, sides, terms, few, covariance, curve, leverage, theta, chosen)
+    return Fit(c, y, sides, order, few, covariance, curve, leverage, theta, risk, chosen)
 
 
 def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
@@ -124,12 +137,12 @@ def leave_one_out(curve: Array, leverage: Array, r: Array) -> Array:
     return np.where(usable, (curve - leverage * r) / np.where(usable, 1 - leverage, 1.0), 0.0)
 
 
-def split(c: Array, k: Constants) -> list[Side]:
+def split(c: Array) -> list[Side]:
     """Separate the larger side of 1/2 from the smaller one (3a); both are one if the smaller has fewer than 16 rows."""
     above, below = int((c > 0.5).sum()), int((c < 0.5).sum())
     large = c >= 0.5 if above >= below else c <= 0.5
     outwards = c if above >= below else -c
-    if not k.two_sided or len(c) - int(large.sum()) < 16:
+    if len(c) - int(large.sum()) < 16:
         return [(np.ones(len(c), bool), twice_mid_ranks(outwards))]
     return [(large, twice_mid_ranks(outwards[large])), (~large, twice_mid_ranks(-outwards[~large]))]
 
@@ -148,8 +161,6 @@ def indicators(group: Ints) -> Array:
 
 def two_sided(sides: list[Side], n: int, terms: int) -> Array:
     """Combine the polynomials of both sides in pairs (4a)."""
-    if len(sides) == 1:
-        return polynomials(sides[0][1], terms)
     (large, large_ranks), (small, small_ranks) = sides
     share = len(small_ranks) / n
     first = polynomials(large_ranks, terms) / sqrt(1 - share)
@@ -166,7 +177,7 @@ def two_sided(sides: list[Side], n: int, terms: int) -> Array:
 
 
 def polynomials(ranks: Ints, terms: int) -> Array:
-    """Orthonormalise powers of the rank by Gram and Schmidt, at most one for each distinct rank."""
+    """Orthonormalise powers of the rank by Gram and Schmidt (4), at most one for each distinct rank."""
     x = ranks / len(ranks) - np.mean(ranks / len(ranks))
     basis = np.ones((1, len(x)))
     while len(basis) < min(terms, len(np.unique(ranks))):
@@ -201,10 +212,13 @@ def upper_limit(fit: Fit, gap: Array, variance: tuple[float, float, float], z: f
         if multiple * fit.order * k.window_rows <= len(fit.c):
             x = max(x, window_estimate(fit, multiple * fit.order))
     slopes = np.maximum.accumulate([noise(fit.c, gap, t)[0] for t in k.enlargements])
-    high, fitted = solve(x, a, b, e, z)[1], float(np.mean(gap**2))
+    high, fitted, v = solve(x, a, b, e, z)[1], float(np.mean(gap**2)), fit.c * (1 - fit.c)
+    variable = 4 * float(np.mean(v**2) / np.mean(v)) / len(v) if v.any() else 0.0
     for _ in range(50):
-        slope = float(np.interp(sqrt(high / fitted), k.enlargements, slopes)) if fitted > 0 else b
-        high = solve(x, a, slope, e, z)[1]
+        enlarged = float(np.interp(sqrt(high / fitted), k.enlargements, slopes)) if fitted > 0 else b
+        share = min(fitted / high, 1.0) if high > 0 else 1.0
+        other = share * b + (1 - share) * variable
+        high = solve(x, a, enlarged + k.other_shape * max(other - enlarged, 0.0), e, z)[1]
     return sqrt(high)
 
 
@@ -253,7 +267,8 @@ def signed_mean(fit: Fit) -> tuple[float, float]:
 
 VARIANTS = {
     "as it is": {},
-    "one side": {"two_sided": False},
+    "never by side": {"side_errors": np.inf},
+    "by side where its risk is lower at all": {"side_errors": 0.0},
     "choice never refuted": {"refute": False},
     "penalty 1 (leave-one-out cross-validation)": {"penalty": 1.0},
     "penalty 3": {"penalty": 3.0},
@@ -261,7 +276,9 @@ VARIANTS = {
     "K = sqrt(n)": {"terms_per_root": 1.0},
     "no Jensen correction": {"jensen": 0.0},
     "Jensen correction without a gate": {"gate": 0.0},
-    "slope of the fitted curve at both ends": {"enlargements": (1.0,)},
+    "slope of the fitted curve at both ends": {"enlargements": (1.0,), "other_shape": 0.0},
+    "slope of the fitted curve enlarged, of no other": {"other_shape": 0.0},
+    "slope of any shape in full": {"other_shape": 1.0},
     "no windows": {"windows_per_term": ()},
     "windows 2K only": {"windows_per_term": (2,)},
     "windows 2K, 4K and 8K": {"windows_per_term": (2, 4, 8)},

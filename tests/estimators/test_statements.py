@@ -54,10 +54,7 @@ def test_curves_that_are_rougher_than_the_series_are_covered(name):
 
 
 def test_an_error_among_the_few_rows_that_vary_is_covered():
-    """Saturated scores, 1 - c over six powers of ten, with errors below 0.95 alone: 400 datasets, binomial test at 0.5 %.
-
-    Intervals of 90 % cover 279 of 400 here, below their level; with the tuned constants of the upper limit it was 356.
-    """
+    """Saturated scores, 1 - c over six powers of ten, with errors below 0.95 alone: 400 datasets, binomial test at 0.5 %."""
     u = np.random.default_rng(1).random((2, 400, 100))
 
     def scores(u):
@@ -71,7 +68,7 @@ def test_an_error_among_the_few_rows_that_vary_is_covered():
     c = scores(u[0])
     interval = tc.RankSeries(level=0.9)(tc.profile.Profile.from_arrays(c, u[1] < curve(c))).interval
     covered = int(np.sum((interval.low <= truth) & (truth <= interval.high)))
-    assert binomtest(covered, 400, 0.7, alternative="less").pvalue > 0.005
+    assert binomtest(covered, 400, 0.85, alternative="less").pvalue > 0.005
 
 
 def test_clusters_do_not_hide_a_jump():

@@ -152,18 +152,11 @@ def test_type_one_error_is_five_percent(world, n):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "d", "beaten"),
-    [
-        (1000, 1.1, ("equal width",)),
-        (1000, 1.15, ("sweep", "equal width")),
-        pytest.param(5000, 1.08, ("sweep", "equal width"), marks=pytest.mark.full),
-    ],
+    ("n", "d"),
+    [(1000, 1.1), (1000, 1.15), pytest.param(5000, 1.08, marks=pytest.mark.full)],
 )
-def test_the_rank_series_test_is_more_powerful_than_sweep_and_equal_width(n, d, beaten):
-    """c uniform, T = c^d, 400 replications on the same data: significantly more rejections (one-sided McNemar, 1 %).
-
-    The two-sided basis spends terms on both ends: of 1000 rows at c^1.1 it rejects 0.26, the sweep 0.23 (p = 0.09).
-    """
+def test_the_rank_series_test_is_more_powerful_than_sweep_and_equal_width(n, d):
+    """c uniform, T = c^d, 400 replications on the same data: significantly more rejections (one-sided McNemar, 1 %)."""
     c = np.sort(np.random.default_rng(n).random((1, n)))
     y = np.random.default_rng(n + 1).random((400, n)) < c**d
     profile = tc.profile.Profile(c, y.astype(np.uint8))
@@ -171,6 +164,4 @@ def test_the_rank_series_test_is_more_powerful_than_sweep_and_equal_width(n, d, 
     for rival in ("sweep", "equal width"):
         only = int((rejected["rank series"] & ~rejected[rival]).sum())
         other = int((rejected[rival] & ~rejected["rank series"]).sum())
-        assert only > other
-        if rival in beaten:
-            assert binomtest(only, only + other, 0.5, alternative="greater").pvalue < 0.01
+        assert binomtest(only, only + other, 0.5, alternative="greater").pvalue < 0.01

@@ -51,15 +51,7 @@ def test_rank_series_is_the_least_biased_on_recalibrated_worlds(group):
 
 
 @pytest.mark.slow
-def test_roelofs_figure_8_sweep_above_equal_width_and_the_test_of_the_rank_series_above_both():
+def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
     table = roelofs.figure_8(Setting(200), n=(10_000,), errors=(0.0125,)).table
     found = {r["estimator"]: r["power"] for r in table}
-    assert found["EMsweep"] > found["EW"]
-    # The value of the rank series is no test: with a part for each side of 1/2, one calibrated dataset in twenty has a value
-    # above 0.0185 (150 datasets; 0.0116 with one part), more than most datasets of this world.
-    assert found["RankSeries"] > 0.1
-    scores, labels = tc.lab.World(tc.lab.Uniform(), roelofs.power_curve(0.0125)).draw(10_000, m=100, rng=0)
-    p_values = [
-        tc.calibration_error(y, p, estimator=roelofs.RANK_SERIES).p_value for y, p in zip(labels, scores, strict=True)
-    ]
-    assert np.mean(np.array(p_values) < 0.05) > found["EMsweep"]
+    assert found["RankSeries"] > found["EMsweep"] > found["EW"]

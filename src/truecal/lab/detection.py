@@ -178,7 +178,7 @@ def power(
 
     >>> import truecal as tc
     >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
-    >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.6
+    >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.7
     True
     """
     options.between(alpha, "alpha", 0, 1)

@@ -1,4 +1,4 @@
-"""Rank cells, and functions of the rank on each side of 1/2 that are orthonormal over them.
+"""Rank cells, and functions of the rank that are orthonormal over them, for all rows or for each side of 1/2.
 
 Arrays have the datasets of a batch first: m datasets, K terms, G cells. Equation numbers are those of
 docs/methods/rank-series.md.
@@ -79,6 +79,12 @@ class RankCells:
     def few_scores(self) -> NDArray[np.bool_]:
         """Decide whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
         return self.distinct[: len(self.counts)] <= max_order(self.units)
+
+    @cached_property
+    def one_side(self) -> Sides:
+        """All rows as one side."""
+        zeros = np.zeros(len(self.counts))
+        return Sides(np.zeros(self.counts.shape, bool), zeros, zeros, self.ranks)
 
     @cached_property
     def sides(self) -> Sides:
@@ -218,16 +224,17 @@ def _distinct_score_cut(profile: Profile) -> Cut:
 # ---------------------------------------------------------------------- basis
 
 
-def rank_basis(cells: RankCells, order: int | None = None) -> Float64s:
+def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = False) -> Float64s:
     """Compute functions of the score that are orthonormal over the cells (4), shape (m or 1, K, G).
 
-    K is `order`, by default as many as the number of units allows. Each function is multiplied by the root of the share
-    of its cell, so that it is a vector of length 1. It is zero in empty cells and beyond a dataset's own number of
-    terms. Datasets of as many rows on each side without ties share their basis.
+    K is `order`, by default as many as the number of units allows. With `by_side` they are functions of the rank within
+    each side of 1/2 (4a). Each function is multiplied by the root of the share of its cell, so that it is a vector of
+    length 1. It is zero in empty cells and beyond a dataset's own number of terms. Datasets of as many rows on each
+    side without ties share their basis.
     """
     limits = max_order(cells.units) if order is None else np.full(len(cells.counts), float(order))
     orders = np.minimum(limits, cells.distinct[: len(cells.counts)])
-    small, small_share, small_order, ranks = cells.sides
+    small, small_share, small_order, ranks = cells.sides if by_side else cells.one_side
     if len(orders) == 1 and not cells.few_scores[0]:
         numbers = float(small_share[0]), float(small_order[0]), float(orders[0])
         return _cached_basis(cells.shares.tobytes(), ranks.tobytes(), small.tobytes(), *numbers)

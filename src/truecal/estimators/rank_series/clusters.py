@@ -90,6 +90,20 @@ class ClusteredSeries:
         scores, terms = distinct.scores[0].astype(np.float64), min(cluster_order(clusters), len(functions))
         return cls(cells, float(weights.sum()), scores, weights, functions, terms, one_sided(profile))
 
+    @cached_property
+    def by_side(self) -> "ClusteredSeries":
+        """The series in functions of the rank within each side of 1/2 (4a)."""
+        basis = rank_basis(self.cells, len(self.functions), by_side=True)
+        return replace(self, functions=basis_functions(basis, self.cells)[0])
+
+    @cached_property
+    def lower_risk(self) -> "ClusteredSeries":
+        """The series by side of 1/2 if its risk is lower by more than one standard error (9a), else this one."""
+        if self.cells.few_scores[0] or not self.cells.sides.small.any():
+            return self
+        gain = self.risk.min() - self.by_side.risk.min()
+        return self.by_side if gain > np.sqrt(self.by_side.null_variance) else self
+
     def with_terms(self, terms: int) -> "ClusteredSeries":
         """Fit the same rows with another number of terms."""
         return replace(self, terms=min(terms, len(self.functions)))
@@ -113,11 +127,14 @@ class ClusteredSeries:
         return np.cumsum(self.coefficients**2 - (self.sums**2).sum(axis=0)) / self._between_share
 
     @cached_property
+    def risk(self) -> Float64s:
+        """The risk (9) with 1, ..., K terms, shape (K,)."""
+        return -self.theta + PENALTY * np.cumsum(self._covariance.diagonal())
+
+    @cached_property
     def order(self) -> int:
-        """Number of terms that minimises the risk (9), all of them where scores are few (4b)."""
-        if self.cells.few_scores[0]:
-            return len(self.theta)
-        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self._covariance.diagonal()))) + 1
+        """Number of terms that minimises the risk, all of them where scores are few (4b)."""
+        return len(self.theta) if self.cells.few_scores[0] else int(np.argmin(self.risk)) + 1
 
     @cached_property
     def gap(self) -> Float64s:
@@ -169,6 +186,11 @@ class ClusteredSeries:
         return (functions * (self.cells.shares[0] * variances / independent)) @ functions.T
 
     @cached_property
+    def null_variance(self) -> float:
+        """The variance a of the estimate with all terms under calibration, by the larger of both covariances."""
+        return 2 * max(float((v**2).sum()) for v in (self._covariance, self._null_covariance))
+
+    @cached_property
     def _mean_square(self) -> float:
         return float((self.cells.shares[0] * self.gap**2).sum())
 
@@ -205,11 +227,10 @@ class ClusteredSeries:
     @cached_property
     def pivot(self) -> Pivot:
         """The pivot of the series with all its terms."""
-        center, robust_square = float(self.theta[-1]), float((self._covariance**2).sum())
-        null_variance = 2 * max(robust_square, float((self._null_covariance**2).sum()))
+        center = float(self.theta[-1])
         return Pivot(
             center=np.array([center]),
-            null_variance=np.array([null_variance]),
+            null_variance=np.array([self.null_variance]),
             slope=np.array([self._slope]),
             curvature=np.array([self._curvature]),
             upper_center=np.array([max(center, *map(self._window_estimate, WINDOWS_PER_TERM))]),  # (16c)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions
+from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.fit import SeriesFit, fit_series, fits
+from truecal.estimators.rank_series.fit import SeriesFit, fit_basis, fits, unrefuted
 from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_steps
 from truecal.lenses.sample import Sample
 from truecal.profile.profile import Profile
@@ -72,36 +72,43 @@ class Side:
 def comparison_side(data: Sample | Profile, units: Units | None) -> Side:
     """Compute what a comparison needs of one model; without units its rows are paired with none, as those of a sketch."""
     if units is None:
-        return _unpaired_side(next(fits(data.profile if isinstance(data, Sample) else data)))
+        return _unpaired_side(data.profile if isinstance(data, Sample) else data)
     assert isinstance(data, Sample)
     units.refuse_one()
     return _cluster_side(data, units) if units.kind == "clusters" else _row_side(data, units)
 
 
-def _unpaired_side(fit: SeriesFit) -> Side:
+def _series_by_side(profile: Profile) -> SeriesFit:
+    """Fit the series by side of 1/2 (4a), so that the terms of two models are comparable whatever series their values have."""
+    cells = rank_cells(profile)
+    return unrefuted(fit_basis(cells, rank_basis(cells, by_side=True)))
+
+
+def _unpaired_side(profile: Profile) -> Side:
     """Take cells as units: the noise has the covariance of the fit."""
+    value, fit = float(next(fits(profile)).value[0]), _series_by_side(profile)
     deviations = np.sqrt(fit.rate * (1 - fit.rate) / fit.cells.n[0])
     sums = (fit.basis[0] * deviations).T
-    return Side(float(fit.value[0]), series_pivot(fit), UnitNoise(fit.coefficients[0], sums, np.zeros(len(sums))))
+    return Side(value, series_pivot(fit), UnitNoise(fit.coefficients[0], sums, np.zeros(len(sums))))
 
 
 def _row_side(sample: Sample, units: Units) -> Side:
     """Take rows as units, or the rows of one key."""
-    whole = next(fits(sample.profile))
+    value = float(next(fits(sample.profile)).value[0])
     grouped = _grouped(sample, units)
     cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
-    fit = fit_series(cells)
+    fit = _series_by_side(cells)
     functions, scores = basis_functions(fit.basis, fit.cells)[0], cells.scores[0].astype(np.float64)
     noise = _unit_noise(fit.coefficients[0], functions, int(fit.order[0]), scores, weights)
-    value = float(whole.value[0])
-    return Side(value, series_pivot(whole), noise if value > 0 else replace(noise, order=0))
+    pivot = series_pivot(_series_by_side(sample.profile))
+    return Side(value, pivot, noise if value > 0 else replace(noise, order=0))
 
 
 def _cluster_side(sample: Sample, units: Units) -> Side:
     """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
     series = ClusteredSeries.of(_grouped(sample, units), units)
-    longer = series.with_terms(len(series.functions))
-    gap = longer.gap[None]
+    longer = series.by_side.with_terms(len(series.functions))
+    value, gap = series.lower_risk.value, longer.gap[None]
     pivot = replace(
         longer.pivot,
         fitted_square=np.vecdot(longer.cells.shares, gap**2),
@@ -111,8 +118,8 @@ def _cluster_side(sample: Sample, units: Units) -> Side:
     noise = _unit_noise(longer.coefficients, functions, longer.order, longer.scores, longer.weights)
     # Residuals of a fit are shorter than the noise it was fitted to.
     inflation = np.sqrt(units.count / max(units.count - longer.order, 1))
-    noise = replace(noise, sums=noise.sums * inflation, order=longer.order if series.value > 0 else 0)
-    return Side(series.value, pivot, noise, units.count)
+    noise = replace(noise, sums=noise.sums * inflation, order=longer.order if value > 0 else 0)
+    return Side(value, pivot, noise, units.count)
 
 
 def _grouped(sample: Sample, units: Units) -> Sample:

@@ -14,7 +14,7 @@ from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits
 from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
-from truecal.estimators.rank_series.tests import test_series
+from truecal.estimators.rank_series.tests import test_cells
 from truecal.estimators.sketch_bounds import arranged
 from truecal.lenses.sample import Sample
 from truecal.profile.cell_profile import CellProfile
@@ -45,14 +45,16 @@ class RankSeries(Estimator):
     Notes
     -----
     Estimand: :math:`\theta^{1/2}` with :math:`\theta = E[m(c)^2]` and :math:`m(c) = E[y \mid c] - c`; for norm 1
-    :math:`E|m(c)|`. The residual r = y - c is regressed on polynomials in the rank of c on each side of 1/2, orthonormal
-    over the rows, so that scores that pile up at one end or at both need no tuning:
+    :math:`E|m(c)|`. The residual r = y - c is regressed on polynomials in the rank of c, orthonormal over the rows, so
+    that scores that pile up at one end need no tuning:
 
     .. math:: \hat\theta_k = \frac1n \sum_i r_i \, \hat m_{-i}(c_i)
 
     with the fit of k terms without row i, in which the noise of the outcome cancels. The number of terms minimises an
-    estimate of the risk of the fit. Norm 1 scales the value by mean|m| / rms(m) of the fitted curve. Where there are no
-    more distinct scores than terms, the series has a term for each: the debiased error over the distinct scores.
+    estimate of the risk of the fit. Polynomials in the rank on each side of 1/2 take the place of those in the rank of
+    all rows where their risk is lower by more than one standard error, as for scores that pile up at both ends. Norm 1
+    scales the value by mean|m| / rms(m) of the fitted curve. Where there are no more distinct scores than terms, the
+    series has a term for each: the debiased error over the distinct scores.
 
     The interval of norm 2 contains all theta with :math:`(X - \theta)^2 \le z^2 (a + b\,\theta + e\,\theta^2)`, X the
     estimate with all terms; it holds for calibrated models too, where only a is left. The lower limit of norm 1 comes
@@ -77,7 +79,7 @@ class RankSeries(Estimator):
     >>> c = rng.random(2000)
     >>> est = tc.RankSeries()(tc.profile.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.109
     >>> round(est.value, 3), round(est.interval.low, 3), round(est.interval.high, 3)
-    (0.114, 0.094, 0.135)
+    (0.112, 0.094, 0.136)
     """
 
     norm: float = 2
@@ -143,10 +145,11 @@ class RankSeries(Estimator):
         """
         options.resamples(resamples)
         generator = options.generator(rng)
-        parts = [test_series(fit, resamples, generator) for fit in fits(profile)]
+        parts = [test_cells(fit.cells, resamples, generator) for fit in fits(profile)]
         return Redrawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
+        series = series.lower_risk
         return (*series.estimate(self.norm), series.interval(level, self.norm))
 
     @property

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_basis, rank_cells, select_basis
 from truecal.profile.profile import Profile
@@ -30,11 +29,11 @@ _MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a sq
 class SeriesFit:
     """The series of every dataset of a batch, with as many terms as minimise the estimated risk.
 
-    It has all terms where that choice is refuted (9a) and where scores are few (4b).
+    It has more terms where that choice is refuted (9b), and all of them where scores are few (4b).
     """
 
     cells: RankCells
-    basis: Float64s  # (m or 1, K, G) see `rank_basis`
+    basis: Float64s  # (m or 1, K, G) see `rank_basis`; in the rank of all rows or by side of 1/2
     coefficients: Float64s  # (m, K) beta of (5)
     theta: Float64s  # (m, K) estimate (8) of the squared error with 1, ..., K terms
     risk: Float64s  # (m, K) its risk (9)
@@ -165,35 +164,72 @@ def fit_series(profile: Profile) -> SeriesFit:
 
 
 def fit_cells(cells: RankCells) -> SeriesFit:
-    """Fit the series of every dataset of a batch of rank cells."""
-    basis = rank_basis(cells)
+    """Fit the series of every dataset of a batch of rank cells, by side of 1/2 where that has a clearly lower risk."""
+    fit = fit_basis(cells, rank_basis(cells))
+    if cells.sides.small.any():
+        fit = _one_standard_error_rule(fit, fit_basis(cells, rank_basis(cells, by_side=True)))
+    return unrefuted(fit)
+
+
+def fit_basis(cells: RankCells, basis: Float64s) -> SeriesFit:
+    """Fit the series in given functions, with the number of terms that minimises the risk."""
     residuals = cells.residual_sums / np.sqrt(positive(cells.counts))
     projections = np.vecdot(basis, residuals[:, None, :])  # sqrt(n) times (5)
     theta, risk = _leave_one_out(cells, basis, residuals, projections)
     # Of equal risks the smallest order, so that rounding decides nothing.
     order = (risk <= risk.min(axis=1, keepdims=True) + _RISK_TOLERANCE).argmax(axis=1) + 1
     order = np.where(cells.few_scores, basis.shape[1], order)
-    fit = SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
-    refuted = _refuted_orders(fit)
-    return replace(fit, order=np.where(refuted, basis.shape[1], order)) if refuted.any() else fit
+    return SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
 
 
-def _refuted_orders(fit: SeriesFit) -> NDArray[np.bool_]:
-    """Decide whether the estimate with all terms is significantly above that with the chosen ones (9a), shape (m,)."""
+def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
+    """Take the series by side of 1/2 where its risk is lower by more than one standard error (9a).
+
+    The standard error is that of the estimate with all terms under calibration.
+    """
+    gain = fit.risk.min(axis=1) - by_side.risk.min(axis=1)
+    better = (gain > 0) & ~fit.cells.few_scores
+    better &= gain**2 > 2 * np.where(better, squared_norm(by_side.null_covariance), 0.0)
+    if not better.any():
+        return fit
+    if better.all():
+        return by_side
+    columns = better[:, None]
+    return SeriesFit(
+        fit.cells,
+        np.where(columns[:, :, None], by_side.basis, fit.basis),
+        np.where(columns, by_side.coefficients, fit.coefficients),
+        np.where(columns, by_side.theta, fit.theta),
+        np.where(columns, by_side.risk, fit.risk),
+        np.where(better, by_side.order, fit.order),
+    )
+
+
+def unrefuted(fit: SeriesFit) -> SeriesFit:
+    """Take the smallest number of terms that is not refuted where the chosen one is.
+
+    A number is refuted if the estimate with all terms is significantly above that with so many (9b).
+    """
     theta = np.maximum(fit.power, 0.0)
     excess = fit.theta[:, -1] - theta
-    refuted = (excess > 0) & (fit.order < fit.basis.shape[1])
-    if refuted.any():
-        squares = (excess / SIGNIFICANCE_GATE) ** 2 - (fit.slope + fit.curvature * theta) * theta
-        datasets = np.flatnonzero(refuted & (squares > 0))
+    squares = (excess / SIGNIFICANCE_GATE) ** 2 - (fit.slope + fit.curvature * theta) * theta
+    datasets = np.flatnonzero((excess > 0) & (squares > 0) & (fit.order < fit.basis.shape[1]))
+    if len(datasets):
         # By Cauchy and Schwarz |V|_F^2 is at least (tr V)^2 / K: few datasets need the covariance itself.
         leverage = (select_basis(fit.basis, datasets) ** 2).sum(axis=1)
         trace = np.vecdot(fit.cells.null_variances[datasets], leverage) / fit.cells.n[datasets]
         datasets = datasets[squares[datasets] > 2 * trace**2 / fit.basis.shape[1]]
-        basis, variances = select_basis(fit.basis, datasets), fit.cells.null_variances[datasets]
-        null_square = squared_norm(coefficient_covariance(basis, variances, fit.cells.n[datasets]))
-        refuted = np.isin(np.arange(len(theta)), datasets[squares[datasets] > 2 * null_square])
-    return refuted
+    if not len(datasets):
+        return fit
+    basis, variances = select_basis(fit.basis, datasets), fit.cells.null_variances[datasets]
+    null_variance = 2 * squared_norm(coefficient_covariance(basis, variances, fit.cells.n[datasets]))
+    all_terms, start = fit.theta[datasets, -1], theta[datasets]
+    error = np.sqrt(null_variance + (fit.slope[datasets] + fit.curvature[datasets] * start) * start)
+    lowest = all_terms - SIGNIFICANCE_GATE * error
+    smallest = (fit.theta[datasets] > lowest[:, None]).argmax(axis=1) + 1
+    order = fit.order.copy()
+    order[datasets] = np.where(start < lowest, smallest, order[datasets])
+    return replace(fit, order=order)
 
 
 def _leave_one_out(

@@ -17,7 +17,6 @@ from truecal import options
 from truecal.estimators.rank_series.basis import RankCells, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import (
-    SeriesFit,
     SmoothTestStatistic,
     coefficient_covariance,
     smooth_test_statistic,
@@ -56,20 +55,49 @@ class SmoothNull(NullDistribution):
         return np.array_equal(self._scores[0], counts) and np.array_equal(self._scores[1], scores)
 
 
-def test_series(fit: SeriesFit, redraws: int, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Compute statistic and p-value of every dataset of a fit."""
-    cells, covariances = fit.cells, fit.null_covariance
+class RankCoefficients:
+    """Coefficients of the series in the rank of all rows and their covariance under calibration, for a batch of cells.
+
+    Tests have these terms whatever series the value has: no outcome has chosen them.
+    """
+
+    def __init__(self, cells: RankCells) -> None:
+        self.cells = cells
+        self._basis = rank_basis(cells)
+        self.covariances = coefficient_covariance(self._basis, cells.null_variances, cells.n)
+        scale = np.sqrt(positive(cells.dataset_counts) * cells.n[:, None])
+        self._coefficients = np.vecdot(self._basis, (cells.residual_sums / scale)[:, None, :])
+
+    def impossible(self, dataset: int) -> bool:
+        """Decide whether scores of 0 and 1 only have an unexpected outcome, which refutes them."""
+        return bool((np.abs(self.cells.residual_sums[dataset]) > _ROUNDING).any())
+
+    def varies(self, dataset: int) -> bool:
+        """Decide whether an outcome can vary under calibration."""
+        return bool((self.covariances[dataset].diagonal() > 0).any())
+
+    def statistic(self, dataset: int) -> float:
+        """Evaluate the statistic (18)."""
+        return float(smooth_test_statistic(self._coefficients[dataset], self.covariances[dataset]))
+
+    def null(self, dataset: int) -> SmoothNull:
+        """Prepare redraws of the statistic."""
+        basis = self._basis[dataset if len(self._basis) > 1 else 0]
+        return SmoothNull(self.cells, dataset, basis, self.covariances[dataset])
+
+
+def test_cells(cells: RankCells, redraws: int, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
+    """Compute statistic and p-value of every dataset of a batch of cells."""
+    series = RankCoefficients(cells)
     statistics, p_values = np.zeros(len(cells.n)), np.empty(len(cells.n))
     null: SmoothNull | None = None
-    for i, covariance in enumerate(covariances):
-        if not (covariance.diagonal() > 0).any():
-            # Scores of 0 and 1 only: any unexpected outcome refutes them.
-            impossible = bool((np.abs(cells.residual_sums[i]) > _ROUNDING).any())
-            statistics[i], p_values[i] = (np.inf, 1 / (redraws + 1)) if impossible else (0.0, 1.0)
+    for i in range(len(cells.n)):
+        if not series.varies(i):
+            statistics[i], p_values[i] = (np.inf, 1 / (redraws + 1)) if series.impossible(i) else (0.0, 1.0)
             continue
         if null is None or not null.has_scores(cells.dataset_counts[i], cells.scores[i]):
-            null = SmoothNull(cells, i, fit.basis[i if len(fit.basis) > 1 else 0], covariance)
-        statistics[i] = smooth_test_statistic(fit.coefficients[i], covariance)
+            null = series.null(i)
+        statistics[i] = series.statistic(i)
         p_values[i] = null.p_value(float(statistics[i]), redraws, rng)
     return statistics, p_values
 
@@ -212,20 +240,12 @@ class Family:
 
     def _test_cells(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
         """Compute statistic and redraws of every dataset of a batch of cells."""
-        cells = rank_cells(profile)
-        basis = rank_basis(cells)
-        covariances = coefficient_covariance(basis, cells.null_variances, cells.n)
-        scale = np.sqrt(positive(cells.dataset_counts) * cells.n[:, None])
-        coefficients = np.vecdot(basis, (cells.residual_sums / scale)[:, None, :])
-        for i, covariance in enumerate(covariances):
-            if (covariance.diagonal() > 0).any():
-                null = SmoothNull(cells, i, basis[i], covariance)
-                statistic = float(smooth_test_statistic(coefficients[i], covariance))
-                yield statistic, null.draw(self.resamples, self._rng)
+        series = RankCoefficients(rank_cells(profile))
+        for i in range(profile.batch):
+            if series.varies(i):
+                yield series.statistic(i), series.null(i).draw(self.resamples, self._rng)
             else:
-                # Scores of 0 and 1 only: any unexpected outcome refutes them.
-                impossible = bool((np.abs(cells.residual_sums[i]) > _ROUNDING).any())
-                yield (_REFUTED if impossible else 0.0), np.zeros(self.resamples)
+                yield (_REFUTED if series.impossible(i) else 0.0), np.zeros(self.resamples)
 
     def _test_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
         assert sample.units is not None
