@@ -16,7 +16,7 @@ import truecal as tc
 from tests.simulations import datasets, within
 from tests.study.results import frame_of, number, random_study, study
 from truecal.study import points
-from truecal.study.analyses.points import correlate, fit_line
+from truecal.study.analyses.base import correlate, fit_line
 
 # ------------------------------------------------------------------ fronts
 

@@ -1,19 +1,30 @@
 """Studies: many models, many datasets, many metrics, from one YAML file."""
 
-from truecal.study.analyses.bins import BinBias, BinTrend, bin_bias, bin_trend
-from truecal.study.analyses.effects import CovariateTrend, RecalibrationEffect, covariate_trend, effect_of_recalibration
-from truecal.study.analyses.errors import (
+from truecal.study.analyses.base import points
+from truecal.study.analyses.pareto import Dominance, ParetoSets, dominance, on_front, pareto
+from truecal.study.analyses.rankings import (
+    RankAgreement,
+    Ranking,
+    RecalibrationEffect,
+    effect_of_recalibration,
+    rank,
+    rank_agreement,
+)
+from truecal.study.analyses.shifts import InAndOut, Shift, ShiftOverTypes, in_and_out, shift, shift_over_types
+from truecal.study.analyses.trends import (
+    BinBias,
+    BinTrend,
+    CovariateTrend,
     ErrorAgainstCalibration,
     LogFits,
     Residuals,
+    bin_bias,
+    bin_trend,
+    covariate_trend,
     error_against_calibration,
     log_fits,
     residuals,
 )
-from truecal.study.analyses.pareto import Dominance, ParetoSets, dominance, on_front, pareto
-from truecal.study.analyses.points import points
-from truecal.study.analyses.rankings import RankAgreement, Ranking, rank, rank_agreement
-from truecal.study.analyses.shifts import InAndOut, Shift, ShiftOverTypes, in_and_out, shift, shift_over_types
 from truecal.study.example import make_example
 from truecal.study.importing import import_table
 from truecal.study.interventions.compare import compare_interventions

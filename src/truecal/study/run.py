@@ -18,7 +18,7 @@ from truecal import names, options, parallel
 from truecal.errors import InputError, TruecalWarning
 from truecal.lenses.lens import Lens
 from truecal.predictions.selection import small_selection
-from truecal.study.analyses.points import only
+from truecal.study.analyses.base import only
 from truecal.study.metrics import (
     Measurement,
     Metric,

@@ -1,14 +1,16 @@
-"""Two models on the same rows: how sure is their difference?
+"""Rankings of models: paired comparisons on the same rows, agreement of estimators, the effect of recalibration.
 
 A store keeps metrics on resamples of the rows that are the same for all models (`Store.draws`). The standard error of a difference
 is that of the difference of these values, in which what the models have in common cancels; p-values are Student's, corrected by
 Holm (1979) for the number of pairs compared.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +19,18 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.special import positive
-from truecal.study.analyses.points import (
-    Analysed,
-    by_condition,
-    correlation_bounds,
-    few_models,
-    gathered,
-    lens_words,
-    numbers,
-    points,
-    require_name,
-    results,
-    where,
-)
+from truecal.study.analyses import base
+from truecal.study.analyses.base import CONDITION, METRIC, Analysis, numbers, where
 from truecal.study.store import pl
 from truecal.types import Float64s
 
-if TYPE_CHECKING:
-    import polars
-
-
-# ----------------------------------------------------------------------------------------------------
-# Two models on the same rows: how sure is their difference?
-
-_WHO = ("model", "dataset", "severity", "seed")
+ALPHA = 0.05
+_DEFAULT = ("rank-series-l2", "ece-mass-100-l1", "ece-width-15-l1", "error", "nll", "brier")
+_LISTED_PAIRS, _LISTED_MODELS, _LISTED_NAMES = 4, 6, 12  # in notes
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedDifference:
     """Metric of `a` minus that of `b` on the same rows; `adjusted_p` is corrected for all pairs compared with it."""
 
     a: str
@@ -60,11 +46,11 @@ class PairedDraws:
     """The resamples of a store, by model and condition."""
 
     def __init__(self, frame: Any, draws: Any) -> None:
-        jobs = frame.select("job", *_WHO).unique("job")
+        jobs = frame.select("job", "model", "dataset", "severity", "seed").unique("job")
         self._table = draws.join(jobs, on="job", how="inner")
 
     @classmethod
-    def of(cls, source: Any) -> "PairedDraws | None":
+    def of(cls, source: Any) -> PairedDraws | None:
         """Those of a store; None for a bare frame, and where nothing was resampled."""
         if not hasattr(source, "draws"):
             return None
@@ -75,22 +61,19 @@ class PairedDraws:
         self, metric: str, *, dataset: str, severity: float, recalibrator: str = "none", lens: str = "top-label"
     ) -> dict[str, Float64s]:
         """The metric of every model on every resample, mean over seeds."""
-        part = self._table.filter(
-            (pl.col("metric") == metric)
-            & pl.col("lens").is_in([lens, ""])
-            & (pl.col("dataset") == dataset)
-            & (pl.col("severity") == severity)
-            & (pl.col("recalibrator") == recalibrator)
-        ).sort("model", "seed")
-        differences: dict[str, list[NDArray[Any]]] = {}
+        choice = {"metric": metric, "dataset": dataset, "severity": severity, "recalibrator": recalibrator}
+        part = self._table.filter(pl.col("lens").is_in([lens, ""]), **choice).sort("model", "seed")
+        by_seed: dict[str, list[NDArray[Any]]] = {}
         for model, values in part.select("model", "values").iter_rows():
-            differences.setdefault(model, []).append(np.asarray(values, np.float64))
-        return {model: np.mean(values, axis=0) for model, values in differences.items()}
+            by_seed.setdefault(model, []).append(np.asarray(values, np.float64))
+        return {model: np.mean(values, axis=0) for model, values in by_seed.items()}
 
 
-def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level: float = 0.95) -> list[Pair]:
+def compare_pairs(
+    values: dict[str, float], draws: dict[str, Float64s], *, level: float = 0.95
+) -> list[PairedDifference]:
     """Every pair of models that have both a value and resamples, in the order of `values`."""
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtrit
 
     models = [model for model in values if model in draws and np.isfinite(values[model])]
     if len(models) < 2:
@@ -99,75 +82,98 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     covariance = np.cov(np.array([draws[model] for model in models]))
     first, second = np.triu_indices(len(models), 1)
     difference = value[first] - value[second]
-    square = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
-    # What rounding leaves of two models that are alike
-    tiny = 1e-12 * (covariance[first, first] + covariance[second, second])
-    error = np.sqrt(np.where(square > tiny, square, 0.0))
+    both = covariance[first, first] + covariance[second, second]
+    variance = both - 2 * covariance[first, second]
+    error = np.sqrt(np.where(variance > 1e-12 * both, variance, 0.0))  # equal models differ by rounding
     free = len(next(iter(draws.values()))) - 1
     reach = float(stdtrit(free, (1 + level) / 2)) * error
-    ratio = np.abs(difference) / positive(error)
-    p = np.where(error > 0, 2 * stdtr(free, -ratio), np.where(difference == 0, 1.0, 0.0))
+    p = _student_p(difference, error, free)
     columns = (difference, difference - reach, difference + reach, p, tc.inference.holm(p))
     rows = zip(first, second, *(column.tolist() for column in columns), strict=True)
-    return [Pair(models[a], models[b], *numbers) for a, b, *numbers in rows]
+    return [PairedDifference(models[a], models[b], *row) for a, b, *row in rows]
 
 
-def groups(models: Sequence[str], pairs: Sequence[Pair], *, level: float = 0.95) -> list[tuple[str, ...]]:
-    """Runs of the ranking within which no two models can be told apart, as long as possible; best first.
+def _student_p(difference: Float64s, error: Float64s, free: int) -> Float64s:
+    from scipy.special import stdtr
 
-    >>> apart = Pair("a", "c", -0.2, -0.3, -0.1, 0.001, 0.003)
-    >>> alike = [Pair(a, b, -0.1, -0.3, 0.1, 0.3, 0.6) for a, b in ("ab", "bc")]
-    >>> groups(["a", "b", "c"], [apart, *alike])
+    p = 2 * stdtr(free, -np.abs(difference) / positive(error))
+    return np.where(error > 0, p, np.where(difference == 0, 1.0, 0.0))
+
+
+def groups(models: Sequence[str], pairs: Sequence[PairedDifference], *, level: float = 0.95) -> list[tuple[str, ...]]:
+    """Runs of the ranking within which no two models differ significantly, as long as possible; best first.
+
+    >>> apart = PairedDifference("a", "c", -0.2, -0.3, -0.1, 0.001, 0.003)
+    >>> close = [PairedDifference(a, b, -0.1, -0.3, 0.1, 0.3, 0.6) for a, b in ("ab", "bc")]
+    >>> groups(["a", "b", "c"], [apart, *close])
     [('a', 'b'), ('b', 'c')]
     """
     apart = {frozenset((pair.a, pair.b)) for pair in pairs if pair.adjusted_p <= 1 - level}
-    together: list[tuple[str, ...]] = []
+    runs: list[tuple[str, ...]] = []
     end = 0
     for start in range(len(models)):
         stop = max(end, start + 1)
         while stop < len(models) and all(frozenset((models[stop], other)) not in apart for other in models[start:stop]):
             stop += 1
         if stop > end:
-            together.append(tuple(models[start:stop]))
+            runs.append(tuple(models[start:stop]))
             end = stop
-    return together
+    return runs
 
 
 # ----------------------------------------------------------------------------------------------------
-# Do two estimators rank the models alike? Kendall's tau between them, and which pairs of models flip beyond doubt
+# Whether two estimators rank the models in the same order
 
 
 @dataclass(frozen=True, eq=False)
-class RankAgreement(Analysed):
-    """Agreement of every pair of metrics in ranking the models, under every condition.
+class RankAgreement(Analysis):
+    """Hold the agreement of every pair of metrics in ranking the models, under every condition.
 
     `frame()` has one row per condition and pair of metrics. Columns: dataset, severity, metric_a, metric_b, models, tau, low,
-    high, pairs, flips, supported_flips. tau is Kendall's tau-b, with the analytic interval of the `correlation` file beside. A
-    flip is a pair of models that the two metrics order in opposite ways (ties are no flips); it is supported if under both metrics
-    the intervals of the two do not overlap, and supported_flips is null where a metric has no intervals.
+    high, pairs, flips, supported_flips. tau is Kendall's tau-b with an analytic interval. A flip is a pair of models that the two
+    metrics order in opposite ways (ties are no flips); it is supported if under both metrics the intervals of the two do not
+    overlap, and supported_flips is null where a metric has no intervals.
+
+    See Also
+    --------
+    rank_agreement : Makes it.
     """
 
     _points: Any
 
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
-        """The pairs of models that flip, for the metrics named (default: all pairs of metrics).
+        """List the pairs of models that flip.
 
-        Columns: dataset, severity, metric_a, metric_b, better (by a), worse, gap_a, gap_b (value of `worse` minus `better`: the
-        first is positive, the second negative), supported_a, supported_b, supported.
+        Parameters
+        ----------
+        metric_a, metric_b : str, optional
+            Metrics to compare; default all pairs of metrics.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns dataset, severity, metric_a, metric_b, better (by a), worse, gap_a, gap_b (value of `worse` minus `better`:
+            the first is positive, the second negative), supported_a, supported_b, supported.
+
+        Raises
+        ------
+        InputError
+            If a metric was not ranked.
         """
-        wanted = {name for name in (metric_a, metric_b) if name is not None}
-        known = set(self._points["name"].unique())
-        if wanted - known:
-            raise InputError(f"{min(wanted - known)!r} was not ranked; ranked were {', '.join(sorted(known))}")
+        names = {name for name in (metric_a, metric_b) if name is not None}
+        ranked = set(self._points["name"].unique())
+        if names - ranked:
+            raise InputError(f"{min(names - ranked)!r} was not ranked; ranked were {', '.join(sorted(ranked))}")
         rows: list[dict[str, Any]] = []
-        for condition, part in by_condition(self._points):
-            ranks = _Ranks.of(part)
-            for a, b in ranks.pairs():
-                if wanted <= {ranks.names[a], ranks.names[b]}:
-                    rows += ranks.flipped(a, b, condition)
-        text, yes = dict.fromkeys(("metric_a", "metric_b", "better", "worse"), pl.String), pl.Boolean
-        schema = {"dataset": pl.String, "severity": pl.Float64, **text, "gap_a": pl.Float64, "gap_b": pl.Float64}
-        return pl.DataFrame(rows, schema={**schema, "supported_a": yes, "supported_b": yes, "supported": yes})
+        for condition, part in base.by_condition(self._points):
+            orders = _Orders(part)
+            for a, b in combinations(range(len(orders.names)), 2):
+                if names <= {orders.names[a], orders.names[b]}:
+                    rows += [{**condition, **row} for row in orders.flips(a, b)]
+        texts = dict.fromkeys(("metric_a", "metric_b", "better", "worse"), pl.String)
+        flags = dict.fromkeys(("supported_a", "supported_b", "supported"), pl.Boolean)
+        schema = {"dataset": pl.String, "severity": pl.Float64, **texts, "gap_a": pl.Float64, "gap_b": pl.Float64}
+        return pl.DataFrame(rows, schema=schema | flags)
 
 
 def rank_agreement(
@@ -180,43 +186,67 @@ def rank_agreement(
     dataset: str | None = None,
     level: float = 0.95,
 ) -> RankAgreement:
-    """Kendall's tau between estimators over models; default: all estimators of the lens.
+    """Compute Kendall's tau between estimators over models, and the pairs of models that they order in opposite ways.
 
-    With several lenses, a metric is named "metric [lens]".
-    All pairs of metrics come from one product of the matrix of signs of differences, so 40 metrics cost little more than two.
+    Parameters
+    ----------
+    frame : data frame
+        Results of a store (`store.frame()`), or any frame with its columns.
+    metrics : sequence of str, optional
+        Names of metrics; default all of the lens.
+    lens : str or sequence of str, default "top-label"
+        What is judged. With several lenses, a metric is named "metric [lens]".
+    selection : str, default "all"
+        Which rows are judged.
+    recalibrator : str, default "none"
+        Recalibration method.
+    dataset : str, optional
+        One dataset; default all.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    RankAgreement
+        Agreement of every pair of metrics, and notes.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two metrics, or no condition has two models with all of them.
     """
     options.level(level)
-    lenses = lens_words(lens)
+    lenses = base.lens_words(lens)
     if metrics is None:
-        metrics = results(frame).filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
+        metrics = base.read_results(frame).filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
     if isinstance(metrics, str) or len(set(metrics)) * len(set(lenses)) < 2:
         raise InputError(f"agreement needs at least two metrics (or lenses), not {metrics!r} of the lens {lens!r}")
-    values, notes = points(frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset)
-    label = pl.col("metric")
+    choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
+    values, notes = base.points(frame, metrics, **choice)  # type: ignore[arg-type]
+    name = pl.col("metric")
     if len(lenses) > 1:
-        bracket = pl.format("{} [{}]", pl.col("metric"), pl.col("lens"))
-        label = pl.when(pl.col("lens") == "").then(pl.col("metric")).otherwise(bracket)
-    values = values.with_columns(label.alias("name"))
+        name = pl.when(pl.col("lens") == "").then(name).otherwise(pl.format("{} [{}]", name, pl.col("lens")))
+    values = values.with_columns(name.alias("name"))
     rows: list[dict[str, Any]] = []
     remarks = []
-    for condition, part in by_condition(values):
-        ranks = _Ranks.of(part)
-        if ranks.left_out:
-            remarks.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", where(condition)))
-        if len(ranks.names) < 2 or len(ranks.models) < 2:
+    for condition, part in base.by_condition(values):
+        orders = _Orders(part)
+        if orders.incomplete:
+            remarks.append((f"left out for want of some metric: {', '.join(orders.incomplete)}", where(condition)))
+        if len(orders.names) < 2 or len(orders.models) < 2:
             remarks.append(("fewer than two models or metrics leave nothing to compare", where(condition)))
             continue
-        remarks += few_models(len(ranks.models), where(condition))
-        rows += ranks.agreements(condition, level)
-    notes += gathered(remarks)
+        remarks += base.few_models(len(orders.models), where(condition))
+        rows += [{**condition, **row} for row in orders.agreements(level)]
+    notes += base.gather(remarks)
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
     table = pl.DataFrame(rows, schema_overrides={"supported_flips": pl.Int64})
     bare = values.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
     if bare:
         notes.append(f"there are no intervals of {', '.join(bare)}: which flips with them are chance is unknown")
-    judged = table.filter(pl.col("supported_flips").is_not_null())
-    flips, supported = int(judged["flips"].sum()), int(judged["supported_flips"].sum())
+    tested = table.filter(pl.col("supported_flips").is_not_null())
+    flips, supported = int(tested["flips"].sum()), int(tested["supported_flips"].sum())
     if flips and not supported:
         notes.append(f"none of the {flips} flips of two models is supported by the intervals: they are within chance")
     elif flips:
@@ -224,91 +254,53 @@ def rank_agreement(
     return RankAgreement(tuple(notes), table, values)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranks:
-    """The values of every metric for the models that have all of them, under one condition."""
+class _Orders:
+    """The order of every pair of models under every metric, for the models that have all metrics, under one condition."""
 
-    names: list[str]
-    models: list[str]
-    left_out: list[str]
-    value: Float64s  # (metrics, models)
-    low: Float64s
-    high: Float64s
+    def __init__(self, part: Any) -> None:
+        self.names = part["name"].unique().sort().to_list()
+        counts = dict(part.group_by("model").len().sort("model").iter_rows())
+        self.models = [model for model, count in counts.items() if count == len(self.names)]
+        self.incomplete = [model for model in counts if model not in self.models]
+        complete = part.filter(pl.col("model").is_in(self.models)).sort("name", "model")
+        shape = len(self.names), len(self.models)
+        self.value, low, high = (column.reshape(shape) for column in numbers(complete, "value", "low", "high"))
+        self.first, self.second = i, j = np.triu_indices(len(self.models), 1)
+        self.signs = np.sign(self.value[:, i] - self.value[:, j])  # (metrics, pairs of models)
+        self.apart = (low[:, i] > high[:, j]) | (high[:, i] < low[:, j])  # intervals do not overlap
+        self.has_intervals = np.isfinite(low + high).all(axis=1)
 
-    @classmethod
-    def of(cls, part: Any) -> "_Ranks":
-        names = part["name"].unique(maintain_order=True).to_list()
-        everyone = part["model"].unique().sort().to_list()
-        counted = dict(part.group_by("model").len().iter_rows())
-        models = [model for model in everyone if counted[model] == len(names)]
-        held = part.filter(pl.col("model").is_in(models)).sort("name", "model")
-        names = sorted(names)
-        grids = [column.reshape(len(names), len(models)) for column in numbers(held, "value", "low", "high")]
-        return cls(names, models, [m for m in everyone if counted[m] < len(names)], *grids)
-
-    def pairs(self) -> list[tuple[int, int]]:
-        return [(a, b) for a in range(len(self.names)) for b in range(a + 1, len(self.names))]
-
-    def _model_pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        first, second = np.triu_indices(len(self.models), 1)
-        return first, second
-
-    def signs(self) -> Float64s:
-        """Sign of the difference of every pair of models under every metric, (metrics, pairs)."""
-        i, j = self._model_pairs()
-        return np.sign(self.value[:, i] - self.value[:, j])
-
-    def known(self) -> NDArray[np.bool_]:
-        """Whether the intervals of the two models do not overlap (False where there is none)."""
-        i, j = self._model_pairs()
-        return (self.low[:, i] > self.high[:, j]) | (self.high[:, i] < self.low[:, j])
-
-    def agreements(self, condition: dict[str, Any], level: float) -> list[dict[str, Any]]:
-        s, known = self.signs(), self.known()
-        sized = np.abs(s).sum(axis=1)
-        scale = np.sqrt(np.outer(sized, sized))
-        tau = np.where(scale > 0, s @ s.T / positive(scale), np.nan).clip(-1.0, 1.0)
-        low, high = correlation_bounds(tau, len(self.models), "kendall", level)
-        judged = np.asarray(np.isfinite(self.low + self.high).all(axis=1))
+    def agreements(self, level: float) -> list[dict[str, Any]]:
+        """Tau and flips of every pair of metrics, from one product of the matrix of signs."""
+        untied = np.abs(self.signs).sum(axis=1)
+        scale = np.sqrt(np.outer(untied, untied))
+        tau = np.where(scale > 0, self.signs @ self.signs.T / positive(scale), np.nan).clip(-1.0, 1.0)
+        low, high = base.correlation_bounds(tau, len(self.models), "kendall", level)
         rows = []
-        for a, b in self.pairs():
-            flip = s[a] * s[b] < 0
-            rows.append(
-                {
-                    **condition,
-                    "metric_a": self.names[a],
-                    "metric_b": self.names[b],
-                    "models": len(self.models),
-                    "tau": float(tau[a, b]),
-                    "low": float(low[a, b]),
-                    "high": float(high[a, b]),
-                    "pairs": s.shape[1],
-                    "flips": int(flip.sum()),
-                    "supported_flips": int((flip & known[a] & known[b]).sum()) if judged[a] and judged[b] else None,
-                }
-            )
+        for a, b in combinations(range(len(self.names)), 2):
+            flip = self.signs[a] * self.signs[b] < 0
+            row = {"metric_a": self.names[a], "metric_b": self.names[b], "models": len(self.models)}
+            row |= {"tau": float(tau[a, b]), "low": float(low[a, b]), "high": float(high[a, b])}
+            row |= {"pairs": len(flip), "flips": int(flip.sum()), "supported_flips": None}
+            if self.has_intervals[a] and self.has_intervals[b]:
+                row["supported_flips"] = int((flip & self.apart[a] & self.apart[b]).sum())
+            rows.append(row)
         return rows
 
-    def flipped(self, a: int, b: int, condition: dict[str, Any]) -> list[dict[str, Any]]:
-        s, known = self.signs(), self.known()
-        i, j = self._model_pairs()
+    def flips(self, a: int, b: int) -> list[dict[str, Any]]:
+        """Pairs of models that two metrics order in opposite ways."""
         rows = []
-        for k in np.flatnonzero(s[a] * s[b] < 0):
-            better, worse = (i[k], j[k]) if s[a, k] < 0 else (j[k], i[k])
-            rows.append(
-                {
-                    **condition,
-                    "metric_a": self.names[a],
-                    "metric_b": self.names[b],
-                    "better": self.models[better],
-                    "worse": self.models[worse],
-                    "gap_a": float(self.value[a, worse] - self.value[a, better]),
-                    "gap_b": float(self.value[b, worse] - self.value[b, better]),
-                    "supported_a": bool(known[a, k]),
-                    "supported_b": bool(known[b, k]),
-                    "supported": bool(known[a, k] and known[b, k]),
-                }
-            )
+        for k in np.flatnonzero(self.signs[a] * self.signs[b] < 0):
+            better, worse = self.first[k], self.second[k]
+            if self.signs[a, k] > 0:
+                better, worse = worse, better
+            gaps = self.value[:, worse] - self.value[:, better]
+            supported = self.apart[:, k]
+            row = {"metric_a": self.names[a], "metric_b": self.names[b]}
+            row |= {"better": self.models[better], "worse": self.models[worse]}
+            row |= {"gap_a": float(gaps[a]), "gap_b": float(gaps[b])}
+            row |= {"supported_a": bool(supported[a]), "supported_b": bool(supported[b])}
+            rows.append({**row, "supported": bool(supported[a] and supported[b])})
         return rows
 
 
@@ -316,9 +308,7 @@ class _Ranks:
 # Models of a store side by side: ranked by a metric, with what the intervals say about that ranking
 
 Cell = tuple[float | None, float | None, float | None]  # value, low, high
-_DEFAULT = ("rank-series-l2", "ece-mass-100-l1", "ece-width-15-l1", "error", "nll", "brier")
-_SHOWN_PAIRS, _SHOWN = 4, 6
-_NONE: Cell = (None, None, None)
+_EMPTY: Cell = (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -329,20 +319,42 @@ class Ranked:
     dataset: str
     seeds: int
     values: dict[str, Cell]
-    groups: tuple[int, ...] = ()  # numbers of the groups it belongs to: two models that share none are told apart
+    groups: tuple[int, ...] = ()  # numbers of the groups it belongs to: two models that share none differ significantly
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Models by dataset, best first within each; and what to know about them."""
+    """Hold models by dataset, best first within each, and notes on them.
+
+    Parameters
+    ----------
+    metrics : tuple of str
+        Names of the metrics; models are ranked by the first.
+    rows : tuple of Ranked
+        Models with their values.
+    notes : tuple of str
+        What to know before reading the ranking.
+    pairs : tuple of (str, PairedDifference), default ()
+        Dataset, and comparison of two models on the same rows.
+
+    See Also
+    --------
+    rank : Makes it.
+    """
 
     metrics: tuple[str, ...]
     rows: tuple[Ranked, ...]
     notes: tuple[str, ...]
-    pairs: tuple[tuple[str, Pair], ...] = ()  # dataset, comparison of two models on the same rows
+    pairs: tuple[tuple[str, PairedDifference], ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
-        """The table as plain records, for JSON; what is not a finite number is None."""
+        """Return the table as plain records, for JSON.
+
+        Returns
+        -------
+        list of dict
+            One record per model and dataset; what is not a finite number is None.
+        """
         return [
             {
                 "model": row.model,
@@ -365,110 +377,130 @@ def rank(
     lens: str = "top-label",
     selection: str = "all",
 ) -> Ranking:
-    """Rank models by the first metric, dataset by dataset. Scores of whole predictions are there under every lens.
+    """Rank models by the first metric, dataset by dataset.
 
-    `source` is a store, or its frame. Values are averages over seeds; an interval is shown where there is one seed. From a store,
-    every pair of models is compared on the same rows (see `paired`), with Holm's correction over the pairs of a dataset, and
-    models that cannot be told apart form groups. From a frame alone, two neighbours are told apart only if their intervals are
-    apart, in the same order, with every seed they share.
+    Parameters
+    ----------
+    source : Store or data frame
+        A store, or its results.
+    metrics : sequence of str, default ()
+        Names of metrics; default the usual ones that are there.
+    datasets : sequence of str, default ()
+        Names of datasets; default all.
+    severity : float, default 0.0
+        Severity of the shift.
+    recalibrator : str, default "none"
+        Recalibration method.
+    lens : str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+
+    Returns
+    -------
+    Ranking
+        Models by dataset, best first, and notes.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the results.
+
+    Notes
+    -----
+    Values are averages over seeds; an interval is given where there is one seed. From a store, every pair of models is compared on
+    the same rows, with Holm's correction over the pairs of a dataset, and models that do not differ significantly form groups.
+    From a frame alone, two neighbours differ only if their intervals are apart, in the same order, with every seed they share.
     """
     frame = source.frame() if hasattr(source, "draws") else source
-    results(frame)  # refuses what is no frame of a store
     draws = PairedDraws.of(source) if selection == "all" else None
-    part = _part(
-        frame, datasets, {"severity": float(severity), "recalibrator": recalibrator, "selection": selection}, lens
-    )
-    there = part["metric"].unique().to_list()
-    for name in metrics:
-        if name not in there:
-            raise InputError(f"there is no metric {name!r} among the results; there are {_listed(sorted(there))}")
-    names = tuple(metrics) or tuple(name for name in _DEFAULT if name in there) or (sorted(there)[0],)
-    rows: list[Ranked] = []
-    notes: list[str] = []
-    pairs: list[tuple[str, Pair]] = []
+    if not base.read_results(frame).height:
+        raise InputError("no file of this study is evaluated yet")
+    part = frame
+    for column, choice in (
+        ("severity", [float(severity)]),
+        ("recalibrator", [recalibrator]),
+        ("selection", [selection]),
+    ):
+        part = _choose(part, column, choice)
+    part = _choose(part, "lens", [lens, ""])
+    part = _choose(part, "dataset", datasets) if len(datasets) else part
+    present = part["metric"].unique().sort().to_list()
+    names = tuple(metrics) or tuple(name for name in _DEFAULT if name in present) or (present[0],)
+    part = _choose(part, "metric", names)
+    rows, notes, pairs = [], [], []
     for dataset in part["dataset"].unique(maintain_order=True).to_list():
-        of_dataset = part.filter((part["dataset"] == dataset) & part["metric"].is_in(names))
-        ranked = _ranked(of_dataset, names, dataset)
-        drawn = {}
-        if draws is not None:
-            at = {"dataset": dataset, "severity": severity, "recalibrator": recalibrator, "lens": lens}
-            drawn = draws.values(names[0], **at)
+        of_dataset = part.filter(part["dataset"] == dataset)
+        ranked = _rank_models(of_dataset, names, dataset)
+        condition: dict[str, Any] = {"dataset": dataset, "severity": severity}
+        drawn = {} if draws is None else draws.values(names[0], **condition, recalibrator=recalibrator, lens=lens)
         if len(drawn) < 2:
-            notes += _unsupported(of_dataset, names[0], dataset, [row.model for row in ranked])
+            notes += _overlaps(of_dataset, names[0], dataset, [row.model for row in ranked])
         else:
-            values = {row.model: value for row in ranked if (value := row.values.get(names[0], _NONE)[0]) is not None}
+            values = {row.model: value for row in ranked if (value := row.values.get(names[0], _EMPTY)[0]) is not None}
             compared = compare_pairs(values, drawn)
             pairs += [(dataset, pair) for pair in compared]
-            ranked, text = _grouped(ranked, compared, names[0], dataset)
-            notes += text
+            ranked, note = _group_models(ranked, compared, names[0], dataset)
+            notes.append(note)
         rows += ranked
     return Ranking(names, tuple(rows), tuple(notes), tuple(pairs))
 
 
-def _part(frame: Any, datasets: Sequence[str], choice: dict[str, object], lens: str) -> Any:
-    """The rows of a choice; what is not there is refused by name."""
-    if not len(frame):
-        raise InputError("no file of this study is evaluated yet")
-    wanted: list[tuple[str, tuple[object, ...]]] = [(name, (value,)) for name, value in choice.items()]
-    wanted += [("lens", (lens, ""))] + ([("dataset", tuple(datasets))] if len(datasets) else [])
-    part = frame
-    for column, values in wanted:
-        there = sorted(part[column].unique().to_list())
-        for value in values:
-            if column != "severity":
-                require_name(value, column)
-            if value not in there and not (column == "lens" and value == ""):
-                raise InputError(f"there is no {column} {value!r} among the results; there are {_listed(there)}")
-        part = part.filter(part[column].is_in(values))
-    return part
+def _choose(frame: Any, column: str, values: Sequence[object]) -> Any:
+    """The rows with one of these values in a column; one that is not there is refused."""
+    present = sorted(frame[column].unique().to_list())
+    for value in values:
+        if column != "severity":
+            base.require_name(value, column)
+        if value not in present and value != "":
+            words = [str(name) for name in present if name != ""]
+            listed = ", ".join(words[:_LISTED_NAMES]) + (", ..." if len(words) > _LISTED_NAMES else "")
+            raise InputError(f"there is no {column} {value!r} among the results; there are {listed}")
+    return frame.filter(frame[column].is_in(list(values)))
 
 
-def _grouped(ranked: list[Ranked], pairs: list[Pair], metric: str, dataset: str) -> tuple[list[Ranked], list[str]]:
-    """The ranking with its groups, and what they say."""
-    compared = {model for pair in pairs for model in (pair.a, pair.b)}
-    models = [row.model for row in ranked if row.model in compared]
-    grouped = groups(models, pairs)
-    place = {model: tuple(i for i, group in enumerate(grouped, 1) if model in group) for model in models}
-    together = [group for group in grouped if len(group) > 1]
-    apart = sum(pair.adjusted_p <= 0.05 for pair in pairs)
-    head = (
-        f"{apart} of {len(pairs)} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
-    )
-    shown = "; ".join(", ".join(group[:_SHOWN]) + (", ..." if len(group) > _SHOWN else "") for group in together[:3])
-    more = f"; and {len(together) - 3} more groups" if len(together) > 3 else ""
-    tail = f"; cannot be told apart: {shown}{more}" if together else ""
-    return [replace(row, groups=place.get(row.model, ())) for row in ranked], [head + tail]
-
-
-def _listed(names: Sequence[object], most: int = 12) -> str:
-    words = [str(name) for name in names if name != ""]
-    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
-
-
-def _ranked(part: "polars.DataFrame", names: tuple[str, ...], dataset: str) -> list[Ranked]:
+def _rank_models(part: Any, names: tuple[str, ...], dataset: str) -> list[Ranked]:
     rows = []
     for (model,), of_model in part.partition_by("model", as_dict=True, maintain_order=True).items():
         cells: dict[str, Cell] = {}
         for (name,), values in of_model.partition_by("metric", as_dict=True).items():
-            alone = len(values) == 1
-            low, high = (values["low"][0], values["high"][0]) if alone else (None, None)
-            cells[name] = (_finite(values["value"].mean()), _finite(low), _finite(high))
+            ends = (values["low"][0], values["high"][0]) if len(values) == 1 else (None, None)
+            value, low, high = (
+                float(x) if x is not None and np.isfinite(x) else None for x in (values["value"].mean(), *ends)
+            )
+            cells[name] = (value, low, high)
         ordered = {name: cells[name] for name in names if name in cells}
         rows.append(Ranked(model, dataset, of_model["seed"].n_unique(), ordered))
 
-    def key(row: Ranked) -> tuple[bool, float]:
-        value = row.values.get(names[0], (None,))[0]
-        return value is None, value or 0.0
+    def first_value(row: Ranked) -> float:
+        value = row.values.get(names[0], _EMPTY)[0]
+        return float("inf") if value is None else value
 
-    return sorted(rows, key=key)
-
-
-def _finite(value: Any) -> float | None:
-    return None if value is None or value != value or value in (float("inf"), float("-inf")) else float(value)
+    return sorted(rows, key=first_value)
 
 
-def _unsupported(part: "polars.DataFrame", metric: str, dataset: str, models: Sequence[str]) -> list[str]:
-    """What the intervals say about neighbours in the ranking."""
+def _group_models(
+    ranked: list[Ranked], pairs: list[PairedDifference], metric: str, dataset: str
+) -> tuple[list[Ranked], str]:
+    """The ranking with its groups, and a note on them."""
+    compared = {model for pair in pairs for model in (pair.a, pair.b)}
+    runs = groups([row.model for row in ranked if row.model in compared], pairs)
+    together = [run for run in runs if len(run) > 1]
+    apart = sum(pair.adjusted_p <= ALPHA for pair in pairs)
+    note = (
+        f"{apart} of {len(pairs)} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
+    )
+    if together:
+        limit = _LISTED_MODELS
+        listed = "; ".join(", ".join(run[:limit]) + (", ..." if len(run) > limit else "") for run in together[:3])
+        note += f"; cannot be told apart: {listed}"
+        note += f"; and {len(together) - 3} more groups" if len(together) > 3 else ""
+    members = {row.model: tuple(i for i, run in enumerate(runs, 1) if row.model in run) for row in ranked}
+    return [replace(row, groups=members[row.model]) for row in ranked], note
+
+
+def _overlaps(part: Any, metric: str, dataset: str, models: Sequence[str]) -> list[str]:
+    """A note on neighbours in the ranking whose intervals overlap with some seed that both have."""
     spans: dict[str, dict[int, tuple[float, float]]] = {}
     for row in part.filter(part["metric"] == metric).iter_rows(named=True):
         if row["low"] is not None:
@@ -479,17 +511,151 @@ def _unsupported(part: "polars.DataFrame", metric: str, dataset: str, models: Se
             "rank-series-l2 under top-label"
         ]
     pairs = [(a, b) for a, b in pairwise(models) if a in spans and b in spans]
-    close = [(a, b) for a, b in pairs if not _apart(spans[a], spans[b])]
+    close = []
+    for a, b in pairs:
+        seeds = spans[a].keys() & spans[b].keys()
+        if not seeds or any(spans[a][seed][1] >= spans[b][seed][0] for seed in seeds):
+            close.append(f"{a} and {b}")
     if not close:
         return []
-    shown = "; ".join(f"{a} and {b}" for a, b in close[:_SHOWN_PAIRS]) + ("; ..." if len(close) > _SHOWN_PAIRS else "")
+    listed = "; ".join(close[:_LISTED_PAIRS]) + ("; ..." if len(close) > _LISTED_PAIRS else "")
     return [
         f"the ranking by {metric} on {dataset} is not supported for {len(close)} of {len(pairs)} neighbours, whose intervals "
-        f"overlap: {shown}"
+        f"overlap: {listed}"
     ]
 
 
-def _apart(better: dict[int, tuple[float, float]], worse: dict[int, tuple[float, float]]) -> bool:
-    """Whether the better one's interval ends below the other's with every seed that both have."""
-    shared = better.keys() & worse.keys()
-    return bool(shared) and all(better[seed][1] < worse[seed][0] for seed in shared)
+# ----------------------------------------------------------------------------------------------------
+# What recalibration does to every model: the same rows before and after
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibrationEffect(Analysis):
+    """Hold every model before and after recalibration.
+
+    `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error,
+    error_after, before, before_low, before_high, after, after_low, after_high, change (after - before; negative is better),
+    supported (from a store: the change is not 0 by a paired comparison on the same rows, with Holm's correction over the models of
+    a condition; from a frame: the two intervals do not overlap; null where that is unknown), n.
+
+    See Also
+    --------
+    effect_of_recalibration : Makes it.
+    """
+
+    metric: str
+    before: str
+    after: str
+
+    def summary(self) -> Any:
+        """Summarise the effect under every condition.
+
+        Returns
+        -------
+        polars.DataFrame
+            Models, mean before, mean after, how many improved, how many significantly, and Kendall's tau of the two rankings
+            (1: recalibration left the ranking as it was).
+        """
+        rows = []
+        for condition, part in base.by_condition(self._frame):
+            better = part.filter(pl.col("change") < 0)
+            supported = None if part["supported"].null_count() else int(better["supported"].sum())
+            row = {**condition, "models": part.height, "before": part["before"].mean(), "after": part["after"].mean()}
+            row |= {"improved": better.height, "improved_supported": supported, "n": part["n"].max()}
+            first, second = numbers(part, "before", "after")
+            rows.append(row | base.correlate(first, second).columns("tau"))
+        return pl.DataFrame(rows, schema_overrides={"improved_supported": pl.Int64})
+
+
+def effect_of_recalibration(
+    source: Any,
+    *,
+    metric: str = METRIC,
+    before: str = "none",
+    after: str = "temperature",
+    lens: str = "top-label",
+    selection: str = "all",
+    dataset: str | None = None,
+) -> RecalibrationEffect:
+    """Compare a metric of every model under two recalibrators, on the same rows.
+
+    Parameters
+    ----------
+    source : Store or data frame
+        A store, or its results.
+    metric : str, default "rank-series-l2"
+        Name of the metric.
+    before : str, default "none"
+        Recalibration method to compare with.
+    after : str, default "temperature"
+        Recalibration method.
+    lens : str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+    dataset : str, optional
+        One dataset; default all.
+
+    Returns
+    -------
+    RecalibrationEffect
+        Every model before and after, and notes.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the results, or no model has the metric with both recalibrators.
+
+    Notes
+    -----
+    A store holds the numbers of rows that no recalibrator was fitted on. Where numbers of rows differ before and after, a note says
+    so, because then the difference is not that of recalibration alone.
+
+    References
+    ----------
+    Minderer et al. (2021), Figure 2, https://arxiv.org/abs/2106.07998
+    """
+    frame = source.frame() if hasattr(source, "draws") else source
+    choice: dict[str, Any] = {"lens": lens, "selection": selection, "dataset": dataset}
+    first, notes = base.with_error(frame, [metric], recalibrator=before, **choice)
+    second, more = base.with_error(frame, [metric], recalibrator=after, **choice)
+    keys = ["metric", "lens", *CONDITION, "model"]
+    names = {"value": "after", "low": "after_low", "high": "after_high", "error": "error_after", "n": "n_after"}
+    both = first.join(second.rename(names).select(*keys, *names.values()), on=keys, how="inner")
+    if both.is_empty():
+        raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
+    both = both.rename({"value": "before", "low": "before_low", "high": "before_high"})
+    apart = (pl.col("after_high") < pl.col("before_low")) | (pl.col("after_low") > pl.col("before_high"))
+    both = both.with_columns((pl.col("after") - pl.col("before")).alias("change"), apart.alias("supported"))
+    draws = PairedDraws.of(source) if selection == "all" else None
+    remarks, parts = [], []
+    for condition, part in base.by_condition(both):
+        words = where(condition)
+        if draws is not None:
+            of_before, of_after = (
+                draws.values(metric, **condition, recalibrator=name, lens=lens) for name in (before, after)
+            )
+            part = part.with_columns(_test_changes(part, of_before, of_after))
+        if not part["n"].equals(part["n_after"], check_names=False):
+            remarks.append((f"{before!r} and {after!r} were judged on different rows: not the effect alone", words))
+        changed = part.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)["model"]
+        remarks += [(f"{after!r} changed the classification error", f"{model} {words}") for model in changed]
+        worse = part.filter((pl.col("change") > 0) & pl.col("supported"))["model"]
+        remarks += [(f"{after!r} made {metric} worse beyond the intervals", f"{model} {words}") for model in worse]
+        parts.append(part)
+    columns = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
+    table = pl.concat(parts).select(*keys, "family", "size", *columns, "change", "supported", "n").sort(*keys)
+    notes = list(dict.fromkeys([*notes, *base.gather(remarks), *more]))
+    return RecalibrationEffect(tuple(notes), table, metric, before, after)
+
+
+def _test_changes(part: Any, before: dict[str, Float64s], after: dict[str, Float64s]) -> Any:
+    """The column `supported` by paired resamples; null for models without them."""
+    changes = dict(part.select("model", "change").iter_rows())
+    models = [model for model in changes if model in before and model in after]
+    if not models:
+        return pl.Series("supported", [None] * part.height, pl.Boolean)
+    drawn = np.array([after[model] - before[model] for model in models])
+    p = _student_p(np.array([changes[m] for m in models]), np.std(drawn, axis=1, ddof=1), drawn.shape[1] - 1)
+    supported = dict(zip(models, (tc.inference.holm(p) <= ALPHA).tolist(), strict=True))
+    return pl.Series("supported", [supported.get(model) for model in part["model"]], pl.Boolean)

@@ -1,6 +1,8 @@
-"""How models behave as data shift further and further from what they were trained on (Minderer et al. 2021, Figures 4 and 5)."""
+"""How models behave as data shift away from what they were trained on (Minderer et al. 2021, Figures 4, 5, 6 and 11)."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,71 +10,71 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.study.analyses.pareto import METRIC
-from truecal.study.analyses.points import (
-    CONDITION,
-    METHODS,
-    Analysed,
-    at,
-    by_condition,
-    conditions,
-    correlate,
-    few_models,
-    fit_line,
-    gathered,
-    numbers,
-    references,
-    where,
-    with_error,
-)
+from truecal.study.analyses import base
+from truecal.study.analyses.base import CONDITION, METRIC, Analysis, correlate, fit_line, numbers, where
 from truecal.study.store import pl
 
-# ----------------------------------------------------------------------------------------------------
-# How models behave as data shift further and further from what they were trained on (Minderer et al. 2021, Figures 4 and 5)
-
-_FEWEST = 3  # severities for a slope
+_MIN_SEVERITIES = 3  # for a slope
+PAIRS = {
+    "metric in, metric out": ("inside", "outside"),
+    "error in, error out": ("error_inside", "error_outside"),
+    "error out, metric out": ("error_outside", "outside"),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Shift(Analysed):
-    """Every model at every severity, beside its clean self and beside the largest model of its family.
+class Shift(Analysis):
+    """Hold every model at every severity, beside its clean version and beside the largest model of its family.
 
     `frame()` has one row per model and condition; a shifted dataset starts with its clean one at severity 0. Columns: metric,
     lens, dataset, severity, model, family, size, error, value and their bounds; value_increase and error_increase over the clean
     data; supported (the interval lies wholly above or below that of the clean data); value_beside_largest and error_beside_largest
     (minus those of the largest model of the family, Figure 5).
+
+    See Also
+    --------
+    shift : Makes it.
     """
 
     metric: str
 
     def slopes(self) -> Any:
-        """Per dataset and model: rise of the metric and of the error per step of severity (least squares), with intervals."""
+        """Fit the rise of the metric and of the error per step of severity.
+
+        Returns
+        -------
+        polars.DataFrame
+            Per dataset and model the least-squares slopes with intervals.
+        """
         rows = []
         for part in self._frame.partition_by("dataset", "model", maintain_order=True):
             if part.height < 2:
                 continue
             severity, value, error = numbers(part, "severity", "value", "error")
-            lost = fit_line(severity, error)
+            line = fit_line(severity, error)
             row = part.select("dataset", "model", "family", "size").row(0, named=True)
             row |= {"severities": part.height, **fit_line(severity, value).columns()}
-            rows.append({**row, "error_slope": lost.slope, "error_low": lost.low, "error_high": lost.high})
-        return pl.DataFrame(rows, infer_schema_length=None)
+            rows.append({**row, "error_slope": line.slope, "error_low": line.low, "error_high": line.high})
+        return base.make_frame(rows)
 
     def by_size(self) -> Any:
-        """Per condition and family: Kendall's tau between size and the metric, and between size and error.
+        """Correlate size with the metric, and with the error.
 
-        Minderer et al. find it positive on clean data and negative on shifted data: larger models hold out better.
+        Returns
+        -------
+        polars.DataFrame
+            Per condition and family Kendall's tau. Minderer et al. find it positive on clean data and negative on shifted data:
+            larger models hold out better.
         """
-        sized = self._frame.filter(pl.col("size").is_not_null() & pl.col("family").is_not_null())
         rows = []
-        for place, part in by_condition(sized, "family"):
+        for condition, part in base.by_condition(self._frame.filter(_is_sized()), "family"):
             if part.height < 2:
                 continue
             size, value, error = numbers(part, "size", "value", "error")
             tau = correlate(size, value)
-            row = {**place, "models": part.height, "tau": tau.value, "low": tau.low, "high": tau.high}
+            row = {**condition, "models": part.height, "tau": tau.value, "low": tau.low, "high": tau.high}
             rows.append({**row, "error_tau": correlate(size, error).value})
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return base.make_frame(rows)
 
 
 def shift(
@@ -84,83 +86,108 @@ def shift(
     recalibrator: str = "none",
     reference: str | Mapping[str, str] | None = None,
 ) -> Shift:
-    """A metric and the error of every model over the severities of each shifted dataset.
+    """Follow a metric and the error of every model over the severities of each shifted dataset.
 
-    `reference` names the clean dataset of shifted ones that have no severity 0 of their own (one for all, or one for each); its
-    numbers then open their rows.
+    Parameters
+    ----------
+    frame : data frame
+        Results of a store (`store.frame()`), or any frame with its columns.
+    metric : str, default "rank-series-l2"
+        Name of the metric.
+    lens : str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+    recalibrator : str, default "none"
+        Recalibration method.
+    reference : str or mapping, optional
+        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+
+    Returns
+    -------
+    Shift
+        Every model at every severity, and notes.
+
+    Raises
+    ------
+    InputError
+        If the results hold no severity above 0, or no shifted dataset has a clean version.
+
+    References
+    ----------
+    Minderer et al. (2021), Figures 4 and 5, https://arxiv.org/abs/2106.07998
     """
-    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    there = conditions(points)
-    shifted = sorted({dataset for dataset, severity in there if severity > 0})
+    points, notes = base.with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    present = base.conditions(points)
+    shifted = sorted({dataset for dataset, severity in present if severity > 0})
     if not shifted:
         raise InputError("the results hold no severity above 0; for shifted data without severities see in_and_out")
-    own = {dataset: dataset for dataset, severity in there if severity == 0}
-    named_clean = reference if isinstance(reference, Mapping) else dict.fromkeys(shifted, reference)
+    clean_of = dict(reference) if isinstance(reference, Mapping) else dict.fromkeys(shifted, reference)
+    clean_of |= {dataset: dataset for dataset, severity in present if severity == 0}
     parts = []
     for dataset in shifted:
-        clean = own.get(dataset) or named_clean.get(dataset)
-        if clean is None or clean not in own:
+        clean = clean_of.get(dataset)
+        if clean is None or (clean, 0.0) not in present:
             notes.append(f"{dataset} has no results at severity 0 to compare with; name its clean dataset as reference")
             continue
-        start = at(points, clean, 0.0).with_columns(pl.lit(dataset).alias("dataset"))
+        start = base.of_condition(points, clean, 0.0).with_columns(pl.lit(dataset).alias("dataset"))
         rest = points.filter((pl.col("dataset") == dataset) & (pl.col("severity") > 0))
-        base = start.select("model", *(pl.col(name).alias(f"_{name}") for name in ("value", "error", "low", "high")))
-        lost = sorted(set(rest["model"]) - set(start["model"]))
-        if lost:
-            notes.append(f"not judged on the clean version of {dataset}, so left out: {', '.join(lost)}")
-        parts.append(pl.concat([start, rest]).join(base, on="model", how="inner"))
+        clean_values = start.select("model", pl.col("value", "error", "low", "high").name.prefix("clean_"))
+        missing = sorted(set(rest["model"]) - set(start["model"]))
+        if missing:
+            notes.append(f"not judged on the clean version of {dataset}, so left out: {', '.join(missing)}")
+        parts.append(pl.concat([start, rest]).join(clean_values, on="model", how="inner"))
     if not parts:
         raise InputError(f"no shifted dataset has a clean version: {'; '.join(notes)}")
-    table = pl.concat(parts)
-    table = table.with_columns(
-        (pl.col("value") - pl.col("_value")).alias("value_increase"),
-        (pl.col("error") - pl.col("_error")).alias("error_increase"),
-        pl.when(pl.col("severity") > 0)
-        .then((pl.col("low") > pl.col("_high")) | (pl.col("high") < pl.col("_low")))
-        .alias("supported"),
+    apart = (pl.col("low") > pl.col("clean_high")) | (pl.col("high") < pl.col("clean_low"))
+    table = pl.concat(parts).with_columns(
+        *((pl.col(name) - pl.col(f"clean_{name}")).alias(f"{name}_increase") for name in ("value", "error")),
+        pl.when(pl.col("severity") > 0).then(apart).alias("supported"),
         *(_beside_largest(name, [*CONDITION, "family"]) for name in ("value", "error")),
-    ).drop("_value", "_error", "_low", "_high")
-    table = table.sort("dataset", "model", "severity")
-    return Shift(tuple(dict.fromkeys([*notes, *_notes(table, metric)])), table, metric)
+    )
+    table = table.select(pl.exclude("^clean_.*$")).sort("dataset", "model", "severity")
+    return Shift(tuple(dict.fromkeys([*notes, *_describe_shift(table, metric)])), table, metric)
+
+
+def _is_sized() -> Any:
+    return pl.col("size").is_not_null() & pl.col("family").is_not_null()
 
 
 def _beside_largest(name: str, group: list[str]) -> Any:
     """The number minus that of the largest model of its group."""
     largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
-    sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
-    return pl.when(sized).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
+    return pl.when(_is_sized()).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
 
 
-def _notes(table: Any, metric: str) -> list[str]:
-    remarks, loose, models = [], 0, 0
+def _describe_shift(table: Any, metric: str) -> list[str]:
+    remarks, worst = [], []
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
-        if count < _FEWEST:
-            remarks.append(
-                (f"{count} severities, the clean one included, are too few to speak of a trend", str(dataset))
-            )
-        worst = part.filter((pl.col("severity") == part["severity"].max()) & pl.col("supported").is_not_null())
-        loose, models = loose + worst.filter(~pl.col("supported")).height, models + worst.height
-    notes = gathered(remarks)
-    if loose:
+        if count < _MIN_SEVERITIES:
+            text = f"{count} severities, the clean one included, are too few to speak of a trend"
+            remarks.append((text, str(dataset)))
+        worst += part.filter(pl.col("severity") == part["severity"].max())["supported"].drop_nulls().to_list()
+    notes = base.gather(remarks)
+    if not all(worst):
         notes.append(
-            f"{metric} of {loose} of {models} models at the highest severities does not differ from clean data beyond the intervals"
+            f"{metric} of {worst.count(False)} of {len(worst)} models at the highest severities does not differ from clean "
+            "data beyond the intervals"
         )
     return notes
 
 
-# ----------------------------------------------------------------------------------------------------
-# Severities of shift averaged over types of corruption (Minderer et al. 2021, Figures 4 and 5)
-
-
 @dataclass(frozen=True, eq=False)
-class ShiftOverTypes(Analysed):
-    """Every model at every severity, mean over the shifted datasets (types of corruption) of one clean dataset.
+class ShiftOverTypes(Analysis):
+    """Hold every model at every severity, mean over the shifted datasets (types of corruption) of one clean dataset.
 
     `frame()` has one row per clean dataset, severity and model; severity 0 is the clean dataset. Columns: clean, severity, model,
     family, size, types (how many), value and error, each with the bounds of the mean over types (Student's, types being the
     sample; null for fewer than three), value_beside_largest and error_beside_largest (minus those of the largest model of the
     family at the same severity) and relative_size (within the family, the largest is 1).
+
+    See Also
+    --------
+    shift_over_types : Makes it.
     """
 
     metric: str
@@ -177,10 +204,44 @@ def shift_over_types(
     reference: str | Mapping[str, str] | None = None,
     level: float = 0.95,
 ) -> ShiftOverTypes:
-    """Means over the shifted datasets that share a clean one. `reference` is as in :func:`shift`."""
+    """Average severities of shift over the shifted datasets (types of corruption) that share a clean one.
+
+    Parameters
+    ----------
+    frame : data frame
+        Results of a store (`store.frame()`), or any frame with its columns.
+    metric : str, default "rank-series-l2"
+        Name of the metric.
+    lens : str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+    recalibrator : str, default "none"
+        Recalibration method.
+    reference : str or mapping, optional
+        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    ShiftOverTypes
+        Means with bounds, and notes.
+
+    Raises
+    ------
+    InputError
+        If the results hold no severity above 0 with a clean version.
+
+    References
+    ----------
+    Minderer et al. (2021), Figures 4 and 5, https://arxiv.org/abs/2106.07998
+    """
+    from scipy.special import stdtrit
+
     options.level(level)
-    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    pairs, more = references(conditions(points), reference)
+    points, notes = base.with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    pairs, more = base.references(base.conditions(points), reference)
     shifted = {out: clean for out, clean in pairs.items() if out[1] > 0}
     if not shifted:
         raise InputError(
@@ -188,61 +249,57 @@ def shift_over_types(
         )
     parts = []
     for clean in dict.fromkeys(shifted.values()):
-        corrupted = pl.concat([at(points, *out) for out, of in shifted.items() if of == clean])
-        parts.append(pl.concat([at(points, *clean), corrupted]).with_columns(clean=pl.lit(clean[0])))
-    table = pl.concat(parts)
+        members = [clean, *(out for out in shifted if shifted[out] == clean)]
+        table = pl.concat([base.of_condition(points, *member) for member in members])
+        parts.append(table.with_columns(clean=pl.lit(clean[0])))
     names = ("value", "error")
-    means = table.group_by("clean", "severity", "model").agg(
-        pl.col("family", "size").first(),
-        pl.col("dataset").n_unique().cast(pl.Int64).alias("types"),
-        pl.col(*names).mean(),
-        pl.col(*names).std().name.suffix("_sd"),
+    means = (
+        pl.concat(parts)
+        .group_by("clean", "severity", "model")
+        .agg(
+            pl.col("family", "size").first(),
+            pl.col("dataset").n_unique().cast(pl.Int64).alias("types"),
+            pl.col(*names).mean(),
+            pl.col(*names).std().name.suffix("_sd"),
+        )
     )
-    means = _with_bounds(means, names, level)
-    largest = pl.col("size").max().over("family")
-    sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
-    means = means.with_columns(
-        *(_beside_largest(name, ["clean", "severity", "family"]) for name in ("value", "error")),
-        pl.when(sized).then(pl.col("size") / largest).alias("relative_size"),
-    ).sort("clean", "severity", "model")
-    return ShiftOverTypes(tuple(dict.fromkeys([*notes, *more])), means, metric, recalibrator)
-
-
-def _with_bounds(means: Any, names: Sequence[str], level: float) -> Any:
-    """Student's intervals of means over types; null for fewer than three types."""
-    from scipy.special import stdtrit
-
     (types,) = numbers(means, "types")
     factor = pl.Series(stdtrit(np.maximum(types - 1, 1), (1 + level) / 2) / np.sqrt(types))
     for name in names:
         reach = pl.when(pl.col("types") >= 3).then(pl.col(f"{name}_sd") * factor)
         low, high = pl.col(name) - reach, pl.col(name) + reach
         means = means.with_columns(low.alias(f"{name}_low"), high.alias(f"{name}_high")).drop(f"{name}_sd")
-    return means
-
-
-# ----------------------------------------------------------------------------------------------------
-# Does good calibration on clean data predict good calibration on shifted data? (Minderer et al. 2021, Figures 6 and 11)
-
-_PAIRS = (("metric in, metric out", "inside", "outside"), ("error in, error out", "error_inside", "error_outside"))
-PAIRS = (*_PAIRS, ("error out, metric out", "error_outside", "outside"))
+    largest = pl.col("size").max().over("family")
+    means = means.with_columns(
+        *(_beside_largest(name, ["clean", "severity", "family"]) for name in names),
+        pl.when(_is_sized()).then(pl.col("size") / largest).alias("relative_size"),
+    ).sort("clean", "severity", "model")
+    return ShiftOverTypes(tuple(dict.fromkeys([*notes, *more])), means, metric, recalibrator)
 
 
 @dataclass(frozen=True, eq=False)
-class InAndOut(Analysed):
-    """Every model on clean (inside) and on shifted data (outside).
+class InAndOut(Analysis):
+    """Hold every model on clean (inside) and on shifted data (outside).
 
     `frame()` has one row per shifted condition and model. Columns: dataset, severity (of the shifted data), clean (dataset),
     model, family, size, inside, outside (the metric), their bounds, error_inside, error_outside.
+
+    See Also
+    --------
+    in_and_out : Makes it.
     """
 
     metric: str
     _correlations: Any
 
     def correlations(self) -> Any:
-        """Per shifted condition, pair of numbers and coefficient: value, low, high, models.
+        """Return the correlations over models.
 
-        Pairs: the metric in and out; the error in and out; and, on the shifted data, the error with the metric.
+        Returns
+        -------
+        polars.DataFrame
+            Per shifted condition, pair of numbers (the metric in and out; the error in and out; on the shifted data, the error
+            with the metric) and coefficient: value, low, high, models.
         """
         return self._correlations
 
@@ -257,65 +314,80 @@ def in_and_out(
     reference: str | Mapping[str, str] | None = None,
     level: float = 0.95,
 ) -> InAndOut:
-    """Correlations over models between clean and shifted data: Pearson, Spearman and Kendall, with intervals.
+    """Correlate calibration on clean and on shifted data over models, by Pearson, Spearman and Kendall.
 
-    `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
+    Parameters
+    ----------
+    frame : data frame
+        Results of a store (`store.frame()`), or any frame with its columns.
+    metric : str, default "rank-series-l2"
+        Name of the metric.
+    lens : str, default "top-label"
+        What is judged.
+    selection : str, default "all"
+        Which rows are judged.
+    recalibrator : str, default "none"
+        Recalibration method.
+    reference : str or mapping, optional
+        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    InAndOut
+        Every model inside and outside, correlations and notes.
+
+    Raises
+    ------
+    InputError
+        If the results hold no shifted data with a clean version, or no model was judged on both.
+
+    References
+    ----------
+    Minderer et al. (2021), Figures 6 and 11, https://arxiv.org/abs/2106.07998
     """
     options.level(level)
-    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    pairs, more = references(conditions(points), reference)
+    points, notes = base.with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    pairs, more = base.references(base.conditions(points), reference)
     if not pairs:
         raise InputError(
             "the results hold no shifted data with a clean version: give severities above 0, or name the clean dataset as reference"
         )
-    notes += more
     remarks: list[tuple[str, str]] = []
-    parts, rows = [], []
+    rows: list[dict[str, Any]] = []
+    parts = []
+    names = {"value": "{}", "low": "{}_low", "high": "{}_high", "error": "error_{}"}
     for out, clean in pairs.items():
-        bounds = ("", "_low", "_high")
-        names = dict(zip(("value", "low", "high"), (f"outside{bound}" for bound in bounds), strict=True))
-        outside = at(points, *out).rename({**names, "error": "error_outside"}).drop("error_low", "error_high")
-        inside = at(points, *clean).select(
-            "model",
-            pl.lit(clean[0]).alias("clean"),
-            *(pl.col(name).alias(to.replace("outside", "inside")) for name, to in names.items()),
-            pl.col("error").alias("error_inside"),
+        inside, outside = (
+            base.of_condition(points, *condition).rename({name: to.format(side) for name, to in names.items()})
+            for condition, side in ((clean, "inside"), (out, "outside"))
+        )
+        inside = inside.select(
+            "model", pl.lit(clean[0]).alias("clean"), *(to.format("inside") for to in names.values())
         )
         part = outside.join(inside, on="model", how="inner")
         condition = dict(zip(CONDITION, out, strict=True))
         if part.is_empty():
             remarks.append((f"no model was judged on {clean[0]} as well", where(condition)))
             continue
-        remarks += few_models(part.height, where(condition))
-        for what, inside_name, outside_name in PAIRS:
-            x, y = numbers(part, inside_name, outside_name)
-            for method in METHODS:
+        remarks += base.few_models(part.height, where(condition))
+        for pair, columns in PAIRS.items():
+            x, y = numbers(part, *columns)
+            for method in base.METHODS:
                 c = correlate(x, y, method, level=level)
-                row = {**condition, "clean": clean[0], "pair": what, "method": method}
-                rows.append({**row, "value": c.value, "low": c.low, "high": c.high, "models": c.models})
+                keys = {**condition, "clean": clean[0], "pair": pair, "method": method}
+                rows.append({**keys, "value": c.value, "low": c.low, "high": c.high, "models": c.models})
         parts.append(part)
     if not parts:
         raise InputError("no model was judged on both clean and shifted data")
+    bounds = [f"{side}{bound}" for side in ("inside", "outside") for bound in ("", "_low", "_high")]
     table = pl.concat(parts).select(
-        *CONDITION,
-        "clean",
-        "model",
-        "family",
-        "size",
-        *(f"{side}{bound}" for side in ("inside", "outside") for bound in ("", "_low", "_high")),
-        "error_inside",
-        "error_outside",
-    )
-    correlations = pl.DataFrame(rows, infer_schema_length=None)
-    remarks += _open(correlations, metric)
-    notes += gathered(remarks)
-    return InAndOut(tuple(dict.fromkeys(notes)), table, metric, correlations)
-
-
-def _open(correlations: Any, metric: str) -> list[tuple[str, str]]:
-    """Where calibration on clean data says nothing about that on shifted data."""
-    unknown = correlations.filter(
-        (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
+        *CONDITION, "clean", "model", "family", "size", *bounds, "error_inside", "error_outside"
     )
     text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
-    return [(text, f"{where(row)} (tau {row['value']:.2f})") for row in unknown.iter_rows(named=True)]
+    for row in rows:
+        if (row["pair"], row["method"]) == (next(iter(PAIRS)), "kendall") and row["low"] <= 0 <= row["high"]:
+            remarks.append((text, f"{where(row)} (tau {row['value']:.2f})"))
+    notes = list(dict.fromkeys([*notes, *more, *base.gather(remarks)]))
+    return InAndOut(tuple(notes), table, metric, base.make_frame(rows))

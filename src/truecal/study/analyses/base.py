@@ -1,8 +1,10 @@
-"""Points: one number per model and condition, out of the long frame of a store.
+"""Points: one number per model and condition, out of the long frame of a store; lines and correlations through them.
 
 A condition is a dataset at a severity of shift (0 is clean). Seeds of one model are averaged: `value`, `low` and `high` are the
 means over its seeds, so that the interval is that of a single run and rather too wide than too narrow for the mean.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,28 +18,26 @@ from truecal.errors import InputError
 from truecal.study.store import pl
 from truecal.types import Float64s
 
-# ----------------------------------------------------------------------------------------------------
-# Points: one number per model and condition, out of the long frame of a store
-
+METRIC = "rank-series-l2"
+CONDITION = ("dataset", "severity")
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
-CONDITION = ("dataset", "severity")
 _KEY = ("metric", "lens", *CONDITION, "model")
 
 
 @dataclass(frozen=True, eq=False)
-class Analysed:
-    """What an analysis found: a table, and notes on what to know before reading it."""
+class Analysis:
+    """The result of an analysis: a table, and notes on what to know before reading it."""
 
     notes: tuple[str, ...]
     _frame: Any
 
     def frame(self) -> Any:
-        """The table (polars); the class says what a row is and which columns there are."""
+        """Return the table (polars); the class says what a row is and which columns there are."""
         return self._frame
 
 
-def results(frame: Any) -> Any:
+def read_results(frame: Any) -> Any:
     """Any frame that narwhals can read as a polars frame with the columns of a store, checked by name."""
     import narwhals as nw
 
@@ -48,9 +48,8 @@ def results(frame: Any) -> Any:
     missing = [name for name in (*_TEXT, *_NUMBERS) if name not in table.columns]
     if missing:
         raise InputError(f"the results have no column {missing[0]!r}; pass store.frame(), or a frame with its columns")
-    table = table.select(*_TEXT, *_NUMBERS).to_polars()
     casts = [pl.col(name).cast(pl.String) for name in _TEXT]
-    return table.with_columns(*casts, *(pl.col(name).cast(pl.Float64).fill_nan(None) for name in _NUMBERS))
+    return table.to_polars().with_columns(*casts, *(pl.col(n).cast(pl.Float64).fill_nan(None) for n in _NUMBERS))
 
 
 def lens_words(lens: str | Sequence[str]) -> list[str]:
@@ -72,8 +71,8 @@ def only(table: Any, column: str, name: str) -> Any:
     require_name(name, column)
     part = table.filter(pl.col(column) == name)
     if part.is_empty():
-        known = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
-        raise InputError(f"there is no {column} {name!r} in the results; there is {known or 'nothing'}")
+        names = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
+        raise InputError(f"there is no {column} {name!r} in the results; there is {names or 'nothing'}")
     return part
 
 
@@ -113,51 +112,43 @@ def points(
     InputError
         If a name is not in the results, or a model has two values under one condition and seed.
     """
-    table = results(frame)
+    table = read_results(frame)
     lenses = lens_words(lens)
     for column, name in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
         if name is not None:
             table = only(table, column, name)
     table = table.filter(pl.col("lens").is_in([*lenses, ""]))
-    known = table["metric"].unique().sort().to_list()
+    names = table["metric"].unique().sort().to_list()
     for name in metrics:
         require_name(name, "metric")
-        if name not in known:
+        if name not in names:
+            words = " or ".join(map(repr, lenses))
             raise InputError(
-                f"there is no metric {name!r} with the lens {' or '.join(map(repr, lenses))}; "
-                f"there are {', '.join(known) or 'none'}"
+                f"there is no metric {name!r} with the lens {words}; there are {', '.join(names) or 'none'}"
             )
     table = table.filter(pl.col("metric").is_in(list(metrics)))
     remarks = []
-    for row in (
-        table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY).iter_rows(named=True)
-    ):
+    infinite = table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY)
+    for row in infinite.iter_rows(named=True):
         what = "missing" if row["value"] is None else "infinite"
         remarks.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
     table = table.filter(pl.col("value").is_finite())
     if table.is_empty():
         raise InputError("none of the wanted numbers is finite")
-    twice = table.filter(table.select(*_KEY, "seed").is_duplicated())
-    if not twice.is_empty():
-        row = twice.row(0, named=True)
+    for row in table.filter(table.select(*_KEY, "seed").is_duplicated()).iter_rows(named=True):
         raise InputError(
             f"two values of {row['metric']} for {row['model']} {where(row)} (seed {row['seed']:g}): models need names of their own"
         )
-
-    def whole(name: str) -> Any:
-        return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).mean()).alias(name)
-
+    ends = [pl.when(pl.col(n).null_count() == 0).then(pl.col(n).mean()).alias(n) for n in ("low", "high")]
     table = table.group_by(_KEY).agg(
-        pl.col("family").drop_nulls().first(),
-        pl.col("size").drop_nulls().first(),
+        pl.col("family", "size").drop_nulls().first(),
         pl.col("value").mean(),
-        whole("low"),
-        whole("high"),
+        *ends,
         pl.col("n").mean(),
         pl.len().cast(pl.Int64).alias("seeds"),
         (pl.col("value").max() - pl.col("value").min()).alias("apart"),
     )
-    notes = [*gathered(remarks), *_unequal(table), *_between_seeds(table)]
+    notes = [*gather(remarks), *_unequal_rows(table), *_variation_between_seeds(table)]
     return table.drop("apart").sort(_KEY), notes
 
 
@@ -165,9 +156,17 @@ def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, 
     """Points with the classification error of the same model beside them: error, error_low, error_high."""
     values, notes = points(frame, metrics, **choice)
     errors, _ = points(frame, ["error"], **choice)
-    sides = {"value": "error", "low": "error_low", "high": "error_high"}
-    errors = errors.select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in sides.items()))
+    names = {"value": "error", "low": "error_low", "high": "error_high"}
+    errors = errors.select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in names.items()))
     return values.join(errors, on=[*CONDITION, "model"], how="inner").sort(_KEY), notes
+
+
+def join_covariate(table: Any, frame: Any, name: str) -> Any:
+    """Points with a further column of the results."""
+    if name in table.columns:
+        return table
+    covariate = read_results(frame).select("model", *CONDITION, name).unique(["model", *CONDITION], keep="first")
+    return table.join(covariate, on=["model", *CONDITION], how="left")
 
 
 def conditions(table: Any) -> list[tuple[str, float]]:
@@ -175,7 +174,7 @@ def conditions(table: Any) -> list[tuple[str, float]]:
     return [(str(d), float(s)) for d, s in table.select(*CONDITION).unique().sort(*CONDITION).iter_rows()]
 
 
-def at(table: Any, dataset: str, severity: float) -> Any:
+def of_condition(table: Any, dataset: str, severity: float) -> Any:
     """The points of one condition."""
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
 
@@ -187,49 +186,52 @@ def by_condition(table: Any, *further: str) -> Iterator[tuple[dict[str, Any], An
         yield dict(zip(names, key, strict=True)), part
 
 
+def make_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A table of records; types are those of all rows."""
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
 def where(row: Mapping[str, Any]) -> str:
     """A condition in words."""
     return f"on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
 
-def _unequal(table: Any) -> list[str]:
+def _unequal_rows(table: Any) -> list[str]:
     """Conditions under which models were judged on different numbers of rows, or of seeds."""
     remarks = []
-    spread = table.group_by(*CONDITION).agg(
-        pl.col("n").min().alias("least"), pl.col("n").max().alias("most"), pl.col("seeds").n_unique().alias("kinds")
-    )
+    n = pl.col("n")
+    spread = table.group_by(*CONDITION).agg(n.min().alias("low"), n.max().alias("high"), pl.col("seeds").n_unique())
     for row in spread.sort(*CONDITION).iter_rows(named=True):
-        if row["least"] != row["most"]:
-            text = f"models were judged on different rows ({row['least']:g} to {row['most']:g} of them)"
+        if row["low"] != row["high"]:
+            text = f"models were judged on different rows ({row['low']:g} to {row['high']:g} of them)"
             remarks.append((f"{text}, so that part of their difference may be that of the rows", where(row)))
-        if row["kinds"] > 1:
+        if row["seeds"] > 1:
             remarks.append(("models have different numbers of seeds", where(row)))
-    return gathered(remarks)
+    return gather(remarks)
 
 
-def _between_seeds(table: Any) -> list[str]:
+def _variation_between_seeds(table: Any) -> list[str]:
     """Intervals are about the rows; seeds that differ by more than their width show what another training would change."""
     several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
     beyond = several.filter(pl.col("apart") > pl.col("high") - pl.col("low")).height
-    if not beyond:
-        return []
-    return [
+    text = (
         f"{beyond} of {several.height} numbers differ between seeds by more than the width of their intervals: "
         "intervals do not include the variation between trainings"
-    ]
+    )
+    return [text] if beyond else []
 
 
-def gathered(remarks: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
-    """Notes with the places they hold for: one for each text, however many places it was remarks of.
+def gather(remarks: Sequence[tuple[str, str]], limit: int = 3) -> list[str]:
+    """One note for each text, with the conditions it holds for.
 
-    >>> gathered([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
+    >>> gather([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
     ['too few models (on digits, on wine)', 'no intervals (on wine)']
     """
-    places: dict[str, list[str]] = {}
-    for text, place in remarks:
-        places.setdefault(text, []).append(place)
-    more = {text: f" and {len(at) - most} more" if len(at) > most else "" for text, at in places.items()}
-    return [f"{text} ({', '.join(at[:most])}{more[text]})" for text, at in places.items()]
+    by_text: dict[str, list[str]] = {}
+    for text, condition in remarks:
+        by_text.setdefault(text, []).append(condition)
+    more = {text: f" and {len(all_) - limit} more" if len(all_) > limit else "" for text, all_ in by_text.items()}
+    return [f"{text} ({', '.join(all_[:limit])}{more[text]})" for text, all_ in by_text.items()]
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
@@ -248,9 +250,8 @@ FEW = 10  # models below which even a strong correlation is hardly known
 
 @dataclass(frozen=True)
 class Correlation:
-    """A coefficient over `models` models; NaN where all values are alike, bounds NaN below 5 models."""
+    """A coefficient over `models` models; NaN where all values are equal, bounds NaN below 5 models."""
 
-    method: Method
     value: float
     low: float
     high: float
@@ -264,8 +265,8 @@ class Correlation:
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
     """The coefficient of two columns of numbers, one row per model.
 
-    >>> found = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    >>> result = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
+    >>> round(result.value, 3), round(result.low, 3), round(result.high, 3)
     (0.867, 0.383, 0.977)
     """
     from scipy import stats
@@ -275,48 +276,49 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"a correlation needs two columns of one length, not of shapes {a.shape} and {b.shape}")
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return Correlation(method, np.nan, np.nan, np.nan, len(a))
-    find: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
-    value = float(find(a, b)[0])
+        return Correlation(np.nan, np.nan, np.nan, len(a))
+    coefficient: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
+    value = float(coefficient(a, b)[0])
     low, high = correlation_bounds(np.array([value]), len(a), method, level)
-    return Correlation(method, value, float(low[0]), float(high[0]), len(a))
+    return Correlation(value, float(low[0]), float(high[0]), len(a))
 
 
 def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
-    """Interval of each coefficient; NaN where there are too few models."""
+    """Interval of each coefficient by Fisher's transformation; NaN where there are too few models."""
     from scipy.special import ndtri
 
     if models < FEWEST:
         return np.full_like(value, np.nan), np.full_like(value, np.nan)
-    most = 1 - 2 / (models * (models - 1))
-    held = np.clip(value, -most, most)
-    spread = {
+    largest = 1 - 2 / (models * (models - 1))
+    inside = np.clip(value, -largest, largest)
+    variance = {
         "pearson": np.full_like(value, 1 / (models - 3)),
-        "spearman": (1 + held**2 / 2) / (models - 3),
+        "spearman": (1 + inside**2 / 2) / (models - 3),
         "kendall": np.full_like(value, 0.437 / (models - 4)),
     }[method]
-    reach = float(ndtri((1 + level) / 2)) * np.sqrt(spread)
-    centre = np.arctanh(held)
+    reach = float(ndtri((1 + level) / 2)) * np.sqrt(variance)
+    centre = np.arctanh(inside)
     return np.minimum(np.tanh(centre - reach), value), np.maximum(np.tanh(centre + reach), value)
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """Least squares y = intercept + slope * x, the slope with Student's interval; NaN where the points do not tell."""
 
-    slope: float
-    intercept: float
-    low: float
-    high: float
-    explained: float  # share of the variance of y (R squared)
-    models: int
+    slope: float = np.nan
+    intercept: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    explained: float = np.nan  # share of the variance of y (R squared)
+    models: int = 0
 
-    def columns(self, name: str = "slope") -> dict[str, float]:
-        """The slope and its bounds as columns of a table."""
-        return {name: self.slope, f"{name}_low": self.low, f"{name}_high": self.high}
+    def columns(self, *further: str) -> dict[str, float]:
+        """The slope and its bounds, and further fields, as columns of a table."""
+        slopes = {"slope": self.slope, "slope_low": self.low, "slope_high": self.high}
+        return slopes | {name: getattr(self, name) for name in further}
 
 
-def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
+def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     """The line through the models.
 
     >>> line = fit_line([0, 1, 2, 3], [1, 3, 5, 7])
@@ -328,36 +330,31 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     n = len(a)
     if n < 2 or np.ptp(a) == 0:
-        return Line(np.nan, np.nan, np.nan, np.nan, np.nan, n)
+        return FittedLine(models=n)
     fit = stats.linregress(a, b)
     if n < 3:
-        return Line(float(fit.slope), float(fit.intercept), np.nan, np.nan, np.nan, n)
+        return FittedLine(float(fit.slope), float(fit.intercept), models=n)
     reach = float(stats.t.ppf((1 + level) / 2, n - 2) * fit.stderr)
     explained = float(fit.rvalue**2) if np.ptp(b) > 0 else np.nan
-    return Line(float(fit.slope), float(fit.intercept), fit.slope - reach, fit.slope + reach, explained, n)
+    return FittedLine(float(fit.slope), float(fit.intercept), fit.slope - reach, fit.slope + reach, explained, n)
 
 
-def few_models(count: int, place: str) -> list[tuple[str, str]]:
+def few_models(count: int, condition: str) -> list[tuple[str, str]]:
     """What to say about a coefficient of so many models, and where."""
     if count < FEWEST:
-        return [(f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed", place)]
+        text = f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed"
+        return [(text, condition)]
     if count < FEW:
-        return [(f"with {count} models even a strong correlation is hardly known; read its interval", place)]
+        return [(f"with {count} models even a strong correlation is hardly known; read its interval", condition)]
     return []
 
 
-# ----------------------------------------------------------------------------------------------------
-# Which clean data a shifted dataset is compared with
-
-Condition = tuple[str, float]
-
-
 def references(
-    conditions: Sequence[Condition], reference: str | Mapping[str, str] | None
-) -> tuple[dict[Condition, Condition], list[str]]:
+    conditions: Sequence[tuple[str, float]], reference: str | Mapping[str, str] | None
+) -> tuple[dict[tuple[str, float], tuple[str, float]], list[str]]:
     """For every shifted condition its clean one, and notes on those that have none.
 
-    Without a reference a dataset's own severity 0 is its clean version. A name makes that dataset, at severity 0, the clean version
+    Without a reference a dataset's severity 0 is its clean version. A name makes that dataset, at severity 0, the clean version
     of all others; a mapping {shifted dataset: clean dataset} does so one by one.
 
     >>> references([("digits", 0.0), ("digits", 3.0), ("street", 0.0)], None)[0]
