@@ -32,8 +32,6 @@ ALL_FORMATS = ("text", "line", "markdown", "github", "junit", "json", "prometheu
 class SharedOptions:
     """Options with one meaning in every command.
 
-    --lens LENS      What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
-                     class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by name of their group).
     --level P        Confidence level of intervals and gates.
     --seed N         Seed of random numbers.
     --workers N      Processes to use; they do not change the numbers.  [default: all cores]

@@ -34,7 +34,6 @@ def compare(
     max_increase: Probability | None = None,
     resamples: Annotated[int, click.IntRange(99)] = 1000,
     report: WriteTo | None = None,
-    lens: str = "auto",
     level: Fraction = 0.95,
     seed: Seed = 0,
 ) -> Answer:
@@ -59,14 +58,14 @@ def compare(
         raise click.UsageError("--key pairs rows and --unpaired does not; give one")
     if not unpaired and any(word.startswith("output=") for word in source.select):
         raise InputError("--select output=... chooses other rows for each model; compare them with --unpaired")
-    data = _read_models(source, model, split, lens)
+    data = _read_models(source, model, split)
     first = next(iter(data.values()))
     if max_increase is not None and reference is None:
         reference = next(iter(data))
     sketched = isinstance(first, tc.Sketch)  # of folders and sketches, whose rows cannot be paired
     if sketched and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
-    common: dict[str, Any] = {"lens": None if sketched else make_lens(lens, first), "level": level, "rng": seed}
+    common: dict[str, Any] = {"lens": None if sketched else make_lens(source.lens, first), "level": level, "rng": seed}
     pairing = {"reference": reference, "key": key, "paired": not (unpaired or sketched), "resamples": resamples}
     with working("resampling"):
         comparisons = tc.inference.compare_many(data, **pairing, **common)  # type: ignore[arg-type]
@@ -78,7 +77,7 @@ def compare(
     return _answer(comparisons, estimates, reference, max_increase)
 
 
-def _read_models(source: Input, models: Words, split: str | None, lens: str) -> "Mapping[str, Any]":
+def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[str, Any]":
     """Read predictions (or sketches) by the name of their model."""
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
@@ -89,7 +88,7 @@ def _read_models(source: Input, models: Words, split: str | None, lens: str) -> 
         if len(parts) < 2:
             raise InputError(f"column {split!r} has one value, {next(iter(parts))!r}; a comparison needs two models")
         return parts
-    return _from_columns(source, models) if models else _from_files(source, lens)
+    return _from_columns(source, models) if models else _from_files(source)
 
 
 def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
@@ -106,7 +105,7 @@ def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
     return parts
 
 
-def _from_files(source: Input, lens: str) -> "Mapping[str, tc.Predictions | tc.Sketch]":
+def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
     files = source.files
     if len(files) < 2:
         raise click.UsageError(
@@ -121,7 +120,7 @@ def _from_files(source: Input, lens: str) -> "Mapping[str, tc.Predictions | tc.S
         return {name: load(one).preds for name, one in each.items()}
     if source.clusters is not None:
         raise InputError("--clusters needs the rows, and folders and sketches keep sums; compare files without it")
-    return {name: read_sketch(one, lens) for name, one in each.items()}
+    return {name: read_sketch(one) for name, one in each.items()}
 
 
 def _answer(

@@ -171,9 +171,6 @@ class EstimatorOptions:
     --distance DISTANCE  Between mean output and mean outcome of a bin: total-variation, lp=P, weights=W,..., matrix=FILE or
                          interval=LOW:HIGH.
     --binning BINNING    Which predictions share a bin: kd-tree=0.1, width=15 or mass=15.
-    --lens LENS          What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
-                         class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by name of their
-                         group).
     --level P            Confidence level of intervals and gates.
     --seed N             Seed of random numbers.
     """
@@ -184,7 +181,6 @@ class EstimatorOptions:
     norm: str | None = None
     distance: str | None = None
     binning: str | None = None
-    lens: str = "auto"
     level: Fraction = 0.95
     seed: Seed = 0
 

@@ -13,14 +13,16 @@ import click
 import numpy as np
 
 import truecal as tc
+from truecal import names
 from truecal.cli.command import Words
-from truecal.cli.estimators import classes_by_word, parse_selection, selected_columns
+from truecal.cli.estimators import classes_by_word, make_lens, parse_selection, selected_columns
 from truecal.cli.output import note
 from truecal.errors import FileError
 from truecal.inference.conclusion import RowCounts
 from truecal.predictions import files, readers
 
 if TYPE_CHECKING:
+    from truecal.lenses.lens import Lens
     from truecal.predictions.selection import Selection
 
 
@@ -85,6 +87,7 @@ class Input(OutputColumns):
     files: Words = ()
     engine: str | None = None
     by: Words = ()
+    lens: str = "auto"
 
     @property
     def file(self) -> str:
@@ -144,9 +147,19 @@ _ENGINE = click.Option(
     type=click.Choice(["polars", "duckdb", "spark", "dask"]),
     help="Scan out of core with this engine (patterns, folders and several files: polars by default).",
 )
-OneFile = Annotated[Input, _files_argument("FILE")]
-OptionalFile = Annotated[Input, _files_argument("[FILE]", required=False)]
-Models = Annotated[Input, _files_argument("FILE...", nargs=-1, required=True)]
+_LENS = click.Option(
+    ["--lens"],
+    default="auto",
+    show_default=True,
+    metavar="LENS",
+    help=f"What is judged: auto (the positive class of two, else the top label), {', '.join(names.LENSES)}, top-K, class=NAME "
+    "or grouping=FILE (JSON: lists of classes by the name of their group).",
+)
+PlainFile = Annotated[Input, _files_argument("FILE")]  # judged as it is, without a lens
+PlainOptionalFile = Annotated[Input, _files_argument("[FILE]", required=False)]
+OneFile = Annotated[PlainFile, _LENS]
+OptionalFile = Annotated[PlainOptionalFile, _LENS]
+Models = Annotated[Input, _files_argument("FILE...", nargs=-1, required=True), _LENS]
 Files = Annotated[Models, _ENGINE]  # may be scanned
 
 
@@ -165,6 +178,7 @@ class Loaded:
     preds: "tc.Predictions"
     whole: "tc.Predictions"
     counts: RowCounts
+    lens: "Lens | None" = None  # as --lens names it; None leaves the choice to the library
     logits: Any = None
     notes: tuple[str, ...] = ()
     select: "Selection | None" = None
@@ -189,7 +203,7 @@ def load(source: Input) -> Loaded:
         notes.append(f"{reading.dropped} rows with missing values were left out")
     logits = reading.logits if reading.logits is None or select is None else reading.logits[select.mask(whole)]
     counts = RowCounts(len(whole) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select))
-    return Loaded(preds, whole, counts, logits, tuple(notes), select)
+    return Loaded(preds, whole, counts, make_lens(source.lens, whole), logits, tuple(notes), select)
 
 
 def class_names(text: str | None) -> list[str] | None:

@@ -11,8 +11,8 @@ import click
 import truecal as tc
 from truecal import names, parallel
 from truecal.cli.command import Count, Fraction, Seed, Several, Words, command
-from truecal.cli.estimators import make_estimator, make_lens
-from truecal.cli.input import Input, OneFile, OptionalFile, load
+from truecal.cli.estimators import make_estimator
+from truecal.cli.input import Input, OneFile, OptionalFile, PlainOptionalFile, load
 from truecal.cli.output import Answer, parse_numbers
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame
@@ -96,13 +96,13 @@ def worlds() -> Answer:
 
 
 @command(lab)
-def fit(source: OneFile, *, lens: str = "auto") -> Answer:
+def fit(source: OneFile) -> Answer:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC.
 
     true_error is that of the best curve on scores distributed like those of FILE, as in `lab bias`; true_error_beta that on scores
     of the fitted Beta, as in Roelofs et al.
     """
-    fitted = _fit_world(source, lens)
+    fitted = _fit_world(source)
     curves = Frame.from_records(
         {"curve": c.name, "aic": c.aic, "b0": c.curve.b0, "b0_se": c.b0_standard_error, "b1": c.curve.b1}
         | {"b1_se": c.b1_standard_error}
@@ -130,22 +130,20 @@ def _goodness(check: "tc.lab.Goodness") -> dict[str, float]:
     return {**errors, "ece_simulated_std": check.simulated_std}
 
 
-def _fit_world(source: Input, lens: str) -> "tc.lab.WorldFit":
-    preds = load(source).preds
-    return tc.lab.fit_world((make_lens(lens, preds) or default_lens(preds))(preds))
+def _fit_world(source: Input) -> "tc.lab.WorldFit":
+    loaded = load(source)
+    return tc.lab.fit_world((loaded.lens or default_lens(loaded.preds))(loaded.preds))
 
 
 @command(lab)
-def bias(
-    source: OneFile, simulation: Simulation, *, n: Count | None = None, m: Several = 200, lens: str = "auto"
-) -> Answer:
+def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: Several = 200) -> Answer:
     """Estimate how biased every estimator is on data like that in FILE, by simulating a world fitted to it.
 
     --n N  Rows of each simulated dataset.  [default: as many as the data]
     --m N  Simulated datasets.
     """
-    preds = load(source).preds
-    result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), **simulation.settings)
+    loaded = load(source)
+    result = tc.lab.how_biased(loaded.preds, n=n, m=m, lens=loaded.lens, **simulation.settings)
     facts = {"curve": result.fit.best.name, "true_error": result.world.true_error(), **_goodness(result.goodness)}
     return _answer("lab bias", result.table, facts, str(result))
 
@@ -161,7 +159,6 @@ def power(
     alpha: float = 0.05,
     m: Several = 400,
     world: str | None = None,
-    lens: str = "auto",
 ) -> Answer:
     """Find how many rows it takes to find an error of this size.
 
@@ -179,7 +176,7 @@ def power(
         raise click.UsageError("FILE and --world exclude each other; give one")
     simulated = None if world is None else _world(world)
     if source.files:
-        simulated = _fit_world(source, lens).empirical_world
+        simulated = _fit_world(source).empirical_world
     estimator = tried.make(default_norm="2")
     question: dict[str, Any] = {"error": error, "target": target, "alpha": alpha, "m": m}
     needed = tc.lab.samples_needed(estimator, world=simulated, **question, **simulation.settings)
@@ -198,7 +195,7 @@ def power(
 
 @command(lab)
 def sample_size(
-    source: OptionalFile,
+    source: PlainOptionalFile,
     *,
     prevalence: Fraction | None = None,
     c_statistic: Fraction | None = None,

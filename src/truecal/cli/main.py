@@ -93,8 +93,8 @@ VERBS = {
     "measure": ("measure", "Measure the calibration error of predictions, with its interval."),
     "report": ("report", "Write a self-contained HTML report."),
     "verify": ("measure", "Test whether the error is below a threshold."),
-    "audit": ("audit", "Find the segments whose scores are wrong, by more than the search explains."),
-    "likert": ("audit", "Judge words for confidence: low, medium, high, or your own."),
+    "audit": ("measure", "Find the segments whose scores are wrong, by more than the search explains."),
+    "likert": ("measure", "Judge words for confidence: low, medium, high, or your own."),
     "decision": ("measure", "Estimate what miscalibration costs decisions at a threshold."),
     "compare": ("compare", "Compare models on the same rows, pair by pair."),
     "watch": ("watch", "Watch calibration over time: update, show, report."),
@@ -102,7 +102,7 @@ VERBS = {
     "recalibrate": ("recalibrate", "Fit a recalibrator, or apply a fitted one."),
     "lab": ("lab", "Simulate worlds whose true error is known."),
     "study": ("study", "Evaluate many models, datasets and metrics: run, show, export."),
-    "demo": ("demo", "Train classifiers, measure them, fix them, and write a report."),
+    "demo": ("report", "Train classifiers, measure them, fix them, and write a report."),
 }
 
 _PIPE_CLOSED = "nobody reads the output any more (broken pipe)"

@@ -1,4 +1,4 @@
-"""`truecal measure`, `verify` and `decision`: the error with its interval and gates, and other numbers of the same rows."""
+"""`truecal measure`, `verify`, `decision`, `audit` and `likert`: what there is to know about one set of predictions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 import truecal as tc
-from truecal import digits, names
-from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Range, Seed, command
-from truecal.cli.estimators import EstimatorOptions, make_lens
-from truecal.cli.input import Files, GroupedFiles, Input, OneFile, load
-from truecal.cli.output import Answer, Statement, number, parse_numbers, table, working
+from truecal import digits, names, parallel
+from truecal.cli.command import ALL_FORMATS, Count, Fraction, Probability, Range, Seed, Several, WriteTo, command
+from truecal.cli.estimators import EstimatorOptions, classes_by_word, parse_scale
+from truecal.cli.input import Files, GroupedFiles, Input, OneFile, PlainFile, grouped, load
+from truecal.cli.output import Answer, Statement, number, parse_numbers, save_figure, table, working
 from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
 from truecal.groups.group_tables import MANY_GROUPS, measure_many
@@ -138,7 +138,7 @@ def _measure_rows(
     """Measure the rows of one file: all of them or group by group, then as another tool does."""
     loaded = load(source)
     whole, select = loaded.whole, loaded.select
-    lens = make_lens(options.lens, whole) or default_lens(whole)
+    lens = loaded.lens or default_lens(whole)
     estimators = options.estimators(lens)
 
     def estimates(rows: "tc.Predictions", by: str, group: str) -> list[GroupEstimate]:
@@ -197,7 +197,7 @@ def _losses(
 
 def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
     """Measure sketches of one pass over files."""
-    scan = scan_files(source, options.lens)
+    scan = scan_files(source)
     estimators = options.estimators(scan.lens)
     scans = [scan] if combine or len(scan.by) < 2 else [group_by_one(scan, column) for column in scan.by]
     parts: list[GroupEstimate] = []
@@ -325,8 +325,7 @@ def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresh
     if source.by and view != "clinical":
         raise InputError(f"--by has no table with {flag}; use --select COLUMN=VALUE for one group")
     loaded = load(source)
-    preds, level = loaded.preds, options.level
-    lens = make_lens(options.lens, preds)
+    preds, lens, level = loaded.preds, loaded.lens, options.level
     with working("measuring"):
         if view == "values":
             content, text, rows = _values(preds, lens or default_lens(preds), level)
@@ -412,7 +411,6 @@ def verify(
     max_error: Probability = 0.02,
     level: Annotated[float, Range(0.5, 1, min_open=True, max_open=True)] = 0.95,
     assume_smooth: bool = False,
-    lens: str = "auto",
 ) -> Answer:
     """Test whether the root-mean-square calibration error of FILE is below --max-error.
 
@@ -425,10 +423,10 @@ def verify(
     --level P                   Confidence of the statement.
     --assume-smooth             Accept that the calibration curve is smooth, for continuous outputs.
     """
-    data = read_sketch(source, lens) if is_sketched(source) else load(source).preds
+    loaded = None if is_sketched(source) else load(source)
+    data, lens = (read_sketch(source), None) if loaded is None else (loaded.preds, loaded.lens)
     with working("verifying"):
-        judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)
-        verification = tc.verify(data, threshold=max_error, level=level, lens=judged)
+        verification = tc.verify(data, threshold=max_error, level=level, lens=lens)
     conclusion = verification.conclusion(assume_smooth=assume_smooth)
     statement = Statement.of(source.name, conclusion, source=source.name, lens=verification.lens)
     content = {"source": source.name, "passed": conclusion.passed, **asdict(verification)}
@@ -445,7 +443,6 @@ def decision(
     costs: tuple[float, float] | None = None,
     level: Fraction = 0.95,
     seed: Seed = 0,
-    lens: str = "auto",
 ) -> Answer:
     """Estimate what miscalibration costs somebody who acts on the scores in FILE from --threshold on.
 
@@ -454,9 +451,9 @@ def decision(
     --threshold T         Score from which a case is acted on; may be repeated.  [default: 0.01 to 0.99]
     --costs ALARM MISSED  Costs of a false alarm and of a missed event, in place of --threshold.
     """
-    preds = load(source).preds
+    loaded = load(source)
     with working("redrawing outcomes"):
-        loss = tc.decision_loss(preds, threshold or None, costs, lens=make_lens(lens, preds), level=level, rng=seed)
+        loss = tc.decision_loss(loaded.preds, threshold or None, costs, lens=loaded.lens, level=level, rng=seed)
     assert isinstance(loss, tc.inference.DecisionLoss)
     labels = {"source": source.name, "lens": loss.lens}
     statements = []
@@ -464,3 +461,82 @@ def decision(
         numbers = {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high}
         statements.append(Statement(f"{source.name} at {one.threshold:g}", str(one), numbers, labels=labels))
     return Answer("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal audit` and `truecal likert`
+
+
+@command()
+def audit(
+    source: Annotated[Files, grouped("A column to search; may be repeated.  [default: all other columns]")],
+    *,
+    depth: Count = 3,
+    min_rows: Several | None = None,
+    tolerance: Fraction | None = None,
+    level: Fraction = 0.95,
+) -> Answer:
+    """Search the predictions in FILE for segments whose scores are wrong by more than the search itself explains.
+
+    All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
+    segment is listed is at most 1 - LEVEL. A pattern, a folder or several files are scanned once, grouped by the --by columns.
+
+    Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
+
+    --depth N      How many columns a segment may combine.
+    --min-rows N   Smaller segments are not judged.  [default: 50, or rows / 1000]
+    --tolerance E  Gate: exit 1 only if a segment is off by more than this.  [default: if any is off by more than chance]
+    """
+    data: Any
+    options: dict[str, Any] = {}
+    if source.scans:
+        if not source.by:
+            raise InputError("name the columns to group by while scanning: --by COLUMN, repeated")
+        data = scan_files(source)
+    else:
+        loaded = load(source)
+        data, options = loaded.preds, {"by": source.by or None, "lens": loaded.lens}
+    with parallel.progress_bar("auditing") as progress:
+        result = tc.audit(
+            data, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress, **options
+        )
+    return Answer("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
+
+
+@command()
+def likert(
+    source: PlainFile,
+    *,
+    scale: str | None = None,
+    of: str | None = None,
+    figure: WriteTo | None = None,
+    level: Fraction = 0.95,
+    seed: Seed = 0,
+) -> Answer:
+    """Judge the outputs in FILE as people see them: as words of a scale.
+
+    A word holds when, among the outputs it covers, the event happens with a frequency inside the limits of the word.
+
+    Exit 0 if no word is shown to be wrong, 1 if the frequency of one lies outside its limits (at --level), 2 if the input cannot
+    be used.
+
+    --scale, --bands WORD=LOW:HIGH,...  Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.
+                                        [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]
+    --of CLASS                          The class whose probability is shown.  [default: the predicted one]
+    --figure FILE                       Also draw it (png, svg, pdf).
+    """
+    from truecal.groups import answer_scales
+
+    preds = load(source).preds
+    classes = classes_by_word(preds)
+    if of is not None and of not in classes:
+        raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
+    words = parse_scale(scale) or answer_scales.SCALE
+    with working("judging words"):
+        report = tc.likert(preds, words, of=None if of is None else classes[of], level=level, rng=seed)
+    if figure is not None:
+        save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
+    outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
+    content = {"source": source.name, "level": level, "outside": report.outside, "categories": list(report.frame())}
+    broken = any(category.kept is False for category in report.categories)
+    return Answer("likert", content, f"{report}{outside}", failed=broken)

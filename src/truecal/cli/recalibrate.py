@@ -10,7 +10,7 @@ import click
 import truecal as tc
 from truecal import names
 from truecal.cli.command import Count, Seed, Several, WriteTo, command
-from truecal.cli.input import Loaded, OneFile, OutputColumns, as_file, load
+from truecal.cli.input import Loaded, OutputColumns, PlainFile, as_file, load
 from truecal.cli.output import Answer, working
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames
@@ -39,7 +39,7 @@ def recalibrate() -> None:
 
 @command(recalibrate)
 def fit(
-    source: OneFile,
+    source: PlainFile,
     *,
     method: Annotated[str, click.Choice(["auto", *names.RECALIBRATORS])] = "auto",
     bins: Count | None = None,

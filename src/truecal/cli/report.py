@@ -1,19 +1,25 @@
-"""`truecal report`: a page to forward."""
+"""`truecal report`, a page to forward, and `truecal demo`, which trains classifiers and measures them."""
 
 import hashlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Literal
 
 import click
 
 import truecal as tc
+from truecal import digits
 from truecal.cli.command import Fraction, Seed, WriteTo, command
-from truecal.cli.estimators import make_lens, parse_scale
+from truecal.cli.estimators import EstimatorOptions, parse_scale
 from truecal.cli.input import GroupedFiles, load
-from truecal.cli.output import Answer, command_line, page_written, parse_numbers, working
+from truecal.cli.measure import GroupEstimate, estimates_table
+from truecal.cli.output import Answer, command_line, number, page_written, parse_numbers, table, working
 from truecal.cli.scan import scan_files
-from truecal.errors import InputError
+from truecal.errors import InputError, MissingExtraError
+from truecal.inference.conclusion import conclude
+from truecal.lenses.one_probability import default_lens
 
 
 @command()
@@ -28,7 +34,6 @@ def report(
     scale: str | None = None,
     thresholds: str | None = None,
     out: WriteTo = "report.html",
-    lens: str = "auto",
     level: Fraction = 0.95,
     seed: Seed = 0,
 ) -> Answer | None:
@@ -49,7 +54,7 @@ def report(
     --thresholds T,...  Scores from which one acts; the verdict then says what miscalibration costs there.
     --out FILE      Where to write the page; .pdf is printed by an installed Chromium, - is standard output.
     """
-    if lens == "class-wise":
+    if source.lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
     if dossier is not None and (source.scans or out == "-"):
         raise InputError(
@@ -59,10 +64,10 @@ def report(
     page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast, "clinical": clinical}
     page["scale"] = parse_scale(scale)
     page["thresholds"] = None if thresholds is None else parse_numbers(thresholds, "--thresholds")
-    data: Any = scan_files(source, lens) if source.scans else None
+    data: Any = scan_files(source) if source.scans else None
     if data is None:
         loaded = load(source)
-        common |= {"rows": loaded.counts, "lens": make_lens(lens, loaded.whole), "by": list(source.by) or None}
+        common |= {"rows": loaded.counts, "lens": loaded.lens, "by": list(source.by) or None}
         data, page = loaded.whole, {**page, "select": loaded.select, "files": digests([source.file])}
         if dossier is not None:
             from truecal.pages.dossier import write_dossier
@@ -86,3 +91,73 @@ def digests(files: list[str]) -> dict[str, str]:
         with file.open("rb") as stream:
             sums[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
     return sums
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal demo`: real classifiers, trained here on scikit-learn's bundled data, measured as a newcomer would
+
+_TOLERANCE = 0.02
+_GOOD, _POOR = "digits: logistic regression", "digits: random forest"
+
+
+@command()
+def demo(*, out: WriteTo = "truecal-demo.html") -> Answer:
+    """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report.
+
+    --out FILE  Where the report goes.
+    """
+    models = {f"{data}: {model}": preds for data, model, preds in _predictions()}
+    rows, verdicts, records = [], [], []
+    for name, preds in models.items():
+        summary = tc.scores.summary(preds)
+        conclusion = conclude(tc.measure(preds), tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
+        sizes = [number(x, 3) for x in (summary.accuracy, summary.mean_confidence, conclusion.value)]
+        ends = f"{number(conclusion.low, 3)} to {number(conclusion.high, 3)}"
+        rows.append([name, str(summary.n), *sizes, ends, digits.p_text(conclusion.p_value)])
+        text = f"{conclusion.headline}. {conclusion.sentence} {conclusion.reading}"
+        verdicts.append(f"  {name}\n{fill(text, 100, initial_indent='    ', subsequent_indent='    ')}")
+        records.append({"model": name, **conclusion.to_dict()})
+    header = ["held-out predictions", "n", "accuracy", "confidence", "error (rms)", "95% interval", "p"]
+    good = [GroupEstimate("", "", tc.measure(models[_GOOD], estimator=e)) for e in _ALL.estimators(None)]
+    page = {"title": f"Calibration of {_POOR}", "source": "scikit-learn digits", "command": "truecal demo"}
+    path = Path(tc.report(models[_POOR], out, tolerance=_TOLERANCE, **page)).resolve()
+    text = "\n".join(
+        [
+            f"How far is their confidence from the truth?\n\n{table(header, rows)}",
+            "\nWhat to conclude\n",
+            *verdicts,
+            f"\nEvery estimator on the same rows, for {_GOOD}\n\n{estimates_table(good)}",
+            "\nMost of these numbers depend on bins or a bandwidth and are too large when a model is good. Quote the rank series",
+            "with its interval; give the others when a reader asks for them.",
+            f"\nReport: {path}",
+        ]
+    )
+    return Answer("demo", {"models": records, "path": str(path)}, text)
+
+
+_ALL = EstimatorOptions(estimator="all")
+
+
+def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
+    """Predict held-out rows by classifiers that differ in how they are miscalibrated."""
+    try:
+        from sklearn.datasets import load_breast_cancer, load_digits
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import train_test_split
+        from sklearn.naive_bayes import GaussianNB
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError as error:
+        raise MissingExtraError.of("scikit-learn", "sklearn") from error
+    models = {
+        "naive Bayes": GaussianNB(),
+        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+        "random forest": RandomForestClassifier(200, random_state=0),
+    }
+    for data, load_data in (("digits", load_digits), ("breast cancer", load_breast_cancer)):
+        X, y = load_data(return_X_y=True)
+        train_x, test_x, train_y, test_y = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+        for name, model in models.items():
+            probs = model.fit(train_x, train_y).predict_proba(test_x)
+            yield data, name, tc.Predictions.from_probs(probs[:, 1] if probs.shape[1] == 2 else probs, test_y)

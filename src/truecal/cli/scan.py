@@ -39,17 +39,17 @@ def is_sketched(source: Input) -> bool:
     return source.scans or is_sketch(source.file)
 
 
-def read_sketch(source: Input, lens: str) -> "tc.Sketch":
+def read_sketch(source: Input) -> "tc.Sketch":
     """Load the sketch in a file, or make that of one pass over files of predictions."""
     if is_sketch(source.file):
         return tc.Sketch.load(source.file)
-    scan = scan_files(source if source.scans else replace(source, engine="polars"), lens)
+    scan = scan_files(source if source.scans else replace(source, engine="polars"))
     if scan.shares is not None:
         raise InputError(_ONE_CLASS)
     return scan.sketch
 
 
-def scan_files(source: Input, lens: str) -> "tc.engines.Scan":
+def scan_files(source: Input) -> "tc.engines.Scan":
     """Scan files in one pass; print on stderr what was read."""
     from truecal.engines import sources
     from truecal.predictions import frames
@@ -70,7 +70,7 @@ def scan_files(source: Input, lens: str) -> "tc.engines.Scan":
     mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
-    scan_classes, by_word = _classes(classes, lens, numeric)
+    scan_classes, by_word = _classes(classes, source.lens, numeric)
     dtypes = {name: schema[name] for name in selected_columns(source.select) if name in schema}
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
@@ -79,7 +79,7 @@ def scan_files(source: Input, lens: str) -> "tc.engines.Scan":
         scan = tc.scan(
             files,
             label=choice.label,
-            lens=make_lens(lens, by_word),
+            lens=make_lens(source.lens, by_word),
             weights=source.weights,
             by=source.by or None,
             select=parse_selection(source.select, by_word, kinds),
@@ -93,7 +93,7 @@ def scan_files(source: Input, lens: str) -> "tc.engines.Scan":
         count = "1 file" if len(files) == 1 else f"{len(files)} files"
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
-    one = names.class_of(lens)
+    one = names.class_of(source.lens)
     judged = scan.judged if one is None else f"class {one}"
     return replace(scan, judged=judged, notes=_pooling_notes(source, files, "model" in columns))
 
@@ -182,7 +182,7 @@ def sketch() -> None:
 
 
 @command(sketch)
-def save(source: GroupedFiles, *, lens: str = "auto", out: WriteFolder) -> Answer:
+def save(source: GroupedFiles, *, out: WriteFolder) -> Answer:
     """Write the sketch of the predictions in FILE, read in one pass and in bounded memory.
 
     With --by, OUT becomes a folder with one sketch per group, OUT/model=a/sketch.npz, which `truecal watch update` reads.
@@ -195,7 +195,7 @@ def save(source: GroupedFiles, *, lens: str = "auto", out: WriteFolder) -> Answe
     else:
         Path(out).parent.mkdir(parents=True, exist_ok=True)
         check_output(out)
-    scan = scan_files(source, lens)
+    scan = scan_files(source)
     if scan.shares is not None:
         raise InputError(_ONE_CLASS)
     if by:

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import click
 
 import truecal as tc
-from truecal.cli.command import Count, Fraction, Range, Several, Words, WriteTo, command
-from truecal.cli.estimators import make_lens
+from truecal.cli.command import Count, Fraction, Range, Several, WriteTo, command
 from truecal.cli.input import GroupedFiles, Input, load
 from truecal.cli.output import Answer, Statement, command_line, note, page_written, working
 from truecal.cli.scan import is_sketch, scan_files, sketch_files
@@ -55,7 +54,6 @@ def update(
     of: Count | None = None,
     late: bool = False,
     restart: bool = False,
-    lens: str = "auto",
 ) -> Answer:
     """Count the batch in FILE into STATE, which is created if it does not exist; exit 1 on an alarm.
 
@@ -79,7 +77,7 @@ def update(
         watching = tc.Watch.load(state) if Path(state).exists() else None
         if watching is not None:
             settings = {"--tolerance": tolerance, "--alpha": alpha, "--run-length": run_length}
-            lens = _check_settings(watching, Path(state).name, settings, by, lens)
+            source = replace(source, lens=_check_settings(watching, Path(state).name, settings, source))
         batches = _batches(source, at)
         for i, (when, part) in enumerate(batches):
             reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=at is None)
@@ -87,7 +85,7 @@ def update(
                 skipped[str(when)] = reason
                 continue
             show(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
-            data, dropped, data_lens = _read(part, lens)
+            data, dropped, data_lens = _read(part)
             if watching is None:
                 limits = (0.02 if tolerance is None else tolerance, 0.05 if alpha is None else alpha)
                 watching = tc.Watch(*limits, lens=data_lens, by=by or None, run_length=run_length)
@@ -158,19 +156,19 @@ def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped
     return Answer("watch", content, text, statements, failed=last.alarm or last.changed, others={"line": text})
 
 
-def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], by: Words, lens: str) -> str:
+def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: Input) -> str:
     """Refuse other settings than those a state was started with; return the lens in its words."""
     kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
     started_lens = "auto" if watching.lens is None else kinds[watching.lens.pushed_down().kind]
     name = getattr(watching.lens, "name", None)
     started_lens = started_lens if name is None else f"class={name}"
-    for option, value in {**settings, "--lens": None if lens == "auto" else lens}.items():
+    for option, value in {**settings, "--lens": None if source.lens == "auto" else source.lens}.items():
         attribute = option.removeprefix("--").replace("-", "_")
         started = started_lens if option == "--lens" else getattr(watching.settings, attribute)
         if value not in (None, started):
             difference = f"{option} {started}, not {value}"
             raise InputError(f"{state} was started with {difference}. Drop {option}, or use a new state file.")
-    if by != watching.settings.by:
+    if source.by != watching.settings.by:
         started = " ".join(f"--by {name}" for name in watching.settings.by)
         if not started:
             raise InputError(f"{state} was started without --by. Drop --by, or use a new state file.")
@@ -214,7 +212,7 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, since: str | None, *
     return f"before the last counted batch, {watching.latest}; --late counts it"
 
 
-def _read(source: Input, lens: str) -> tuple[Any, int, Any]:
+def _read(source: Input) -> tuple[Any, int, Any]:
     """Read a batch: its data, how many rows had no label, and the lens they are judged by (None: the default)."""
     from truecal.engines.sources import folder_values
 
@@ -232,7 +230,7 @@ def _read(source: Input, lens: str) -> tuple[Any, int, Any]:
             groups[key] = groups.get(key, tc.Sketch()).merge(tc.Sketch.load(file))
         return groups, 0, None
     if source.scans:
-        scan = scan_files(source, lens)
-        return scan, 0, None if lens == "auto" else scan.lens
+        scan = scan_files(source)
+        return scan, 0, None if source.lens == "auto" else scan.lens
     loaded = load(source)
-    return loaded.preds, loaded.counts.dropped, make_lens(lens, loaded.preds)
+    return loaded.preds, loaded.counts.dropped, loaded.lens
