@@ -112,22 +112,15 @@ class Input(OutputColumns):
 
     def wanted(self) -> readers.Wanted:
         """Return what the options ask of a file."""
+        same = ("label", "logits", "weights", "clusters", "pos_label", "percent", "drop_null", "preset", "judge")
+        options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel")}
         return readers.Wanted(
-            label=self.label,
+            **options,
             probs=self.probabilities,
-            logits=self.logits,
-            weights=self.weights,
-            clusters=self.clusters,
             by=tuple(dict.fromkeys((*self.by, *selected_columns(self.select)))),
             classes=class_names(self.classes),
-            pos_label=self.pos_label,
-            percent=self.percent,
             words=_word_values(self.words),
-            drop_null=self.drop_null,
-            preset=self.preset,
             normalized=not self.unnormalised,
-            judge=self.judge,
-            multilabel=self.multilabel,
         )
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -233,25 +233,20 @@ def leaderboard(
     *,
     estimator: Words = (),
     world: Words = (),
-    full: bool = False,
-    m: Count | None = None,
+    m: Count = 10,
     folder: str = ".",
-    format_: Literal["csv", "parquet"] = "csv",
 ) -> Answer:
     """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known.
 
     --estimator MODULE:NAME  A further estimator; may be repeated.
     --world MODULE:NAME      A further world; may be repeated.
-    --full/--quick           250 simulated datasets per world and size, or 10.
-    --m N                    This many simulated datasets instead.
-    --folder FOLDER          Where the table and figure go.
-    --format FORMAT          Format of the table.
+    --m N                    Simulated datasets per world and size; 250 for a ranking to publish.
+    --folder FOLDER          Where the table (csv) and the figure go.
     """
     estimators = {path: _load("--estimator", path) for path in estimator}
     further = {path: _world(path) for path in world}
-    datasets = m or (250 if full else 10)
-    board = tc.lab.leaderboard(m=datasets, estimators=estimators, worlds=further, **simulation.settings)
-    written = [str(path) for path in board.write(folder, table_format=format_)]
+    board = tc.lab.leaderboard(m=m, estimators=estimators, worlds=further, **simulation.settings)
+    written = [str(path) for path in board.write(folder)]
     text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
     return _answer("lab leaderboard", board.table, {"title": board.title, "written": written}, text)
 

@@ -20,7 +20,7 @@ import click
 from truecal import digits
 from truecal.errors import printable
 from truecal.inference.conclusion import Conclusion
-from truecal.table import markdown_text, plain
+from truecal.table import Frame, markdown_text, plain
 from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
@@ -93,26 +93,15 @@ def _word(passed: bool | None) -> str:
 
 
 def _markdown(answer: Answer) -> str:
-    names = list(dict.fromkeys(name for statement in answer.statements for name in statement.numbers))
-    gated = any(statement.passed is not None for statement in answer.statements)
-    header = ["", *names, *(["gate"] if gated else [])]
-    lines = [_row(header), _row(["---", *("---:" for _ in names), *(["---"] if gated else [])])]
+    records = []
     for statement in answer.statements:
-        numbers = [_number(statement.numbers.get(name)) for name in names]
-        lines.append(_row([statement.name, *numbers, *([_word(statement.passed).strip()] if gated else [])]))
-    notes = [f"- {markdown_text(note)}" for note in answer.warnings]
-    gate = ["", f"**{markdown_text(answer.gate)}**"] if answer.gate else []
-    return "\n".join([*lines, *gate, *([""] if notes else []), *notes])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def _number(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) > 1 else f"{value:.4f}"
+        numbers = {name: x for name, x in statement.numbers.items() if x is not None and not math.isnan(x)}
+        cells = {name: int(x) if float(x).is_integer() else round(x, 4) for name, x in numbers.items()}
+        gate = {} if statement.passed is None else {"gate": _word(statement.passed).strip()}
+        records.append({"": statement.name, **dict.fromkeys(statement.numbers), **cells, **gate})
+    gate_line = ["", f"**{markdown_text(answer.gate)}**"] if answer.gate else []
+    notes = ["", *(f"- {markdown_text(note)}" for note in answer.warnings)] if answer.warnings else []
+    return "\n".join([Frame.from_records(records).to_markdown(), *gate_line, *notes])
 
 
 def _github(answer: Answer) -> str:
