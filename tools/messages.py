@@ -38,7 +38,7 @@ def _kinds(tree: ast.AST) -> dict[ast.AST, str]:
     def visit(node: ast.AST, kind: str) -> None:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             commands = [ast.unparse(d) for d in getattr(node, "decorator_list", [])]
-            is_command = any(re.search(r"\.(command|group)\b", text) for text in commands)
+            is_command = any(re.search(r"(^|\.)(command|group)\b", text) for text in commands)
             if node.body and isinstance(node.body[0], ast.Expr) and not is_command:
                 dropped.add(node.body[0].value)
         if isinstance(node, ast.Raise):

@@ -171,3 +171,50 @@ def test_infinite_log_losses_are_ranked_by_brier():
     assert all(np.isinf(row.log_loss) for row in evaluation.rows)
     assert (evaluation.score, evaluation.recommended) == ("brier", "isotonic")
     assert "every log loss is infinite" in str(evaluation)
+
+
+@pytest.fixture
+def spam(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    label = np.where(rng.random(400) < p, "spam", "ham")
+    path = tmp_path / "spam.csv"
+    pl.DataFrame({"label": label, "score": p}).write_csv(path)
+    return path
+
+
+def test_answer_names_the_positive_of_two_words_and_the_option_to_change_it(truecal, spam):
+    remedy = "if it is that of 'ham', add --pos-label ham"
+    ran = truecal("measure", spam)
+    assert "judged                              class spam" in ran.out
+    assert remedy in ran.out
+    assert "positive class 'spam' [detected] (--pos-label ham if the score is that of 'ham')" in ran.err
+    for verb in ("measure", "verify"):
+        for form in ("text", "json", "markdown", "github"):
+            assert remedy in truecal(verb, spam, "-q", "--format", form).out.replace("\\'", "'"), (verb, form)
+    other = truecal("measure", spam, "--pos-label", "ham")
+    assert "class ham" in other.out
+    assert "--pos-label" not in other.out + other.err
+    assert "--pos-label" not in truecal("measure", spam, "--pos-label", "spam").out
+
+
+def test_words_for_yes_and_no_need_no_remark(truecal, churn):
+    assert "--pos-label" not in truecal("measure", churn, "--drop-null").out
+
+
+def test_semicolons_and_decimal_commas_are_read_in_one_try(truecal, tmp_path):
+    rows = "\n".join(f"{i};0,{i % 9 + 1};{int(i % 9 > 4)}" for i in range(90))
+    (tmp_path / "eu.csv").write_text(f"Kunde;Wahrscheinlichkeit;Ereignis\n{rows}\n")
+    ran = truecal("measure", tmp_path / "eu.csv")
+    assert (ran.code, "n = 90" in ran.out) == (0, True)
+    assert "label 'Ereignis' [detected], probabilities 'Wahrscheinlichkeit' [detected]" in ran.err
+
+
+def test_two_columns_of_one_model_are_read_in_one_try(truecal, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    pl.DataFrame({"y": y, "prob_0": 1 - p, "prob_1": p}).write_csv(tmp_path / "two.csv")
+    pl.DataFrame({"y": y, "p": p}).write_csv(tmp_path / "one.csv")
+    one, two = (truecal("measure", tmp_path / f"{name}.csv", "-q").out for name in ("one", "two"))
+    assert one == two

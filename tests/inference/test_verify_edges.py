@@ -106,7 +106,7 @@ def test_what_a_sketch_leaves_open_widens_the_limits_within_0_and_1(low, high, e
     result = _supported(estimated(low, high, error), threshold, 0.95, ())
     assert (result.verdict, result.low, result.high) == expected
     assert result.warnings[0].startswith("outputs are continuous")
-    assert "recalibration by ScalingBinning(normalize=False) makes them few" in result.warnings[0]
+    assert "recalibrate to a few distinct outputs with ScalingBinning(normalize=False)" in result.warnings[0]
 
 
 def naive_tails(cells, squared, closed, stop):

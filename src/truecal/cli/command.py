@@ -1,7 +1,7 @@
 """Commands from functions: parameters become arguments and options, and the docstring has their help.
 
     @command()
-    def audit(source: Files, *, depth: Count = 3) -> Answer:
+    def audit(source: Files, *, depth: Count = 3) -> Reply:
         '''Search the predictions in FILE for segments whose scores are wrong.
 
         --depth N    How many columns a segment may combine.
@@ -22,10 +22,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import click
 
-from truecal.cli.output import Answer, render
+from truecal.cli.output import Reply, render
 from truecal.writing import check_not_input, check_output, write_whole
 
-_OPTION_LINE = re.compile(r"^( *)(-\S+(?: \S+)*)  +(\S.*)$")
+# "--name, --other METAVAR  help", with lines of help that are indented further
+_OPTION_LINES = re.compile(r"^( *)(-\S+(?: \S+)*)  +(\S.*(?:\n\1 +\S.*)*)", re.MULTILINE)
 ALL_FORMATS = ("text", "line", "markdown", "github", "junit", "json", "prometheus")
 
 
@@ -36,7 +37,7 @@ class SharedOptions:
     --seed N         Seed of random numbers.
     --workers N      Processes to use; they do not change the numbers.  [default: all cores]
     --format FORMAT  How to answer.  [default: the first]
-    --json           Answer as one JSON document.
+    --json           Reply as one JSON document.
     --out FILE       Write the answer to a file (whole or not at all); - is standard output.
     """
 
@@ -45,7 +46,7 @@ class SharedOptions:
 # Types of parameters
 
 
-class Range(click.FloatRange):
+class NumberRange(click.FloatRange):
     """A number within limits; nan, which compares as neither too small nor too large, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -87,8 +88,8 @@ def _input_files(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
 Count = Annotated[int, click.IntRange(1)]
 Several = Annotated[int, click.IntRange(2)]  # of something that one alone cannot show
 Seed = Annotated[int, click.IntRange(0)]
-Probability = Annotated[float, Range(0, 1)]
-Fraction = Annotated[float, Range(0, 1, min_open=True, max_open=True)]  # neither 0 nor 1
+Probability = Annotated[float, NumberRange(0, 1)]
+Fraction = Annotated[float, NumberRange(0, 1, min_open=True, max_open=True)]  # neither 0 nor 1
 Words = tuple[str, ...]  # of an option that may be repeated
 WriteTo = Annotated[str, OutputFile]
 WriteFolder = Annotated[str, partial(OutputFile, folder=True)]
@@ -99,8 +100,8 @@ WriteFolder = Annotated[str, partial(OutputFile, folder=True)]
 
 def command(
     group: click.Group | None = None, *, formats: tuple[str, ...] = ("text", "json"), name: str | None = None
-) -> Callable[[Callable[..., Answer | None]], click.Command]:
-    """Make a command of a function that returns an Answer, which is printed as --format, --json and --out say.
+) -> Callable[[Callable[..., Reply | None]], click.Command]:
+    """Make a command of a function that returns a Reply, which is printed as --format, --json and --out say.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def command(
         returns None where its product went to standard output.
     """
 
-    def decorate(function: Callable[..., Answer | None]) -> click.Command:
+    def decorate(function: Callable[..., Reply | None]) -> click.Command:
         parameters = inspect.signature(function).parameters
         hints = get_type_hints(function, include_extras=True)
         bundles = {key: hints[key] for key in parameters if is_dataclass(_base(hints[key]))}
@@ -158,35 +159,25 @@ def command(
         arguments = [param for param in params if isinstance(param, click.Argument)]
         options = [param for param in params if not isinstance(param, click.Argument)]
         title = name or function.__name__.rstrip("_").replace("_", "-")
-        made = click.Command(title, params=[*arguments, *options], callback=run, help=help_)
+        built = click.Command(title, params=[*arguments, *options], callback=run, help=help_)
         if group is not None:
-            group.add_command(made)
-        return made
+            group.add_command(built)
+        return built
 
     return decorate
 
 
 @cache
 def _split_docstring(thing: Any) -> tuple[str, dict[str, tuple[list[str], str, str]]]:
-    """Return the text of a docstring, and what it says of options: spellings, metavar and help by the first spelling."""
-    text: list[str] = []
+    """Return a docstring without its lines about options, and spellings, metavar and help of an option by every spelling."""
+    text = inspect.cleandoc(thing.__doc__ or "")
     options: dict[str, tuple[list[str], str, str]] = {}
-    last, indent = "", -1
-    for line in inspect.cleandoc(thing.__doc__ or "").splitlines():
-        match = _OPTION_LINE.match(line)
-        if match and match[2].startswith("-"):
-            parts = match[2].split(" ")
-            spellings = [part.rstrip(",") for part in parts if part.startswith("-")]
-            metavar = " ".join(part for part in parts if not part.startswith("-"))
-            last, indent = spellings[0], len(match[1])
-            options[last] = (spellings, metavar, match[3])
-        elif last and len(line) - len(line.lstrip()) > indent and line.strip():
-            spellings, metavar, words = options[last]
-            options[last] = (spellings, metavar, f"{words} {line.strip()}")
-        else:
-            last = ""
-            text.append(line)
-    return "\n".join(text).strip(), options
+    for _, declaration, help_ in _OPTION_LINES.findall(text):
+        parts = declaration.split(" ")
+        spellings = [part.rstrip(",") for part in parts if part.startswith("-")]
+        metavar = " ".join(part for part in parts if not part.startswith("-"))
+        options |= dict.fromkeys(spellings, (spellings, metavar, " ".join(help_.split())))
+    return _OPTION_LINES.sub("", text).strip(), options
 
 
 def _base(hint: Any) -> Any:

@@ -14,7 +14,7 @@ from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Seed, Words,
 from truecal.cli.estimators import make_lens
 from truecal.cli.input import Input, Models, load
 from truecal.cli.measure import split_rows
-from truecal.cli.output import Answer, Statement, command_line, note, table, working
+from truecal.cli.output import Reply, Statement, command_line, note, table, working
 from truecal.cli.scan import is_sketched, read_sketch
 from truecal.errors import InputError
 
@@ -36,7 +36,7 @@ def compare(
     report: WriteTo | None = None,
     level: Fraction = 0.95,
     seed: Seed = 0,
-) -> Answer:
+) -> Reply:
     """Compare the calibration errors of models, pair by pair, with interval and test.
 
     Give one FILE per model; or one FILE with the columns of every model (--model a='pa_*' --model b='pb_*') or with the rows of
@@ -125,7 +125,7 @@ def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
 
 def _answer(
     comparisons: "Comparisons", estimates: "Mapping[str, tc.Estimate]", reference: str | None, allowed: float | None
-) -> Answer:
+) -> Reply:
     first = comparisons[0]
     level = first.interval.level
     values = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
@@ -151,7 +151,7 @@ def _answer(
                 "rows narrow the interval, if the increase itself is smaller"
             )
     statements = [_statement(c, ok) for c, ok in zip(comparisons, passed, strict=True)]
-    return Answer("compare", content, _text(comparisons, models, metric), statements, gate, failed=False in passed)
+    return Reply("compare", content, _text(comparisons, models, metric), statements, gate, failed=False in passed)
 
 
 def _increase(c: "tc.inference.Comparison", reference: str | None) -> float:
@@ -184,5 +184,6 @@ def _text(comparisons: "Comparisons", models: Sequence[Mapping[str, Any]], metri
         tests = [digits.p_text(float(c.p_value)), digits.p_text(float(c.adjusted_p))]
         rows.append([f"{c.a} - {c.b}", f"{float(c.difference):{spec}}", f"{low:{spec}} to {high:{spec}}", *tests])
     pairs = table(["pair", "difference", interval, "p-value", "adjusted"], rows)
-    below = "a difference below 0: the first model is better calibrated"
-    return "\n".join([errors, "", pairs, below, f"{metric}, {first.lens}, n = {first.n}, {first.interval.method}"])
+    sign = "a negative difference means that the first model is better calibrated"
+    basis = f"{metric}, {first.lens}, n = {first.n}; intervals: {first.interval.method}"
+    return "\n".join([errors, "", pairs, sign, basis])

@@ -1,5 +1,6 @@
 """Where predictions come from: the options that every command shares, and reading what they point at."""
 
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +25,13 @@ from truecal.predictions import files, readers
 if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
     from truecal.predictions.selection import Selection
+
+
+# Two labels of which everybody takes the second as positive
+_POSITIVE_LAST = {
+    *(("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("0", "1"), ("0.0", "1.0")),
+    *(("negative", "positive"), ("neg", "pos"), ("wrong", "correct")),
+}
 
 
 @dataclass(frozen=True)
@@ -185,10 +193,19 @@ def load(source: Input) -> Loaded:
     kinds = {name: np.asarray(whole.columns[name]).dtype.kind for name in selected_columns(source.select)}
     select = parse_selection(source.select, classes_by_word(whole), kinds)
     preds = whole if select is None else select(whole)
-    if not source.quiet:
-        rows = "" if select is None else f"; judged are {len(preds)} where {select}"
-        note(f"read {len(whole)} rows from {source.name}: {reading.summary}{rows}")
     notes = list(reading.notes)
+    other_class = ""
+    if source.classes is None and source.pos_label is None and whole.binary and _is_guess(whole):
+        negative, positive = map(str, whole.classes or ())
+        option = f"--pos-label {shlex.quote(negative)}"
+        other_class = f" ({option} if the score is that of {negative!r})"
+        notes.append(
+            f"the score is taken as the probability of {positive!r}, the last of {negative!r} and {positive!r} in alphabetical "
+            f"order; if it is that of {negative!r}, add {option}"
+        )
+    if not source.quiet:
+        rows = "" if select is None else f"; selected {len(preds)} where {select}"
+        note(f"read {len(whole)} rows from {source.name}: {reading.summary}{other_class}{rows}")
     models = set(map(str, whole.columns["model"].tolist())) if "model" in whole.columns else ()
     if len(models) > 1 and "model" not in source.by:
         notes.append(f"the rows of {len(models)} models are judged together; --by model gives one answer each")
@@ -197,6 +214,13 @@ def load(source: Input) -> Loaded:
     logits = reading.logits if reading.logits is None or select is None else reading.logits[select.mask(whole)]
     counts = RowCounts(len(whole) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select))
     return Loaded(preds, whole, counts, make_lens(source.lens, whole), logits, tuple(notes), select)
+
+
+def _is_guess(preds: "tc.Predictions") -> bool:
+    """Return whether the positive of two classes was told from their order alone, and not from words such as yes and no."""
+    if preds.classes is None or preds.of_answers:
+        return False
+    return tuple(str(name).lower() for name in preds.classes) not in _POSITIVE_LAST
 
 
 def class_names(text: str | None) -> list[str] | None:

@@ -13,7 +13,7 @@ from truecal import names, parallel
 from truecal.cli.command import Count, Fraction, Seed, Several, Words, command
 from truecal.cli.estimators import make_estimator
 from truecal.cli.input import Input, OneFile, OptionalFile, PlainOptionalFile, load
-from truecal.cli.output import Answer, parse_numbers
+from truecal.cli.output import Reply, parse_numbers
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame
 
@@ -66,10 +66,10 @@ class TriedEstimator:
         return make_estimator(self.estimator, bins=self.bins, norm=default_norm)
 
 
-def _answer(kind: str, rows: Frame, facts: dict[str, Any] | None = None, text: str | None = None) -> Answer:
-    """Answer with a table and facts besides; numbers that are missing become null in JSON."""
+def _answer(kind: str, rows: Frame, facts: dict[str, Any] | None = None, text: str | None = None) -> Reply:
+    """Reply with a table and facts besides; numbers that are missing become null in JSON."""
     records = [{key: None if value != value else value for key, value in row.items()} for row in rows]
-    return Answer(kind, {**(facts or {}), "rows": records}, rows.to_text() if text is None else text)
+    return Reply(kind, {**(facts or {}), "rows": records}, rows.to_text() if text is None else text)
 
 
 @click.group()
@@ -86,7 +86,7 @@ def lab() -> None:
 
 
 @command(lab)
-def worlds() -> Answer:
+def worlds() -> Reply:
     """List the papers' worlds with their true errors."""
     records = []
     for name, world in tc.lab.PAPER_WORLDS.items():
@@ -96,7 +96,7 @@ def worlds() -> Answer:
 
 
 @command(lab)
-def fit(source: OneFile) -> Answer:
+def fit(source: OneFile) -> Reply:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC.
 
     true_error is that of the best curve on scores distributed like those of FILE, as in `lab bias`; true_error_beta that on scores
@@ -136,7 +136,7 @@ def _fit_world(source: Input) -> "tc.lab.WorldFit":
 
 
 @command(lab)
-def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: Several = 200) -> Answer:
+def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: Several = 200) -> Reply:
     """Estimate how biased every estimator is on data like that in FILE, by simulating a world fitted to it.
 
     --n N  Rows of each simulated dataset.  [default: as many as the data]
@@ -159,7 +159,7 @@ def power(
     alpha: float = 0.05,
     m: Several = 400,
     world: str | None = None,
-) -> Answer:
+) -> Reply:
     """Find how many rows it takes to find an error of this size.
 
     Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
@@ -185,9 +185,8 @@ def power(
         for n, d in needed.tried.items()
     )
     text = (
-        f"an error of {error:g} (norm {estimator.norm:g}) is found with probability {target:g} "
-        f"from about n = {needed.n} rows on ({tried.estimator}); 95 % interval of n for the noise of the simulations: "
-        f"{needed.low} to {needed.high}"
+        f"about n = {needed.n} rows are needed to find an error of {error:g} (norm {estimator.norm:g}) with probability "
+        f"{target:g} ({tried.estimator}); 95 % interval of n, for the noise of the simulations: {needed.low} to {needed.high}"
     )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **question}
     return _answer("lab power", rows, {"estimator": tried.estimator, **numbers}, f"{text}\n\n{rows.to_text()}")
@@ -202,7 +201,7 @@ def sample_size(
     width: Words = (),
     thresholds: str | None = None,
     level: Fraction = 0.95,
-) -> Answer:
+) -> Reply:
     """Find how many rows a validation needs, for intervals of given widths (Riley et al. 2021).
 
     Risks are those of the predictions in FILE; without FILE, give --prevalence and --c-statistic.
@@ -235,7 +234,7 @@ def leaderboard(
     world: Words = (),
     m: Count = 10,
     folder: str = ".",
-) -> Answer:
+) -> Reply:
     """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known.
 
     --estimator MODULE:NAME  A further estimator; may be repeated.
@@ -260,7 +259,7 @@ def coverage(
     n: tuple[Several, ...] = (1000,),
     m: Several = 200,
     level: Fraction = 0.95,
-) -> Answer:
+) -> Reply:
     """Estimate how often an estimator's interval contains the true error.
 
     One row per world and n: the share of m simulated datasets whose interval at --level contains the true error of the world, and

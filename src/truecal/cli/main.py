@@ -105,7 +105,7 @@ VERBS = {
     "demo": ("report", "Train classifiers, measure them, fix them, and write a report."),
 }
 
-_PIPE_CLOSED = "nobody reads the output any more (broken pipe)"
+_PIPE_CLOSED = "the output was closed before all of it was written (broken pipe)"
 
 
 def _group() -> Any:
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
                 return _fail(missing)
             if os.environ.get("TRUECAL_DEBUG"):
                 raise
-            hint = "this is a mistake in truecal; TRUECAL_DEBUG=1 shows where"
+            hint = "this is a bug in truecal; TRUECAL_DEBUG=1 shows the traceback"
             return _fail(f"unexpected {type(error).__name__}: {error}", hint=hint)
     return code if isinstance(code, int) else 0
 

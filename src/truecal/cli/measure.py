@@ -8,10 +8,10 @@ import numpy as np
 
 import truecal as tc
 from truecal import digits, names, parallel
-from truecal.cli.command import ALL_FORMATS, Count, Fraction, Probability, Range, Seed, Several, WriteTo, command
+from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Probability, Seed, Several, WriteTo, command
 from truecal.cli.estimators import EstimatorOptions, classes_by_word, parse_scale
 from truecal.cli.input import Files, GroupedFiles, Input, OneFile, PlainFile, grouped, load
-from truecal.cli.output import Answer, Statement, number, parse_numbers, save_figure, table, working
+from truecal.cli.output import Reply, Statement, number, parse_numbers, save_figure, table, working
 from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
 from truecal.groups.group_tables import MANY_GROUPS, measure_many
@@ -72,7 +72,7 @@ def measure(
     abstention: bool = False,
     thresholds: str | None = None,
     combine: bool = False,
-) -> Answer:
+) -> Reply:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
 
     A pattern such as 'logs/*.parquet', a folder, or several files are scanned in one pass and in bounded memory; the answer then
@@ -96,7 +96,7 @@ def measure(
     if views:
         flag = f"--{views[-1].replace('_', '-')}"
         if max_error is not None or like is not None or len(views) > 1:
-            raise InputError(f"--max-error, --like and other tables exclude {flag}; leave it out, or them")
+            raise InputError(f"{flag} cannot be combined with --max-error, --like or another table")
         return _view(views[0], flag, source, options, thresholds)
     if options.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
@@ -113,7 +113,7 @@ def measure(
     if conclusion is not None and max_error is not None:
         worst = {} if conclusion.worst_group is None else {"worst": conclusion.worst_group.name}
         content["gate"] = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed, **worst}
-    return Answer(
+    return Reply(
         "measure",
         content,
         _text(measured, conclusion),
@@ -301,9 +301,9 @@ def estimates_table(measured: Sequence[GroupEstimate]) -> str:
     by, rows = measured[0].by, []
     sketched = any(m.estimate.sketch_error is not None for m in measured)
     for m in measured:
-        e, places = m.estimate, digits.decimals(*m.limits)
+        e, decimals = m.estimate, digits.decimals(*m.limits)
         norm = "max" if e.norm == float("inf") else f"{e.norm:g}"
-        numbers = [number(x, places) for x in (float(e.value), *m.limits)]
+        numbers = [number(x, decimals) for x in (float(e.value), *m.limits)]
         p_value = digits.p_text(None if e.p_value is None else float(e.p_value))
         bins = "-" if e.bins is None else str(e.bins.filled)
         error = [f"{e.sketch_error:.1g}"] if sketched else []
@@ -318,8 +318,8 @@ def estimates_table(measured: Sequence[GroupEstimate]) -> str:
 View = tuple[Mapping[str, object], str, Sequence[Mapping[str, Any]]]  # content, text and rows
 
 
-def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: str | None) -> Answer:
-    """Answer with another table of the same rows."""
+def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: str | None) -> Reply:
+    """Reply with another table of the same rows."""
     if source.scans:
         raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
     if source.by and view != "clinical":
@@ -348,7 +348,7 @@ def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresh
         name = next(str(row[key]) for key in ("name", "threshold", "score", "answered") if key in row)
         statements.append(Statement(name, ", ".join(f"{key} {x:.4g}" for key, x in numbers.items()), numbers))
     content = {"source": source.name, "level": level, **content, "rows": asdict(loaded.counts)}
-    return Answer(view.replace("_", "-"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
+    return Reply(view.replace("_", "-"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
 
 
 def _clinical(summary: Any) -> View:
@@ -378,7 +378,7 @@ def _abstention(curve: Any) -> View:
     area, interval = curve.area, curve.area.interval
     size = digits.with_interval(area.value, float(interval.low), float(interval.high))
     text = table(["answered", "from confidence", "wrong answers", f"{interval.level:.0%} interval"], lines)
-    text += f"\narea under the curve {size}; a perfect order of the same answers would save {area.excess:.4f} of it"
+    text += f"\narea under the risk-coverage curve {size}; a perfect ranking of these answers would lower it by {area.excess:.4f}"
     return {"area": area.value, "excess": area.excess, "curve": rows}, text, rows
 
 
@@ -393,11 +393,11 @@ def _values(preds: "tc.Predictions", lens: "Lens", level: float) -> View:
         score, frequency, low, high = map(digits.percent, (r.mean_score, r.frequency, r.low, r.high))
         off = "" if r.low <= r.mean_score <= r.high else "off"
         lines.append([score, str(r.rows), str(r.outcomes), frequency, f"{low} to {high}", off])
-    judged = lens.describe(preds)
-    happened = "right" if names.judges_answers(judged) else "happened"
+    description = lens.describe(preds)
+    happened = "right" if names.judges_answers(description) else "happened"
     text = table(["score", "rows", happened, "frequency", f"{level:.0%} interval", ""], lines)
     rows = [{"score": r.mean_score, **asdict(r)} for r in regions]
-    return {"lens": judged, "values": rows}, text, rows
+    return {"lens": description, "values": rows}, text, rows
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -409,9 +409,9 @@ def verify(
     source: Files,
     *,
     max_error: Probability = 0.02,
-    level: Annotated[float, Range(0.5, 1, min_open=True, max_open=True)] = 0.95,
+    level: Annotated[float, NumberRange(0.5, 1, min_open=True, max_open=True)] = 0.95,
     assume_smooth: bool = False,
-) -> Answer:
+) -> Reply:
     """Test whether the root-mean-square calibration error of FILE is below --max-error.
 
     FILE may be a folder, a pattern, several files or a saved sketch, which are read in one pass and in bounded memory.
@@ -425,14 +425,17 @@ def verify(
     """
     loaded = None if is_sketched(source) else load(source)
     data, lens = (read_sketch(source), None) if loaded is None else (loaded.preds, loaded.lens)
+    notes = () if loaded is None else loaded.notes
     with working("verifying"):
         verification = tc.verify(data, threshold=max_error, level=level, lens=lens)
     conclusion = verification.conclusion(assume_smooth=assume_smooth)
     statement = Statement.of(source.name, conclusion, source=source.name, lens=verification.lens)
     content = {"source": source.name, "passed": conclusion.passed, **asdict(verification)}
     content["conclusion"] = conclusion.to_dict()
+    text = "\n".join([str(verification), *(f"  warning: {note}" for note in notes)])
+    content["warnings"] = warnings = (*verification.warnings, *notes)
     failed = conclusion.passed is False
-    return Answer("verify", content, str(verification), [statement], conclusion.gate, verification.warnings, failed)
+    return Reply("verify", content, text, [statement], conclusion.gate, warnings, failed)
 
 
 @command(formats=ALL_FORMATS)
@@ -443,7 +446,7 @@ def decision(
     costs: tuple[float, float] | None = None,
     level: Fraction = 0.95,
     seed: Seed = 0,
-) -> Answer:
+) -> Reply:
     """Estimate what miscalibration costs somebody who acts on the scores in FILE from --threshold on.
 
     A false alarm costs t and a missed event 1 - t, or what --costs says. Without a threshold: the largest loss of all of them.
@@ -460,7 +463,7 @@ def decision(
     for one in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:
         numbers = {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high}
         statements.append(Statement(f"{source.name} at {one.threshold:g}", str(one), numbers, labels=labels))
-    return Answer("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)
+    return Reply("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -475,7 +478,7 @@ def audit(
     min_rows: Several | None = None,
     tolerance: Fraction | None = None,
     level: Fraction = 0.95,
-) -> Answer:
+) -> Reply:
     """Search the predictions in FILE for segments whose scores are wrong by more than the search itself explains.
 
     All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
@@ -500,7 +503,7 @@ def audit(
         result = tc.audit(
             data, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress, **options
         )
-    return Answer("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
+    return Reply("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
 
 
 @command()
@@ -512,7 +515,7 @@ def likert(
     figure: WriteTo | None = None,
     level: Fraction = 0.95,
     seed: Seed = 0,
-) -> Answer:
+) -> Reply:
     """Judge the outputs in FILE as people see them: as words of a scale.
 
     A word holds when, among the outputs it covers, the event happens with a frequency inside the limits of the word.
@@ -539,4 +542,4 @@ def likert(
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
     content = {"source": source.name, "level": level, "outside": report.outside, "categories": list(report.frame())}
     broken = any(category.kept is False for category in report.categories)
-    return Answer("likert", content, f"{report}{outside}", failed=broken)
+    return Reply("likert", content, f"{report}{outside}", failed=broken)

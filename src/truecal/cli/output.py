@@ -1,6 +1,6 @@
 """Answers of commands, rendered for people and programs: text, one line, Markdown, GitHub, JUnit, JSON, Prometheus.
 
-A command returns an Answer; one renderer per format turns it into text, so that no two formats can disagree.
+A command returns a Reply; one renderer per format turns it into text, so that no two formats can disagree.
 """
 
 import json
@@ -52,7 +52,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a command answers: name and content of its JSON document, text for people, statements, gate and exit code."""
 
     kind: str
@@ -69,22 +69,22 @@ class Answer:
 # One renderer per format
 
 
-def render(answer: Answer, form: str) -> str:
+def render(answer: Reply, form: str) -> str:
     """Render a answer in a format."""
     return answer.others[form] if form in answer.others else _RENDERERS[form](answer)
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: Reply) -> str:
     text = f"{answer.text}\n{answer.gate}" if answer.gate else answer.text
     return "\n".join(map(printable, text.split("\n")))  # names of files and groups cannot steer a terminal
 
 
-def _json(answer: Answer) -> str:
+def _json(answer: Reply) -> str:
     document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain(answer.content)}
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def _line(answer: Answer) -> str:
+def _line(answer: Reply) -> str:
     return "\n".join(f"{_word(f.passed)}{printable(f.name)}: {printable(f.sentence)}" for f in answer.statements)
 
 
@@ -92,7 +92,7 @@ def _word(passed: bool | None) -> str:
     return "" if passed is None else "PASS " if passed else "FAIL "
 
 
-def _markdown(answer: Answer) -> str:
+def _markdown(answer: Reply) -> str:
     records = []
     for statement in answer.statements:
         numbers = {name: x for name, x in statement.numbers.items() if x is not None and not math.isnan(x)}
@@ -104,7 +104,7 @@ def _markdown(answer: Answer) -> str:
     return "\n".join([Frame.from_records(records).to_markdown(), *gate_line, *notes])
 
 
-def _github(answer: Answer) -> str:
+def _github(answer: Reply) -> str:
     """Write workflow commands: what fails becomes an error of the run, what is doubtful a warning."""
     lines = []
     for statement in answer.statements:
@@ -123,7 +123,7 @@ def _property(text: str) -> str:
     return _command(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _junit(answer: Answer) -> str:
+def _junit(answer: Reply) -> str:
     """Write a test suite with one case per statement."""
     cases = []
     for statement in answer.statements:
@@ -144,7 +144,7 @@ def _xml(text: str) -> str:
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
-def _prometheus(answer: Answer) -> str:
+def _prometheus(answer: Reply) -> str:
     """Write the text exposition format: one gauge per number, labelled by what was judged."""
     lines = []
     gauges = [*dict.fromkeys(name for statement in answer.statements for name in statement.numbers)]
@@ -171,7 +171,7 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-_RENDERERS: dict[str, Callable[[Answer], str]] = {
+_RENDERERS: dict[str, Callable[[Reply], str]] = {
     "text": _text,
     "line": _line,
     "markdown": _markdown,
@@ -193,10 +193,10 @@ def parse_numbers(text: str, option: str) -> list[float]:
         raise click.UsageError(f"{option} is a list of numbers, such as 0.05,0.1, not {text!r}") from error
 
 
-def page_written(kind: str, path: Path, **content: object) -> Answer:
-    """Answer which page was written, and how large it is."""
+def page_written(kind: str, path: Path, **content: object) -> Reply:
+    """Reply which page was written, and how large it is."""
     size = path.stat().st_size
-    return Answer(kind, {**content, "path": str(path), "bytes": size}, f"wrote {path} ({size / 1e6:.1f} MB)")
+    return Reply(kind, {**content, "path": str(path), "bytes": size}, f"wrote {path} ({size / 1e6:.1f} MB)")
 
 
 def command_line() -> str:
@@ -233,9 +233,9 @@ def working(first: str = "working") -> Iterator[Callable[[str], object]]:
 _LONGEST_CELL = 48  # characters
 
 
-def number(value: float | None, places: int = 4) -> str:
+def number(value: float | None, decimals: int = 4) -> str:
     """Write a probability-sized number, or a dash where there is none."""
-    return "-" if value is None else f"{value:.{places}f}"
+    return "-" if value is None else f"{value:.{decimals}f}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ import truecal as tc
 from truecal import names
 from truecal.cli.command import Count, Seed, Several, WriteTo, command
 from truecal.cli.input import Loaded, OutputColumns, PlainFile, as_file, load
-from truecal.cli.output import Answer, working
+from truecal.cli.output import Reply, working
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames
 from truecal.table import check_table, write_table
@@ -49,7 +49,7 @@ def fit(
     folds: Several = 5,
     seed: Seed = 0,
     out: WriteTo = "recalibrator.json",
-) -> Answer:
+) -> Reply:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
@@ -90,11 +90,11 @@ def fit(
         )
     path = write_whole(out, _fit(methods[chosen], loaded).to_json() + "\n")
     text = f"{table}wrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}{remark}"
-    return Answer("recalibrate-fit", {**content, "method": chosen, "path": str(path)}, text)
+    return Reply("recalibrate-fit", {**content, "method": chosen, "path": str(path)}, text)
 
 
 @command(recalibrate)
-def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Answer:
+def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Reply:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others stay.
 
     From logits the new probabilities go to columns p_<class>.
@@ -132,7 +132,7 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Ans
     replaced = read if kind == "probs" else []
     listed = f"{', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
     text = f"wrote {len(after)} rows to {out}{f'; new values in {listed}' if replaced else ''}"
-    return Answer("recalibrate-apply", {"rows": len(after), "path": out, "replaced": replaced}, text)
+    return Reply("recalibrate-apply", {"rows": len(after), "path": out, "replaced": replaced}, text)
 
 
 def _with_columns(table: Any, columns: dict[str, Any]) -> Any:
@@ -150,7 +150,7 @@ def _npz(arrays: dict[str, Any]) -> bytes:
 
 
 @command(recalibrate)
-def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "float32") -> Answer:
+def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "float32") -> Reply:
     """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
@@ -167,7 +167,7 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     kind = type(fitted).__name__
     content = {"recalibrator": kind, "input": fitted.input, "classes": list(map(str, fitted.classes_)), "path": out}
     text = f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}"
-    return Answer("recalibrate-export", content, text)
+    return Reply("recalibrate-export", content, text)
 
 
 def _scripted(fitted: "Recalibrator") -> bytes:

@@ -15,7 +15,7 @@ from truecal.cli.command import Fraction, Seed, WriteTo, command
 from truecal.cli.estimators import EstimatorOptions, parse_scale
 from truecal.cli.input import GroupedFiles, load
 from truecal.cli.measure import GroupEstimate, estimates_table
-from truecal.cli.output import Answer, command_line, number, page_written, parse_numbers, table, working
+from truecal.cli.output import Reply, command_line, number, page_written, parse_numbers, table, working
 from truecal.cli.scan import scan_files
 from truecal.errors import InputError, MissingExtraError
 from truecal.inference.conclusion import conclude
@@ -36,7 +36,7 @@ def report(
     out: WriteTo = "report.html",
     level: Fraction = 0.95,
     seed: Seed = 0,
-) -> Answer | None:
+) -> Reply | None:
     """Write a self-contained HTML report about the predictions in FILE.
 
     A pattern such as 'logs/*.parquet', a folder, several files or --engine give a report from a scan in bounded memory, which says
@@ -101,7 +101,7 @@ _GOOD, _POOR = "digits: logistic regression", "digits: random forest"
 
 
 @command()
-def demo(*, out: WriteTo = "truecal-demo.html") -> Answer:
+def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report.
 
     --out FILE  Where the report goes.
@@ -132,7 +132,7 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Answer:
             f"\nReport: {path}",
         ]
     )
-    return Answer("demo", {"models": records, "path": str(path)}, text)
+    return Reply("demo", {"models": records, "path": str(path)}, text)
 
 
 _ALL = EstimatorOptions(estimator="all")

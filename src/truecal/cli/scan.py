@@ -15,7 +15,7 @@ from truecal import names
 from truecal.cli.command import Words, WriteFolder, WriteTo, command
 from truecal.cli.estimators import make_lens, parse_selection, selected_columns
 from truecal.cli.input import GroupedFiles, Input, class_names
-from truecal.cli.output import Answer, note, working
+from truecal.cli.output import Reply, note, working
 from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
 
@@ -94,8 +94,8 @@ def scan_files(source: Input) -> "tc.engines.Scan":
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
     one = names.class_of(source.lens)
-    judged = scan.judged if one is None else f"class {one}"
-    return replace(scan, judged=judged, notes=_pooling_notes(source, files, "model" in columns))
+    description = scan.judged if one is None else f"class {one}"
+    return replace(scan, judged=description, notes=_pooling_notes(source, files, "model" in columns))
 
 
 def _refuse_rows(source: Input) -> None:
@@ -182,7 +182,7 @@ def sketch() -> None:
 
 
 @command(sketch)
-def save(source: GroupedFiles, *, out: WriteFolder) -> Answer:
+def save(source: GroupedFiles, *, out: WriteFolder) -> Reply:
     """Write the sketch of the predictions in FILE, read in one pass and in bounded memory.
 
     With --by, OUT becomes a folder with one sketch per group, OUT/model=a/sketch.npz, which `truecal watch update` reads.
@@ -205,7 +205,7 @@ def save(source: GroupedFiles, *, out: WriteFolder) -> Answer:
     where = f"{len(scan.sketches)} groups below {out}" if by else out
     content = {"source": source.name, "path": out, "rows": scan.rows, "dropped": scan.dropped, "judged": scan.judged}
     text = f"wrote {where}: {scan.rows} rows, {scan.judged}"
-    return Answer("sketch-written", {**content, "groups": len(scan.sketches)}, text)
+    return Reply("sketch-written", {**content, "groups": len(scan.sketches)}, text)
 
 
 def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
@@ -218,7 +218,7 @@ def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
 
 
 @command(sketch)
-def merge(file: Words, *, out: WriteTo) -> Answer:
+def merge(file: Words, *, out: WriteTo) -> Reply:
     """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it.
 
     --out FILE  The sketch to write.
@@ -227,11 +227,11 @@ def merge(file: Words, *, out: WriteTo) -> Answer:
     total.save(out)
     content = {"path": out, "rows": total.rows, "cells": total.cells, "sketches": count}
     text = f"wrote {out}: {total.rows} rows of {count} sketches in {total.cells} cells"
-    return Answer("sketch-written", content, text)
+    return Reply("sketch-written", content, text)
 
 
 @command(sketch)
-def show(file: str) -> Answer:
+def show(file: str) -> Reply:
     """Show what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
     total, _ = _add_sketches([file])
     estimate = tc.measure(total)
@@ -239,7 +239,7 @@ def show(file: str) -> Answer:
     numbers = {name: row[name] for name in ("value", "low", "high", "level")}
     facts = {"rows": total.rows, "cells": total.cells, **numbers, "sketch_error": estimate.sketch_error}
     text = f"{total.rows} rows in {total.cells} cells\n{estimate}"
-    return Answer("sketch", {"source": Path(file).name, **facts}, text)
+    return Reply("sketch", {"source": Path(file).name, **facts}, text)
 
 
 def _add_sketches(paths: Sequence[str]) -> "tuple[tc.Sketch, int]":

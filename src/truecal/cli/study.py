@@ -12,7 +12,7 @@ import click
 import truecal as tc
 from truecal import parallel
 from truecal.cli.command import Count, Words, WriteFolder, WriteTo, command
-from truecal.cli.output import Answer, command_line, note, number, page_written, save_figure, table, working
+from truecal.cli.output import Reply, command_line, note, number, page_written, save_figure, table, working
 from truecal.errors import InputError, MissingExtraError
 from truecal.table import check_table, write_table
 from truecal.writing import check_output, write_whole
@@ -37,7 +37,7 @@ def run(
     workers: Count | None = None,
     skip_broken: bool = False,
     check: bool = False,
-) -> Answer:
+) -> Reply:
     """Evaluate every prediction file of a study (YAML) and keep the numbers in a store.
 
     Stop it at any moment and start it again: finished files are skipped. Several runs on one host may share a store.
@@ -55,7 +55,7 @@ def run(
     title = f"{spec.name}: {_count(len(spec.models), 'model')}, {_count(len(spec), 'prediction file')}"
     if check:
         text = f"{title} can be used" if spec.broken else f"{title}, no problems"
-        return Answer("study-check", {**facts, "broken": spec.broken}, "\n".join([text, *_skipped(spec.broken)]))
+        return Reply("study-check", {**facts, "broken": spec.broken}, "\n".join([text, *_skipped(spec.broken)]))
     results = tc.study.Store(folder)
     try:
         with parallel.progress_bar(spec.name) as progress:
@@ -68,7 +68,7 @@ def run(
     numbers, broken = len(results.frame()), results.meta().get("broken") or {}
     lines = [f"{title}, {numbers} numbers in {folder}", *_skipped(broken)]
     text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
-    return Answer("study-run", {**facts, "store": folder, "numbers": numbers, "broken": broken}, text)
+    return Reply("study-run", {**facts, "store": folder, "numbers": numbers, "broken": broken}, text)
 
 
 def _skipped(broken: Mapping[str, str]) -> list[str]:
@@ -90,7 +90,7 @@ def show(
     recalibrator: str = "none",
     lens: str = "top-label",
     selection: str = "all",
-) -> Answer:
+) -> Reply:
     """Show models side by side, best first, averaged over seeds.
 
     Models are compared in pairs on the same rows, with Holm's correction; two models that share no group differ significantly.
@@ -118,7 +118,7 @@ def show(
     title = f"{results.meta()['name']}, by {ranking.metrics[0]}"
     text = "\n".join([title, table(header, lines), *(f"note: {note}" for note in notes)])
     content = {"store": store, "sort": ranking.metrics[0], "results": ranking.records(), "notes": notes}
-    return Answer("study-show", content, text)
+    return Reply("study-show", content, text)
 
 
 def _group(numbers: Sequence[int]) -> str:
@@ -133,7 +133,7 @@ def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str
 
 
 @command(study)
-def export(store: str, *, out: WriteTo, diagrams: bool = False) -> Answer:
+def export(store: str, *, out: WriteTo, diagrams: bool = False) -> Reply:
     """Write every number of the finished files to one table, one number per row.
 
     --out FILE  Where the numbers go: .csv, .parquet or .jsonl.
@@ -144,15 +144,15 @@ def export(store: str, *, out: WriteTo, diagrams: bool = False) -> Answer:
     frame = results.diagrams() if diagrams else results.frame()
     write_table(frame, out)
     content = {"store": store, "path": out, "rows": len(frame)}
-    return Answer("study-export", content, f"wrote {len(frame)} rows to {out}")
+    return Reply("study-export", content, f"wrote {len(frame)} rows to {out}")
 
 
 @command(study)
-def collect(store: str) -> Answer:
+def collect(store: str) -> Reply:
     """Remove numbers of files and options that have changed since, and unfinished files of interrupted runs."""
     files, size = tc.study.Store(store).collect()
     content = {"store": store, "files": files, "bytes": size}
-    return Answer("study-collect", content, f"removed {files} files, {size / 1e6:.1f} MB")
+    return Reply("study-collect", content, f"removed {files} files, {size / 1e6:.1f} MB")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def figure(
     model: Words = (),
     external: tuple[tuple[str, float, float], ...] = (),
     numbers: WriteTo | None = None,
-) -> Answer:
+) -> Reply:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE.
 
     \b
@@ -237,7 +237,7 @@ def figure(
         if numbers is not None and name != "all":
             write_table(drawing.frame(), numbers)
     text = "\n".join([*(f"wrote {path}" for path in files.values()), *(f"note: {note}" for note in notes)])
-    return Answer("study-figure", {"store": store, "written": files, "notes": notes}, text)
+    return Reply("study-figure", {"store": store, "written": files, "notes": notes}, text)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def import_(
     about: str | None = None,
     reference: str | None = None,
     name: str | None = None,
-) -> Answer:
+) -> Reply:
     """Make a store of numbers that were measured elsewhere, from TABLE (.csv, .csv.gz, .zip or .parquet).
 
     Nothing is evaluated: numbers of rows may be unknown and intervals absent. All that can be drawn from numbers is drawn.
@@ -283,7 +283,7 @@ def import_(
     size = f"{counts['models']} models, {counts['datasets']} datasets, {frame.height:,} numbers in {out}"
     lines = [f"{meta['name']}: {size}", *(f"note: {note}" for note in notes)]
     text = "\n".join([*lines, f"look at them with: truecal study page {out}"])
-    return Answer("study-import", {"store": out, **content}, text)
+    return Reply("study-import", {"store": out, **content}, text)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def import_(
 @command(study)
 def interventions(
     config: str | None = None, *, example: bool = False, folder: str = "interventions", workers: Count | None = None
-) -> Answer:
+) -> Reply:
     """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
 
     Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
@@ -338,7 +338,7 @@ def interventions(
         "written": [str(file) for file in files],
     }
     listed = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(pictures)} figures"
-    return Answer("study interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
+    return Reply("study interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
 
 
 def _write_example(folder: Path) -> Path:
@@ -360,7 +360,7 @@ def page(
     title: str | None = None,
     megabytes: Annotated[float, click.FloatRange(1.0)] = 3.0,
     out: WriteTo = "study.html",
-) -> Answer:
+) -> Reply:
     """Write a self-contained HTML page that explores the results in STORE.
 
     Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
@@ -376,7 +376,7 @@ def page(
 
 
 @command(study)
-def example(folder: str, *, quick: bool = False, workers: Count = 2) -> Answer:
+def example(folder: str, *, quick: bool = False, workers: Count = 2) -> Reply:
     """Train real models on data under shift, write their predictions and a study of them to FOLDER, run it, and write its page.
 
     Stop it at any moment and start it again: finished parts are not computed again.
@@ -396,4 +396,4 @@ def example(folder: str, *, quick: bool = False, workers: Count = 2) -> Answer:
     counts = {"models": len(spec.models), "files": len(spec), "numbers": store.frame().height}
     content = {**counts, "store": str(store.folder), "study": str(file), "page": str(path)}
     size = f"{counts['models']} models, {counts['files']} prediction files, {counts['numbers']:,} numbers"
-    return Answer("study-example", content, f"{size} in {store.folder}\nstudy: {file}\npage:  {path}")
+    return Reply("study-example", content, f"{size} in {store.folder}\nstudy: {file}\npage:  {path}")

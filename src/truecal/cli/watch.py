@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import click
 
 import truecal as tc
-from truecal.cli.command import Count, Fraction, Range, Several, WriteTo, command
+from truecal.cli.command import Count, Fraction, NumberRange, Several, WriteTo, command
 from truecal.cli.input import GroupedFiles, Input, load
-from truecal.cli.output import Answer, Statement, command_line, note, page_written, working
+from truecal.cli.output import Reply, Statement, command_line, note, page_written, working
 from truecal.cli.scan import is_sketch, scan_files, sketch_files
 from truecal.errors import InputError
 from truecal.watch.state import canonical_time, check_same_kind, time_number, time_order
@@ -46,22 +46,22 @@ def update(
     state: str,
     source: GroupedFiles,
     *,
-    at: str | None = None,
+    time: str | None = None,
     since: str | None = None,
-    tolerance: Annotated[float, Range(0, 0.5, max_open=True)] | None = None,
+    tolerance: Annotated[float, NumberRange(0, 0.5, max_open=True)] | None = None,
     alpha: Fraction | None = None,
     run_length: Several | None = None,
     of: Count | None = None,
     late: bool = False,
     restart: bool = False,
-) -> Answer:
+) -> Reply:
     """Count the batch in FILE into STATE, which is created if it does not exist; exit 1 on an alarm.
 
     FILE may be predictions of any kind, sketches (npz) or folders of these. Without --at, files and folders are sorted by the
     date in their names (2026-05-01.parquet, day=2026-05-01/...) and replayed in order; dates up to the last counted are skipped,
     and the command lists them. If nothing was counted, it ends with 2. Other updates of STATE wait until this one has ended.
 
-    --at TIME       When the batch is from; otherwise dates are read from the names of files.
+    --at, --time TIME  When the batch is from; otherwise dates are read from the names of files.
     --since TIME    Leave out batches from before this time.
     --tolerance E   Error that is acceptable.  [default: 0.02]
     --alpha P       Chance of a false alarm.  [default: 0.05]
@@ -78,9 +78,9 @@ def update(
         if watching is not None:
             settings = {"--tolerance": tolerance, "--alpha": alpha, "--run-length": run_length}
             source = replace(source, lens=_check_settings(watching, Path(state).name, settings, source))
-        batches = _batches(source, at)
+        batches = _batches(source, time)
         for i, (when, part) in enumerate(batches):
-            reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=at is None)
+            reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=time is None)
             if reason is not None:
                 skipped[str(when)] = reason
                 continue
@@ -96,7 +96,7 @@ def update(
                 continue
             steps.append(step)
             watching.save(state)
-    lines = [f"skipped {time}: {reason}" for time, reason in list(skipped.items())[:_LISTED]]
+    lines = [f"skipped {day}: {reason}" for day, reason in list(skipped.items())[:_LISTED]]
     lines += [f"skipped {len(skipped) - _LISTED} more"] if len(skipped) > _LISTED else []
     if watching is None or not steps:
         raise InputError("\n".join(["nothing was counted", *lines]))
@@ -106,14 +106,14 @@ def update(
 
 
 @command(watch, formats=_FORMATS)
-def show(state: str) -> Answer:
+def show(state: str) -> Reply:
     """Show the last answer of STATE again; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
     return _answer(watching, [watching.step()], {})
 
 
 @command(watch)
-def undo(state: str) -> Answer:
+def undo(state: str) -> Reply:
     """Take back the last batch counted into STATE, as if it had never come; only one can be taken back."""
     with locked(state):
         watching = tc.Watch.load(state)
@@ -121,11 +121,11 @@ def undo(state: str) -> Answer:
         watching.save(state)
     latest = watching.latest or None
     text = f"took back the batch at {when}; {'it was the first' if latest is None else f'the last is now {latest}'}"
-    return Answer("watch-undo", {"state": state, "undone": when, "latest": latest}, text)
+    return Reply("watch-undo", {"state": state, "undone": when, "latest": latest}, text)
 
 
 @command(watch)
-def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration over time") -> Answer:
+def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration over time") -> Reply:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do.
 
     --out FILE    Where to write the page.
@@ -135,8 +135,8 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
     return page_written("watch-written", path, state=state)
 
 
-def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Answer:
-    """Answer after one or several batches; `skipped` has the reason why others were not counted, by their time."""
+def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
+    """Reply after one or several batches; `skipped` has the reason why others were not counted, by their time."""
     settings, last, step = watching.settings, steps[-1], watching.step()
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
@@ -153,7 +153,7 @@ def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped
         gauges["last_batch"] = float(time_number(watching.group(*group.group).history.latest))
         statements.append(Statement("", "", gauges, labels=dict(zip(settings.by, group.group, strict=True))))
     text = "\n".join(map(str, steps))
-    return Answer("watch", content, text, statements, failed=last.alarm or last.changed, others={"line": text})
+    return Reply("watch", content, text, statements, failed=last.alarm or last.changed, others={"line": text})
 
 
 def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: Input) -> str:
@@ -180,10 +180,10 @@ def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any
 # Batches
 
 
-def _batches(source: Input, at: str | None) -> list[tuple[str | None, Input]]:
+def _batches(source: Input, time: str | None) -> list[tuple[str | None, Input]]:
     """List times and their files, in order; one batch where the time is given, else by the dates in names."""
-    if at is not None or source.file == "-":
-        return [(at, source)]
+    if time is not None or source.file == "-":
+        return [(time, source)]
     from truecal.engines.sources import files_of
 
     days: dict[str, list[str]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import options
+from truecal import digits, options
 from truecal.clinical.cohort import Cohort, Quantity, Scale, back, calibration_line, onto, quantity, skewed, student
 from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, score_grid, spline_band
 from truecal.clinical.distances import curve_distance
@@ -336,8 +336,8 @@ class Sites:
             lines.append(f"{name:<{wide}}{f'{site.events}/{site.rows}':>14}  {numbers}".rstrip())
         for name, h in self.heterogeneity.items():
             lines.append(
-                f"{titles[name]}: mean over sites {h.pooled}, a new site {h.low:.3f} to {h.high:.3f}, "
-                f"I2 {h.i2:.0%}, p={h.p_value:.3g} for no differences"
+                f"{titles[name]}: mean over sites {h.pooled}; prediction interval of a new site {h.low:.3f} to {h.high:.3f}; "
+                f"I2 {h.i2:.0%}; test that sites do not differ: {digits.p_equation(h.p_value)}"
             )
         return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, VectorEstimator, with_level
 from truecal.estimators.bootstrap import (
@@ -278,7 +278,8 @@ class Comparison(Tabular):
         low, high = float(self.interval.low), float(self.interval.high)
         return (
             f"{self.a} {self.value_a:.4f} - {self.b} {self.value_b:.4f} = {self.difference:+.4f} [{low:+.4f}, {high:+.4f}] "
-            f"at {self.interval.level:.0%}, {_p_text(self.adjusted_p)} ({type(self.estimator).__name__}, {self.lens}, n={self.n})"
+            f"at {self.interval.level:.0%}, {digits.p_equation(self.adjusted_p)} "
+            f"({type(self.estimator).__name__}, {self.lens}, n={self.n})"
         )
 
 
@@ -609,8 +610,3 @@ def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Compa
     low, high, p = limits(one, other, stated.level, paired=stated.paired)
     interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     return Comparison(a, b, one.value, other.value, interval, p, p, stated.estimator, stated.lens, stated.n)
-
-
-def _p_text(p: float) -> str:
-    """A p-value as it is worth telling: below a millionth the tail of the draws says no more."""
-    return f"p={p:.3g}" if p >= 1e-6 else "p<1e-06"

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
@@ -245,7 +245,8 @@ class DecisionLoss(Tabular):
     def __str__(self) -> str:
         few = len(self.thresholds) <= 5
         lines = [str(self.at(t)) for t in self.thresholds] if few else [f"at most: {self.maximum}"]
-        verdict = f"p={self.p_value:.3g} for no loss at any threshold, n={self.n:,}, {self.lens}"
+        test = f"test that miscalibration costs nothing at any threshold: {digits.p_equation(self.p_value)}"
+        verdict = f"{test}; n={self.n:,}, {self.lens}"
         return "\n".join([f"{self.name}: {line}" for line in lines] + [verdict])
 
 
@@ -273,7 +274,7 @@ class LossDifference(Tabular):
         larger, smaller = (int(np.count_nonzero(x)) for x in (self.low > 0, self.high < 0))
         return (
             f"miscalibration costs more in {a} than in {b} at {larger} of {len(self.loss)} thresholds and less at {smaller} "
-            f"({self.level:.0%} for all together, p={self.p_value:.3g})"
+            f"({self.level:.0%} for all together, {digits.p_equation(self.p_value)})"
         )
 
 

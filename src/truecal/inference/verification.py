@@ -226,7 +226,7 @@ class Verification(Tabular):
     def __str__(self) -> str:
         what = {
             "promised": f"promised: the calibration error is below {self.threshold:g}",
-            "supported": f"supported, not promised: the calibration error is below {self.threshold:g} if what is assumed holds",
+            "supported": f"supported under assumptions: the calibration error is below {self.threshold:g} if they hold",
             "exceeded": f"exceeded: the calibration error is above {self.threshold:g}",
             "not enough data": f"not enough data to tell whether the calibration error is below {self.threshold:g}",
         }[self.verdict]
@@ -402,8 +402,8 @@ def _supported(estimate: Estimate, threshold: float, level: float, assumes: tupl
     verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
     further = rows_to_settle(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
     note = (
-        "outputs are continuous, so no error can be promised without assumptions; "
-        "recalibration by ScalingBinning(normalize=False) makes them few"
+        "outputs are continuous, so no upper limit of the error holds without assumptions; recalibrate to a few distinct outputs "
+        "with ScalingBinning(normalize=False) (truecal recalibrate fit --method scaling-binning)"
     )
     return Verification(
         verdict,
