@@ -16,7 +16,7 @@ WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change of the core can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lenses tests/estimators tests/recalibration tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
-.PHONY: help demo papers test test-all quick check picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
+.PHONY: help demo papers test test-all test-adapters quick check picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 
 help:                    ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -69,6 +69,12 @@ test-lowest:             ## the quick tests with the lowest versions that pyproj
 	$(call INSTALL,.venv-lowest) --no-deps -e .
 	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow and not full' $(QUICK) $(ARGS)
 
+test-adapters:           ## the adapters against the real packages (lm-eval, Inspect, evaluate, MLflow, wandb, skore), in an environment of their own
+	$(PYTHON) -m venv .venv-adapters
+	$(call INSTALL,.venv-adapters) torch==2.13.0
+	$(call INSTALL,.venv-adapters) -e '.[all,torchmetrics]' -r requirements/adapters.txt
+	$(ALONE) .venv-adapters/$(SCRIPTS)/pytest tests/integrations tests/lenses/test_multilabel.py tests/engines/test_streams.py $(ARGS)
+
 coverage: $(STAMP)       ## lines and branches of src that the tests run; fails below the goal in pyproject.toml
 	TRUECAL_FULL=1 $(ALONE) $(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
@@ -107,4 +113,4 @@ lock:                    ## pin the newest versions that satisfy pyproject.toml;
 	rm -rf .venv-lock
 
 clean:                   ## remove everything that make made
-	rm -rf $(VENV) $(BENCH) .venv-lock .venv-lowest site build dist
+	rm -rf $(VENV) $(BENCH) .venv-lock .venv-lowest .venv-adapters site build dist

@@ -1,4 +1,4 @@
-"""The error inside other tools: scikit-learn, lm-eval, Inspect, evaluate, MLflow, pytest."""
+"""The error inside other tools: scikit-learn, lm-eval, Inspect, evaluate, MLflow, Weights & Biases, pytest."""
 
 from truecal.integrations.sklearn import scorer
 

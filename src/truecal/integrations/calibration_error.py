@@ -10,6 +10,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import MissingExtraError
+from truecal.integrations.tracking import estimate_numbers
 
 try:
     import datasets
@@ -47,7 +48,4 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
 
     def _compute(self, predictions: Any, references: Any, estimator: Any = None) -> dict[str, float]:
         estimate = tc.calibration_error(references, np.asarray(predictions), estimator=estimator)
-        numbers = {"calibration_error": float(estimate), "n": float(estimate.n)}
-        if estimate.interval is not None:
-            numbers |= {"low": float(estimate.interval.low), "high": float(estimate.interval.high)}
-        return numbers if estimate.p_value is None else {**numbers, "p_value": float(estimate.p_value)}
+        return {**estimate_numbers(estimate, "calibration_error"), "n": float(estimate.n)}

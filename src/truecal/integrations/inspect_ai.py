@@ -9,6 +9,7 @@ from typing import Any
 
 import truecal as tc
 from truecal.errors import InputError, MissingExtraError
+from truecal.integrations.tracking import estimate_numbers
 
 try:
     from inspect_ai.scorer import metric
@@ -30,8 +31,8 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
     Returns
     -------
     Metric
-        `calibration_error`, `low`, `high`, and `unjudged`, the number of scores without a confidence or neither right nor wrong.
-        Several scores of one sample (epochs that are not reduced) are one cluster.
+        `calibration_error`, `low`, `high`, `p_value`, and `unjudged`, the number of scores without a confidence or neither right
+        nor wrong. Several scores of one sample (epochs that are not reduced) are one cluster.
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:
@@ -47,12 +48,6 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
         stated, correct, samples = zip(*judged, strict=True)
         clusters = samples if len(set(samples)) < len(samples) else None
         estimate = tc.measure(tc.Predictions.from_answers(stated, correct, clusters=clusters))
-        assert estimate.interval is not None
-        return {
-            "calibration_error": float(estimate),
-            "low": float(estimate.interval.low),
-            "high": float(estimate.interval.high),
-            "unjudged": float(len(scores) - len(judged)),
-        }
+        return {**estimate_numbers(estimate, "calibration_error"), "unjudged": float(len(scores) - len(judged))}
 
     return compute

@@ -1,0 +1,39 @@
+"""What trackers of experiments and metric libraries get of predictions: plain numbers, a figure and a page."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import truecal as tc
+from truecal.lenses.lens import Lens
+from truecal.lenses.one_probability import default_lens
+
+
+def estimate_numbers(estimate: tc.Estimate, name: str = "error") -> dict[str, float]:
+    """Return value, limits and p-value as plain numbers; the value is called `name`."""
+    numbers = {name: float(estimate)}
+    if estimate.interval is not None:
+        numbers |= {"low": float(estimate.interval.low), "high": float(estimate.interval.high)}
+    return numbers if estimate.p_value is None else {**numbers, "p_value": float(estimate.p_value)}
+
+
+@contextmanager
+def reliability_figure(preds: tc.Predictions, lens: Lens | None) -> Iterator[Any]:
+    """Draw a reliability diagram, and close it when it was logged."""
+    from matplotlib import pyplot
+
+    judged = default_lens(preds) if lens is None else lens
+    figure = tc.plot.ReliabilityDisplay.from_profile(judged(preds)).figure_
+    try:
+        yield figure
+    finally:
+        pyplot.close(figure)
+
+
+@contextmanager
+def report_file(preds: tc.Predictions, lens: Lens | None, level: float) -> Iterator[Path]:
+    """Write the report, and delete it when it was logged."""
+    with TemporaryDirectory() as folder:
+        yield tc.report(preds, Path(folder) / "report.html", lens=lens, level=level)
