@@ -134,6 +134,16 @@ def positive(values: NDArray[Any]) -> Float64s:
     return np.where(values > 0, values, 1.0)
 
 
+def root(power: NDArray[Any] | float, norm: float) -> Float64s:
+    """Compute the p-th root of powers of an error; negative estimates of a power show as 0.
+
+    >>> root(np.array([0.04, -0.01]), 2)
+    array([0.2, 0. ])
+    """
+    power = np.maximum(power, 0.0)
+    return power if norm in (1, np.inf) else np.asarray(power ** (1 / norm))
+
+
 def symmetric_root(covariance: Float64s) -> Float64s:
     """Compute the symmetric root of covariances (..., k, k); standard normals times it have the covariance.
 

@@ -5,7 +5,7 @@ import pytest
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.estimators.functions import FunctionEstimator, as_estimator
+from truecal.estimators.base import FunctionEstimator, as_estimator
 from truecal.study.metrics import measure_lens, parse_metric
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.estimators.bins import root
 from truecal.inference.conventions import _TOOLS
+from truecal.special import root
 
 DATASETS = 200
 

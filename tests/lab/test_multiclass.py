@@ -5,10 +5,11 @@ import pytest
 
 from truecal.errors import InputError
 from truecal.estimators import DebiasedECE
-from truecal.estimators.bins import combined, root
+from truecal.estimators.bins import combined
 from truecal.lab import Beta, DirichletWorld, Power, TopLabelWorld, Uniform, World
 from truecal.lenses import ClassWise, TopLabel
 from truecal.predictions import Predictions
+from truecal.special import root
 
 WORLDS = {
     "top label": TopLabelWorld(World(Uniform(0.3, 1.0), Power(1.6)), classes=4),

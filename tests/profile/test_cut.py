@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from truecal.profile import Cut, width_edges
-from truecal.profile.binning import every_edge, gather, search
+from truecal.profile.binning import every_edge
+from truecal.profile.rows import gather, search
 
 
 def test_cuts_inside_ties_move_to_the_nearer_end_and_up_when_halfway():

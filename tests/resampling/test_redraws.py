@@ -8,7 +8,7 @@ import truecal as tc
 from truecal.estimators.rank_series.basis import rank_cells
 from truecal.estimators.rank_series.fit import fits, smooth_test_statistic
 from truecal.estimators.rank_series.tests import SmoothNull
-from truecal.resampling.redraws import NORMAL_VARIANCE, NullDistribution, label_ends, redraw_labels, redraw_ones
+from truecal.resampling.draws import NORMAL_VARIANCE, NullDistribution, label_ends, redraw_labels, redraw_ones
 from truecal.resampling.sign_flips import flip_sums
 from truecal.special import positive
 
@@ -69,7 +69,7 @@ def test_labels_are_the_same_by_comparison_and_by_search(events, monkeypatch):
     probs[2] = np.append(0.0, np.full(events - 1, 1 / (events - 1)))
     ends = label_ends(probs.T)
     compared = redraw_labels(ends, 50, np.random.default_rng(1))
-    monkeypatch.setattr("truecal.resampling.redraws._COMPARED_EVENTS", 0)
+    monkeypatch.setattr("truecal.resampling.draws._COMPARED_EVENTS", 0)
     np.testing.assert_array_equal(compared, redraw_labels(ends, 50, np.random.default_rng(1)))
     assert (compared[:, 0] == 0).all()
     assert (compared[:, 1] == events - 1).all()

@@ -9,7 +9,7 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
-from truecal.estimators.bins import root
+from truecal.special import root
 from truecal.study.metrics import parse_metric
 from truecal.study.rows import held_out
 

@@ -30,13 +30,13 @@ from truecal.engines.sources import (
 )
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
-from truecal.estimators.base import Estimator, with_level
-from truecal.estimators.bins import combined, root
-from truecal.estimators.functions import as_estimator
+from truecal.estimators.base import Estimator, as_estimator, with_level
+from truecal.estimators.bins import combined
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
 from truecal.predictions.selection import Selection, check_selection
+from truecal.special import root
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------

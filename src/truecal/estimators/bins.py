@@ -1,8 +1,8 @@
 """Bins with their counts and sums, binning schemes, and p-means over datasets."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -35,19 +35,22 @@ class Bins(Tabular):
 
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> "Bins":
-        """The bins between consecutive cuts."""
-        weight, score, outcome = (_between(profile, cut, name) for name in ("w", "c", "y"))
+        """Sum rows between consecutive cuts."""
+        if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
+            weight = np.diff(profile.sums("w", cut), axis=1)
+            score, outcome = np.diff(profile.sums("c", cut), axis=1), np.diff(profile.sums("y", cut), axis=1)
+        else:
+            weight, score, outcome = _sum_bins(profile, cut.below[0])
         scale = (profile.size / positive(profile.total))[:, None]
         effective = None
         if profile.units is not None and cut.fraction is None:
             effective = effective_counts(profile, cut.below[0])[None]
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
-    def part_of(self, profile: Profile, some: slice) -> "Bins":
-        """Some of the bins of a profile."""
-        weight, score, outcome = (held[:, some] for held in (self.weight, self.score_sum, self.outcome_sum))
-        effective = None if self.effective is None else self.effective[:, some]
-        return Bins(weight, score, outcome, self.count[:, some], self.single, effective)
+    def take(self, bins: slice) -> "Bins":
+        """Take some of the bins."""
+        sums = self.weight[:, bins], self.score_sum[:, bins], self.outcome_sum[:, bins], self.count[:, bins]
+        return Bins(*sums, self.single, None if self.effective is None else self.effective[:, bins])
 
     @cached_property
     def safe(self) -> Float64s:
@@ -121,19 +124,17 @@ class Bins(Tabular):
         return clopper_pearson(self.mean_outcome * n, n, (1 - level) / 2)
 
 
-def _between(profile: Profile, cut: Cut, name: Literal["w", "c", "y"]) -> Float64s:
-    """Sums of w, w*c or w*y between consecutive cuts.
+def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Float64s]:
+    """Sum w, w*c and w*y of one dataset bin by bin, shape (1, bins).
 
-    With weights they are summed bin by bin: a difference of two prefix sums keeps nothing of a light bin behind a heavy one.
+    A difference of two prefix sums keeps nothing of a light bin behind a heavy one.
     """
-    if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
-        return np.diff(profile.sums(name, cut), axis=1)
-    values = profile.weights[0]
-    if name != "w":
-        values = values * (profile.scores[0] if name == "c" else profile.outcomes[0])
-    places = cut.below[0]
-    sums = np.add.reduceat(np.append(values, 0.0), places)[:-1]
-    return np.where(np.diff(places) > 0, sums, 0.0)[None]
+    weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    filled, sums = np.diff(starts) > 0, []
+    for values in (weights, weights * profile.scores[0], weights * profile.outcomes[0]):
+        bins = np.add.reduceat(np.append(values, 0.0), starts)[:-1]
+        sums.append(np.where(filled, bins, 0.0)[None])
+    return sums[0], sums[1], sums[2]
 
 
 def effective_counts(profile: Profile, places: Indices) -> Float64s:
@@ -209,28 +210,26 @@ class Binning:
         return self.cuts(profile, self.bins)
 
     def bins_of(self, profile: Profile) -> Bins:
-        """What the bins hold; made once, for all estimators that look at the same bins."""
-        return profile.once(f"{self.bins} {self._rule}", lambda rows: Bins.of(rows, self.cut(rows)))
-
-    @property
-    def _rule(self) -> str:
-        """What it has in common with other numbers of bins."""
-        return f"{self.scheme} {self.ties} {self.closed}"
+        """Sum the bins, once for all estimators that look at the same bins."""
+        if self not in profile.cache:
+            profile.cache[self] = Bins.of(profile, self.cuts(profile, self.bins))
+        bins: Bins = profile.cache[self]
+        return bins
 
     @staticmethod
     def make_all(profile: Profile, binnings: "Iterable[Binning]") -> None:
-        """Make the bins of all of these together, for :meth:`bins_of` of one dataset to find; units are counted bin by bin."""
+        """Sum the bins of all of these together, for :meth:`bins_of` of one dataset; units are counted bin by bin."""
         if profile.units is not None:
             return
-        rules: dict[str, list[Binning]] = {}
+        rules: dict[Binning, list[int]] = {}
         for one in dict.fromkeys(binnings):
-            rules.setdefault(one._rule, []).append(one)
-        for alike in rules.values():
-            bins = Bins.of(profile, alike[0].cuts(profile, [one.bins for one in alike]))
+            rules.setdefault(replace(one, bins=1), []).append(one.bins)
+        for rule, numbers in rules.items():
+            bins = Bins.of(profile, rule.cuts(profile, numbers))
             end = 0
-            for one in alike:
-                start, end = end, end + one.bins
-                profile.once(f"{one.bins} {one._rule}", partial(bins.part_of, some=slice(start, end)))
+            for number in numbers:
+                start, end = end, end + number
+                profile.cache.setdefault(replace(rule, bins=number), bins.take(slice(start, end)))
                 end += 1  # between the last bin of one and the first of the next is none
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
@@ -263,9 +262,3 @@ def combined(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s
     if norm == np.inf:
         return np.asarray(powers[shares > 0].max(axis=0))
     return np.asarray(np.tensordot(shares, powers, axes=1))
-
-
-def root(power: Float64s, norm: float) -> Float64s:
-    """From the signed p-th power to an error: negative estimates show as 0."""
-    positive = np.maximum(power, 0.0)
-    return positive if norm in (1, np.inf) else positive ** (1 / norm)

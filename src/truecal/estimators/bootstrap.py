@@ -8,22 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
-from truecal.estimators.bins import Binning, Bins, combined, root
+from truecal.estimators.bins import Binning, Bins, combined
 from truecal.estimators.estimate import Interval
-from truecal.estimators.noise import debiased_gaps, folded_mean, over_usable
+from truecal.estimators.noise import SignBounds, debiased_gaps, folded_mean, over_usable, sign_bounds
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries, JointSigns, cluster_order
-from truecal.estimators.signs import SignBounds, SignCells
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.predictions.predictions import Predictions
 from truecal.profile.binning import Cut, Edges
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, cell_starts, collapse_at
 from truecal.resampling.columns import assign_bins, cell_edges, column_sums, pooled_sums
-from truecal.resampling.draws import CellBatch, RowSums, block_sizes
-from truecal.resampling.redraws import REDRAWS
+from truecal.resampling.draws import REDRAWS, CellBatch, RowSums, block_sizes
 from truecal.resampling.units import Units, UnitSums
-from truecal.special import positive
+from truecal.special import positive, root
 from truecal.types import Float64s
 
 Method = Literal["percentile", "basic", "bca"]
@@ -148,7 +146,7 @@ class Bootstrap:
 
         Each is extended to contain the estimate, and down to 0 unless calibration is rejected at 1 - level: resamples
         repeat the noise of the sample, so they show only part of the bias of a mean absolute error near zero. A mean
-        absolute error is also widened to the leave-one-out sign bounds (:mod:`truecal.estimators.signs`).
+        absolute error is also widened to the leave-one-out sign bounds (:mod:`truecal.estimators.noise`).
 
         Parameters
         ----------
@@ -284,7 +282,7 @@ def resample_rows(
         estimator = estimator.fixed_to(profile)
     cut = None if method == "bca" else fixed_cut(estimator, profile)
     cells = _cells(estimator, profile) if cut is None else cut
-    rows = RowSums.of(profile, cells)
+    rows = RowSums(profile, cells)
     evaluate = _Evaluation(estimator, collapse_at(profile, cells.below[0]) if cut is None else None)
     if resamples is None:
         resamples = FEW_RESAMPLES if cut is None else BIN_RESAMPLES
@@ -299,11 +297,11 @@ def resample_rows(
         )
         corrected = np.concatenate(drawn)
         deviations = corrected - corrected.mean() + power - debiased[0]
-        signs = SignCells.of_bins(observed).bounds()
+        signs = sign_bounds(observed)
     elif estimator.bias != "plug-in":
         deviations = powers - powers.mean()
     else:
-        deviations = powers - evaluate(rows.drawn_from).power[0]
+        deviations = powers - evaluate(rows.drawn_from()).power[0]
     observed_power = power if cut is not None else float(evaluate(rows.observed).power[0])
     p = _exceedance(evaluate(rows.redraw(REDRAWS, rng)).power, observed_power)
     bend = _acceleration(rows, evaluate) if method == "bca" else 0.0
@@ -557,7 +555,7 @@ class _FoldedBias:
             ratio = float((bins.share[0] ** 2) @ gaps.var(axis=0)) / independent if independent > 0 else 1.0
             design_effect = max(1.0, ratio)
         self._shares.append(share)
-        self._signs.append(SignCells.of_bins(bins, design_effect).bounds().scale_variance(design_effect))
+        self._signs.append(sign_bounds(bins, design_effect).scale_variance(design_effect))
         self._weights.append((share[:, None] * bins.share)[filled])
         self._variances.append(variance[filled] * design_effect)
         self._square += float(share @ (bins.share * bins.gap**2).sum(axis=1))

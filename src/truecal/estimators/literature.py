@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, VectorEstimator
-from truecal.estimators.bins import Bins, power_mean, root
+from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, VectorEstimator, mean_direction
+from truecal.estimators.bins import Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
-from truecal.lenses.lens import Lens
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Lens, Sample
 from truecal.lenses.several_probabilities import Canonical
 from truecal.predictions.predictions import Predictions
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.special import draw_labels, logsumexp
+from truecal.special import draw_labels, logsumexp, root
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -72,7 +71,7 @@ class PairEstimator(VectorEstimator):
             effective_n=float(len(sample)),
             estimator=self,
             norm=self.norm,
-            direction=sample.direction,
+            direction=mean_direction(sample),
             interval=interval,
             settings={"bandwidth": np.array([bandwidth])},
         )

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, VectorEstimator, with_level
+from truecal.estimators.base import Estimator, VectorEstimator, as_estimator, with_level
 from truecal.estimators.estimate import Interval
-from truecal.estimators.functions import as_estimator
 from truecal.estimators.rank_series.tests import Family
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens

@@ -14,6 +14,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimators.generalized import binning
 from truecal.estimators.generalized.binning import EqualWidth, KDTree
+from truecal.lenses.lens import Sample
 from truecal.table import Frame
 from truecal.types import Float64s, Floats
 
@@ -94,13 +95,19 @@ def beyond_top(
             own, other = float(confidence[k - 1]), float(reference[k - 1])
             accuracy = float(np.average(top.labels < k, weights=preds.weights))
             ratio = own / other if other > 0 else float("nan")
-            error = _three_numbers(full(top.narrowed(k)))
+            error = _three_numbers(full(first_ranks(top, k)))
             by_k.append((name, k, *error, accuracy, own, own - other, ratio))
         mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
         accuracy = float(np.average(top.labels < 1, weights=preds.weights))
         errors = (*_three_numbers(traditional(preds)), *_three_numbers(full(preds)))
         by_method.append((name, *errors, mean_entropy, accuracy))
     return BeyondTop(_columns(_BY_K, by_k), _columns(_BY_METHOD, by_method), first)
+
+
+def first_ranks(top: Sample, k: int) -> Sample:
+    """Take the first k columns of a top-k sample and the rest: the sample of a smaller k without another pass over the data."""
+    names, outcomes = (*top.names[:k], top.names[-1]), np.minimum(top.labels, k)
+    return replace(top, scores=top.probs[:, :k], outcomes=outcomes, names=names, implied=k, event=0)
 
 
 def _three_numbers(estimate: tc.Estimate) -> tuple[float, float, float]:

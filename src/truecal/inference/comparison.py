@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from truecal import digits, options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, VectorEstimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, with_level
 from truecal.estimators.bootstrap import (
-    Bootstrap,
     HasClusteredForm,
     resample_rows,
     resample_units,
@@ -23,23 +22,20 @@ from truecal.estimators.bootstrap import (
     sign_flips,
 )
 from truecal.estimators.estimate import Interval
-from truecal.estimators.functions import ErrorFunction, as_estimator
-from truecal.estimators.generalized.estimator import GeneralizedECE, ResampledErrors
+from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import Side
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.judged import judged_sides, refuse_options
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.lenses.sample import Sample
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.selection import column
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.resampling import units
 from truecal.resampling.units import Units
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
@@ -68,112 +64,112 @@ class HasResampledErrors(Protocol):
         units: Indices,
         resamples: int,
         rng: np.random.Generator,
-    ) -> ResampledErrors: ...
+    ) -> tuple[float, Float64s, float]: ...
 
 
 @dataclass(frozen=True)
-class Model:
+class ComparedModel:
     """What a comparison needs of one model."""
 
     value: float
     drawn: Float64s | None = None  # where its true error may be, resample by resample
     calibrated: bool = False  # whether it may be perfectly calibrated
-    unseen: float = 0.0  # how far a sketch may be from the value of all rows
-    interval: tuple[float, float] | None = None  # its own, where the value is free of bias
+    sketch_error: float = 0.0  # how far a sketch may be from the value of all rows
+    interval: tuple[float, float] | None = None  # its limits, where the value is free of bias
     unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
     side: Side | None = None  # of an estimator that needs no resamples
 
-    @classmethod
-    def of(cls, resampled: Bootstrap, level: float, interval: Interval | None) -> "Model":
-        """From resamples of rows or of whole units."""
-        value = resampled.value
-        limits = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
-        return cls(value, resampled.errors, resampled.p_value > 1 - level, 0.0, limits, resampled.unselected)
-
-    @classmethod
-    def of_sketch(
-        cls, sketch: Sketch, estimator: Estimator, resamples: int, level: float, rng: np.random.Generator
-    ) -> "Model":
-        """From the cells of a sketch, which are drawn like the rows in them."""
-        estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
-        if isinstance(estimator, HasPairedForm) and estimator.paired:
-            side = estimator.side(sketch.to_profile())
-            return cls(float(estimate), unseen=estimate.sketch_error or 0.0, side=side)
-        drawn = resample_rows(estimator, sketch.to_profile(), resamples=resamples, level=level, rng=rng).errors
-        p = 0.0 if estimate.p_value is None else float(estimate.p_value)
-        ends = None
-        if estimator.bias != "plug-in" and estimate.interval is not None:
-            ends = float(estimate.interval.low), float(estimate.interval.high)
-        return cls(float(estimate), drawn, p > 1 - level, estimate.sketch_error or 0.0, ends)
-
 
 @dataclass(frozen=True)
-class Drawing:
-    """How resamples are drawn: which units, how many, and whether the same for all models."""
+class _Draws:
+    """How resamples are drawn: how many, at which level, and whether the same for all models."""
 
-    units: Mapping[str, Units]
     resamples: int
     paired: bool
     level: float
     rng: np.random.Generator
 
 
-def by_counts(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: Drawing
-) -> dict[str, Model]:
-    """Errors of one probability: by formula where the estimator has one, else resamples are counts of units, for all models."""
-    units, rng = drawing.units, drawing.rng
-    one_dataset = all(lenses[name].shares(preds) is None for name, preds in all_preds.items())
-    if one_dataset and isinstance(estimator, HasPairedForm) and estimator.paired:
-        sides = {name: estimator.side(lenses[name].sample(preds), units[name]) for name, preds in all_preds.items()}
-        return {name: Model(side.value, side=side) for name, side in sides.items()}
-    counts = next(iter(units.values())).draws(drawing.resamples, rng)
-    models = {}
+def _resample_models(
+    estimator: Estimator,
+    all_preds: Mapping[str, Predictions],
+    lenses: Mapping[str, Lens],
+    units: Mapping[str, Units],
+    draws: _Draws,
+) -> dict[str, ComparedModel]:
+    """Resample errors of one probability: counts of units, the same for all models where they are paired."""
+    counts, level, models = next(iter(units.values())).draws(draws.resamples, draws.rng), draws.level, {}
     for name, preds in all_preds.items():
-        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
+        unit_counts = counts if draws.paired else units[name].draws(draws.resamples, draws.rng)
         shares = lenses[name].shares(preds)
-        flips = sign_flips(units[name], 1 if shares is None else len(shares), rng)
+        flips = sign_flips(units[name], 1 if shares is None else len(shares), draws.rng)
         parts = sample_sums(estimator, lenses[name].samples(preds), units[name], flips)
-        level = drawing.level
-        resampled = resample_units(estimator, parts, shares, units[name], own, level, rng, test=True, flips=flips)
-        interval = None
+        resampled = resample_units(
+            estimator, parts, shares, units[name], unit_counts, level, draws.rng, test=True, flips=flips
+        )
+        limits = None
         if estimator.bias != "plug-in":
-            if shares is None:
-                interval = _by_formula(lenses[name].sample(preds), units[name], estimator, level)
+            interval = (
+                None if shares is not None else _by_formula(lenses[name].sample(preds), units[name], estimator, level)
+            )
             interval = resampled.interval() if interval is None else interval
-        models[name] = Model.of(resampled, level, interval)
+            limits = min(float(interval.low), resampled.value), max(float(interval.high), resampled.value)
+        models[name] = ComparedModel(
+            resampled.value,
+            resampled.errors,
+            resampled.p_value > 1 - level,
+            interval=limits,
+            unselected=resampled.unselected,
+        )
     return models
 
 
-def _by_formula(sample: Sample, units: units.Units, estimator: Estimator, level: float) -> Interval | None:
-    """The interval of one model by itself, of an estimator that needs no resamples for it."""
+def _by_formula(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
+    """Compute the interval of one model, of an estimator that needs no resamples for it."""
     if units.kind == "clusters":
         series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
         return estimator.of_clusters(series, level)[2] if isinstance(estimator, HasClusteredForm) else None
     return with_level(estimator, level)(sample.profile).interval
 
 
-def in_context(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: Drawing
-) -> dict[str, Model]:
-    """Errors of several probabilities: paired models draw their units by the same seed."""
-    seed = int(drawing.rng.integers(2**63))
-    models = {}
+def _resample_vectors(
+    estimator: Estimator,
+    all_preds: Mapping[str, Predictions],
+    lenses: Mapping[str, Lens],
+    units: Mapping[str, Units],
+    draws: _Draws,
+) -> dict[str, ComparedModel]:
+    """Resample errors of several probabilities: paired models draw their units by the same seed."""
+    if not isinstance(estimator, HasResampledErrors):
+        raise InputError(
+            f"{type(estimator).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability"
+        )
+    seed, models = int(draws.rng.integers(2**63)), {}
     for i, (name, preds) in enumerate(all_preds.items()):
-        units = drawing.units[name]
-        units.refuse_one()
-        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
+        units[name].refuse_one()
+        rng = np.random.default_rng(seed if draws.paired else [seed, i])
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        if not isinstance(estimator, HasResampledErrors):
-            raise InputError(
-                f"{type(estimator).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability"
-            )
-        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
-        models[name] = Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
+        value, drawn, p = estimator.compared(samples, shares, units[name].of_row, draws.resamples, rng)
+        models[name] = ComparedModel(value, drawn, p > 1 - draws.level)
     return models
 
 
-def limits(one: Model, other: Model, level: float, *, paired: bool) -> tuple[float, float, float]:
+def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> ComparedModel:
+    """Measure the cells of a sketch, which are drawn like the rows in them."""
+    level, rng = draws.level, draws.rng
+    estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
+    error = estimate.sketch_error or 0.0
+    if isinstance(estimator, HasPairedForm) and estimator.paired:
+        return ComparedModel(float(estimate), sketch_error=error, side=estimator.side(sketch.to_profile()))
+    drawn = resample_rows(estimator, sketch.to_profile(), resamples=draws.resamples, level=level, rng=rng).errors
+    limits = None
+    if estimator.bias != "plug-in" and estimate.interval is not None:
+        limits = float(estimate.interval.low), float(estimate.interval.high)
+    p = 0.0 if estimate.p_value is None else float(estimate.p_value)
+    return ComparedModel(float(estimate), drawn, p > 1 - level, error, limits)
+
+
+def limits(one: ComparedModel, other: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
     """Limits of the difference of two errors, and the p-value of none.
 
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
@@ -211,12 +207,12 @@ def _reach(one: float, other: float, rho: float) -> float:
     return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
 
 
-def _drawn(model: Model) -> Float64s:
+def _drawn(model: ComparedModel) -> Float64s:
     assert model.drawn is not None
     return model.drawn
 
 
-def _by_quantiles(one: Model, other: Model, level: float) -> tuple[float, float, float]:
+def _by_quantiles(one: ComparedModel, other: ComparedModel, level: float) -> tuple[float, float, float]:
     d = _drawn(one) - _drawn(other)
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
     if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
@@ -390,135 +386,107 @@ def compare_many(
     >>> [(c.a, c.b) for c in compare_many(y, {"x": p, "y": p**2, "z": p**3})]
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
-    if probs is None:
-        if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
-            raise InputError(
-                "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
-            )
-        sketches = {name: data for name, data in y_true.items() if isinstance(data, Sketch)}
-        if sketches:
-            if len(sketches) < len(y_true) or lens is not None or key is not None:
-                raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
-            return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
-        all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
-    else:
+    options.resamples(resamples)
+    options.level(level)
+    check_lens(lens)
+    if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
         shared = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
-        all_preds = {name: Predictions.from_probs(p, y_true, **shared) for name, p in probs.items()}  # type: ignore[arg-type]
-    return _compare_all(all_preds, _Chosen(reference, estimator, lens, key, paired), resamples, level, rng)
+        data: dict[str, Any] = {}
+        for name, p in probs.items():
+            data[name] = Predictions.from_probs(p, y_true, **shared)  # type: ignore[arg-type]
+    elif isinstance(y_true, Mapping) and all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+        data = dict(y_true)
+    else:
+        raise InputError(
+            "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
+        )
+    pairs = _pairs(list(data), reference)
+    draws = _Draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), paired, level, options.generator(rng))
+    first = next(iter(data.values()))
+    with_judge = any(isinstance(each, Predictions) and each.judge is not None for each in data.values())
+    if with_judge:
+        refuse_options(None if estimator is None else as_estimator(estimator), lens)
+    if estimator is None:
+        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    estimator = as_estimator(estimator)
+    if any(isinstance(each, Sketch) for each in data.values()):
+        if not all(isinstance(each, Sketch) for each in data.values()) or lens is not None or key is not None:
+            raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+        draws, described, n = replace(draws, paired=False), "scores", min(sketch.rows for sketch in data.values())
+        models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
+        method = "rows, unpaired, and what the sketches leave open"
+    else:
+        if isinstance(estimator, VectorEstimator):
+            lens = estimator.own_lens(lens)
+        if with_judge:
+            if key is not None or not paired:
+                raise InputError(
+                    "models with a judge are compared row by row, in order; leave out key= and paired=False"
+                )
+            models = {name: ComparedModel(side.value, side=side) for name, side in judged_sides(data).items()}
+            kind = "rows with a judge" if first.clusters is None else "clusters with a judge"
+        else:
+            models, kind = _compared_models(estimator, data, lens, key, draws)
+        described, n = (lens or default_lens(first)).describe(first), min(map(len, data.values()))
+        how = "rank series" if models[pairs[0][0]].side is not None else "bootstrap"
+        method = f"paired {how} of {kind}" if paired else f"{how} of {kind}, unpaired"
+    comparisons = []
+    for a, b in pairs:
+        one, other = models[a], models[b]
+        difference, sketched = one.value - other.value, one.sketch_error + other.sketch_error
+        low, high, p_value = limits(one, other, level, paired=draws.paired)
+        interval = Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, method)
+        comparisons.append(
+            Comparison(a, b, one.value, other.value, interval, p_value, p_value, estimator, described, n)
+        )
+    adjusted = holm([each.p_value for each in comparisons])
+    return [replace(each, adjusted_p=float(p)) for each, p in zip(comparisons, adjusted, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """What is compared, and how rows of two models belong together."""
-
-    reference: str | None
-    estimator: Estimator | ErrorFunction | None
-    lens: Lens | None
-    key: str | None
-    paired: bool
-
-    def judge(self) -> Estimator:
-        """The estimator asked for, or the one that suits the lens."""
-        several = self.lens is not None and self.lens.several
-        return as_estimator(self.estimator or (GeneralizedECE() if several else RankSeries()))
-
-    def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        if len(names) < 2:
-            raise InputError("a comparison needs at least two models with different names")
-        if self.reference is None:
-            return list(combinations(names, 2))
-        if self.reference not in names:
-            raise InputError(f"reference {self.reference!r} is not among the models {', '.join(names)}")
-        return [(name, self.reference) for name in names if name != self.reference]
+def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]:
+    """List the pairs of models that are compared."""
+    if len(names) < 2:
+        raise InputError("a comparison needs at least two models with different names")
+    if reference is None:
+        return list(combinations(names, 2))
+    if reference not in names:
+        raise InputError(f"reference {reference!r} is not among the models {', '.join(names)}")
+    return [(name, reference) for name in names if name != reference]
 
 
-def _compare_all(
-    all_preds: Mapping[str, Predictions],
-    chosen: _Chosen,
-    resamples: int,
-    level: float,
-    rng: int | np.random.Generator,
-) -> list[Comparison]:
-    options.resamples(resamples)
-    options.level(level)
-    check_lens(chosen.lens)
-    pairs = chosen.pairs(list(all_preds))
-    if any(preds.judge is not None for preds in all_preds.values()):
-        return _compare_judged(all_preds, chosen, pairs, level)
-    estimator = chosen.judge()
-    generator = options.generator(rng)
-    lens = estimator.own_lens(chosen.lens) if isinstance(estimator, VectorEstimator) else chosen.lens
-    lenses = {name: lens or default_lens(preds) for name, preds in all_preds.items()}
-    units = _units(all_preds, lenses, chosen, generator)
-    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    judge = in_context if isinstance(estimator, VectorEstimator) else by_counts
-    models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
-    first = next(iter(all_preds))
-    kind = units[first].kind
-    how = "rank series" if models[first].side is not None else "bootstrap"
-    method = f"paired {how} of {kind}" if chosen.paired else f"{how} of {kind}, unpaired"
-    described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    stated = _Stated(level, method, estimator, described, n, chosen.paired)
-    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
-
-
-def _compare_judged(
-    all_preds: Mapping[str, Predictions], chosen: _Chosen, pairs: Sequence[tuple[str, str]], level: float
-) -> list[Comparison]:
-    """Compare models on the same rows, few of which have trusted labels."""
-    if chosen.key is not None or not chosen.paired:
-        raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
-    refuse_options(None if chosen.estimator is None else as_estimator(chosen.estimator), chosen.lens)
-    models = {name: Model(side.value, side=side) for name, side in judged_sides(all_preds).items()}
-    first = next(iter(all_preds.values()))
-    units = "rows" if first.clusters is None else "clusters"
-    stated = _Stated(
-        level,
-        f"paired rank series of {units} with a judge",
-        RankSeries(),
-        default_lens(first).describe(first),
-        len(first),
-        True,
-    )
-    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
-
-
-def _compare_sketches(
-    sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
-) -> list[Comparison]:
-    options.resamples(resamples)
-    options.level(level)
-    pairs = chosen.pairs(list(sketches))
-    estimator = RankSeries() if chosen.estimator is None else as_estimator(chosen.estimator)
-    generator = options.generator(rng)
-    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
-    n, method = min(s.rows for s in sketches.values()), "rows, unpaired, and what the sketches leave open"
-    stated = _Stated(level, method, estimator, "scores", n, paired=False)
-    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
-
-
-def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """With p-values corrected for the number of comparisons."""
-    adjusted = holm(np.array([c.p_value for c in comparisons]))
-    return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
+def _compared_models(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
+) -> tuple[dict[str, ComparedModel], str]:
+    """Measure every model, by formula where the estimator has one, else on resamples; with the kind of units drawn."""
+    lenses, several = {}, False
+    for name, preds in all_preds.items():
+        lenses[name] = lens or default_lens(preds)
+        several = several or lenses[name].shares(preds) is not None
+    units = _units(all_preds, lenses, key, draws)
+    kind = next(iter(units.values())).kind
+    if isinstance(estimator, VectorEstimator):
+        return _resample_vectors(estimator, all_preds, lenses, units, draws), kind
+    if several or not isinstance(estimator, HasPairedForm) or not estimator.paired:
+        return _resample_models(estimator, all_preds, lenses, units, draws), kind
+    models = {}
+    for name, preds in all_preds.items():
+        side = estimator.side(lenses[name].sample(preds), units[name])
+        models[name] = ComparedModel(side.value, side=side)
+    return models, kind
 
 
 def _units(
-    all_preds: Mapping[str, Predictions],
-    lenses: Mapping[str, Lens],
-    chosen: _Chosen,
-    rng: np.random.Generator,
-) -> dict[str, units.Units]:
-    """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
-    if not chosen.paired:
-        if chosen.key is not None:
+    all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str | None, draws: _Draws
+) -> dict[str, Units]:
+    """Choose what is drawn for each model; paired models have the same units, so that one draw serves all of them."""
+    if not draws.paired:
+        if key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
-        return {name: units.Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+        return {name: Units.of(next(lenses[name].samples(preds)), draws.rng) for name, preds in all_preds.items()}
+    if key is not None:
+        return _units_by_key(all_preds, lenses, key, draws.rng)
     (first, preds), *others = all_preds.items()
-    if chosen.key is not None:
-        return _units_by_key(all_preds, lenses, chosen.key, rng)
     for name, other in others:
         if len(other) != len(preds):
             raise InputError(
@@ -542,8 +510,7 @@ def _units(
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
-    shared = units.Units.of(next(lenses[first].samples(preds)), rng)
-    return dict.fromkeys(all_preds, shared)
+    return dict.fromkeys(all_preds, Units.of(next(lenses[first].samples(preds)), draws.rng))
 
 
 def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
@@ -560,7 +527,7 @@ def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
 
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
-) -> dict[str, units.Units]:
+) -> dict[str, Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
     for name, preds in all_preds.items():
@@ -585,28 +552,8 @@ def _units_by_key(
         codes = {name: of_key[values] for name, values in codes.items()}
     alone = clusters is None and all(len(values) == len(known) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = units.Units.of(sample, rng)
+    drawn = Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)
     group[codes[first]] = drawn.of_row
     kind = "rows" if alone else "clusters"
-    return {name: units.Units(group[values], drawn.count, kind) for name, values in codes.items()}
-
-
-@dataclass(frozen=True)
-class _Stated:
-    """What all comparisons made together have in common."""
-
-    level: float
-    method: str
-    estimator: Estimator
-    lens: str
-    n: int
-    paired: bool
-
-
-def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
-    one, other = models[a], models[b]
-    difference, unseen = one.value - other.value, one.unseen + other.unseen
-    low, high, p = limits(one, other, stated.level, paired=stated.paired)
-    interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
-    return Comparison(a, b, one.value, other.value, interval, p, p, stated.estimator, stated.lens, stated.n)
+    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}

@@ -23,9 +23,8 @@ from truecal.errors import InputError
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.measurement import measure
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.lenses.sample import Sample
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions

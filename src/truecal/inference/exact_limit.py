@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.inference.exact_tails import Null, terms
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.special import clopper_pearson
 from truecal.types import Float64s, Indices

@@ -4,7 +4,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.estimators.bootstrap import (
     METHODS,
     Bootstrap,
@@ -15,7 +15,6 @@ from truecal.estimators.bootstrap import (
     sign_flips,
 )
 from truecal.estimators.estimate import Interval
-from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.rank_series import clusters, interval
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.tests import Verdict

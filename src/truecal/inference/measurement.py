@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators import estimate
-from truecal.estimators.base import Estimator, VectorEstimator, report, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, report, with_level
 from truecal.estimators.binned import BinnedECE
-from truecal.estimators.bins import Binning, combined, effective_rows, root
+from truecal.estimators.bins import Binning, combined, effective_rows
 from truecal.estimators.bootstrap import (
     FEW_RESAMPLES,
     Bootstrap,
@@ -26,26 +26,23 @@ from truecal.estimators.bootstrap import (
     sign_flips,
 )
 from truecal.estimators.estimate import Estimate, Estimates, Interval
-from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.clusters import JointSigns
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.tests import label_test
 from truecal.inference.judged import measure_judged
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, default_lens
-from truecal.lenses.sample import Sample
-from truecal.predictions.arrays import as_predictions
-from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.predictions.predictions import Predictions, as_predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.binning import one_pass
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling import columns
-from truecal.resampling.redraws import REDRAWS
+from truecal.resampling.draws import REDRAWS
 from truecal.resampling.units import Units
-from truecal.special import draw_labels
+from truecal.special import draw_labels, root
 from truecal.types import Float64s
 
 _SERIES_CELLS = 32  # of every class where there are very many
@@ -169,8 +166,10 @@ def measure(
         return _of_sketch(preds, estimator, level, rng)
     check_predictions(preds, Sketch)
     options.level(level)
-    check_lens(lens)
-    check_selection(select)
+    if lens is not None:
+        check_lens(lens)
+    if select is not None:
+        check_selection(select)
     generator = options.generator(rng)
     if preds.judge is not None:
         judged_rows = preds if select is None else select(preds)
@@ -178,7 +177,9 @@ def measure(
         return measure_judged(judged_rows, judge, lens, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
-    estimator = with_level(as_estimator(estimator), level, generator)
+    elif not isinstance(estimator, Estimator):
+        estimator = as_estimator(estimator)
+    estimator = with_level(estimator, level, generator)
     if isinstance(estimator, VectorEstimator):
         judged, select = estimator.chosen(preds, select)
         lens = estimator.own_lens(lens)
@@ -192,12 +193,12 @@ def measure(
         expected = _if_calibrated(preds, estimator, lens, select, generator)
         told = "an error of its own" if expected is None else f"{expected:.4f}"
         note = f"rows were selected by their label, so a calibrated model with these outputs would show {told}, not 0"
-        notes, estimate = (note, *notes), estimate.but(chance=expected, p_value=None)
+        notes, estimate = (note, *notes), replace(estimate, chance=expected, p_value=None)
     if select is not None:
         small = small_selection(len(judged), len(preds))
         notes = notes if small is None else (small, *notes)
-        estimate = estimate.but(selection=f"{select} ({len(judged)} of {len(preds)} rows)")
-    return estimate.but(lens=lens.describe(judged), warnings=notes)
+        estimate = replace(estimate, selection=f"{select} ({len(judged)} of {len(preds)} rows)")
+    return replace(estimate, lens=lens.describe(judged), warnings=notes)
 
 
 def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
@@ -212,7 +213,7 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
     if isinstance(lens, AllLabels) and columns.groups_suffice(preds):
         return _all_labels(preds, estimator, level, rng)
     sample = lens.sample(preds)
-    if sample.independent:
+    if sample.units is None:
         return measure_profile(sample.profile, estimator, level, rng)
     if sample.unit == "clusters":
         return _clustered(sample, estimator, level, rng)
@@ -257,13 +258,12 @@ def _of_sketch(
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
+    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
     p = float(RankSeries().test(profile, rng=rng).p_value[0])
-    if estimate.interval is None:
-        estimate = estimate.but(interval=estimator.interval(profile, level=level, rng=rng))
-    return estimate.but(p_value=p)
+    interval = estimate.interval or estimator.interval(profile, level=level, rng=rng)
+    return replace(estimate, p_value=p, interval=interval)
 
 
 def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
@@ -277,14 +277,14 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
     series = clusters.ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
-        estimate = estimate.but(warnings=(*estimate.warnings, note))
+        estimate = replace(estimate, warnings=(*estimate.warnings, note))
     if isinstance(estimator, HasClusteredForm):
         value, power, interval = estimator.of_clusters(series, level)
-        estimate = estimate.but(value=value, power=power, interval=interval)
+        estimate = replace(estimate, value=value, power=power, interval=interval)
     else:
         resampled = _resample(estimator, [sample], None, units, level, rng)
-        estimate = estimate.but(interval=resampled.interval())
-    return estimate.but(p_value=series.test(rng=rng)[1])
+        estimate = replace(estimate, interval=resampled.interval())
+    return replace(estimate, p_value=series.test(rng=rng)[1])
 
 
 def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
@@ -295,8 +295,11 @@ def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.G
         return _unknowable(estimate, level, _ONE_UNIT)
     resampled = _resample(estimator, [sample], None, units, level, rng, flip_rows=True)
     assert resampled.parts is not None
-    return estimate.but(
-        interval=resampled.interval(), p_value=resampled.joint_p_value, parts=root(resampled.parts, estimator.norm)
+    return replace(
+        estimate,
+        interval=resampled.interval(),
+        p_value=resampled.joint_p_value,
+        parts=root(resampled.parts, estimator.norm),
     )
 
 
@@ -315,8 +318,12 @@ def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.
     counts = units.draws(FEW_RESAMPLES, rng)
     resampled = resample_units(estimator, [sums], None, units, counts, level, rng, flips=flips)
     bins = None if estimate.bins is None else replace(estimate.bins, effective=effective_rows(sums.sums))
-    return estimate.but(
-        interval=resampled.interval(), p_value=resampled.joint_p_value, parts=np.atleast_1d(estimate.value), bins=bins
+    return replace(
+        estimate,
+        interval=resampled.interval(),
+        p_value=resampled.joint_p_value,
+        parts=np.atleast_1d(estimate.value),
+        bins=bins,
     )
 
 
@@ -339,7 +346,8 @@ def _many(
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
         p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     assert resampled.parts is not None
-    return estimate.but(
+    return replace(
+        estimate,
         value=resampled.value,
         power=resampled.power,
         interval=resampled.interval(),
@@ -427,7 +435,9 @@ def _resample(
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
     """The answer where nothing can be said: any error is possible."""
-    return estimate.but(interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why))
+    return replace(
+        estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why)
+    )
 
 
 def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:

@@ -8,9 +8,8 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators import sweep
-from truecal.estimators.base import Estimator
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.estimators.bins import Binning
-from truecal.estimators.functions import ErrorFunction, as_estimator
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.lenses.lens import Lens, check_lens
@@ -19,7 +18,7 @@ from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
-from truecal.resampling import cells, redraws, sign_flips, units
+from truecal.resampling import cells, draws, sign_flips, units
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
@@ -63,14 +62,14 @@ def verdict_of(
 
 
 def redraw_test(
-    profile: Profile, statistic: redraws.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
+    profile: Profile, statistic: draws.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
     check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
-        redrawn = redraws.against_redraws(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = draws.against_redraws(profile, statistic, resamples=resamples, rng=rng)
     else:
         redrawn = sign_flips.against_signs(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
@@ -142,7 +141,7 @@ def hosmer_lemeshow(
     return verdict_of(profile, found, p, method)
 
 
-def _signed(profile: Profile, statistic: redraws.Statistic) -> Float64s:
+def _signed(profile: Profile, statistic: draws.Statistic) -> Float64s:
     return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.share_scores(profile)])
 
 
@@ -164,7 +163,7 @@ def _starts(cells: Profile, bins: int) -> np.ndarray:
     return np.unique(ruler.mass_cut(bins).below[0])[:-1]
 
 
-def _chi_square(bins: int) -> redraws.Statistic:
+def _chi_square(bins: int) -> draws.Statistic:
     def statistic(cells: Profile) -> Float64s:
         assert cells.weights is not None
         start = _starts(cells, bins)
@@ -236,7 +235,7 @@ def kuiper(
     return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
 
 
-def _range(both: bool) -> redraws.Statistic:
+def _range(both: bool) -> draws.Statistic:
     def measure(cells: Profile) -> Float64s:
         assert cells.weights is not None
         walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)

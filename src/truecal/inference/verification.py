@@ -27,9 +27,8 @@ from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.conclusion import Conclusion, VerdictWord, rows_to_settle
 from truecal.inference.exact_limit import BinnedError, OutputCells, squared_errors, upper_limit
 from truecal.inference.measurement import measure
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.lenses.sample import Sample
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
@@ -296,7 +295,6 @@ def verify(
     lens = default_lens(preds) if lens is None else lens
     shares, samples = lens.shares(preds), list(lens.samples(preds))
     for sample in samples:
-        sample.refuse_several()
         sample.refuse_pooled()
     few = all(_few(sample.profile) for sample in samples)
     weights = preds.weights

@@ -6,8 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator
-from truecal.estimators.functions import as_estimator
+from truecal.estimators.base import Estimator, as_estimator
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, check_lens
 from truecal.predictions import validation

@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, with_level
-from truecal.estimators.functions import as_estimator
+from truecal.estimators.base import Estimator, as_estimator, with_level
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
 from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval

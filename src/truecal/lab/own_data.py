@@ -7,8 +7,7 @@ from typing import Literal
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator
-from truecal.estimators.functions import ErrorFunction
+from truecal.estimators.base import ErrorFunction, Estimator
 from truecal.lab.fit import Goodness, WorldFit, fit_world, goodness
 from truecal.lab.trials import Run, Trial, all_estimators, table_of, trials
 from truecal.lab.worlds import Seed, World

@@ -25,8 +25,7 @@ import numpy as np
 import truecal as tc
 from truecal import options, parallel
 from truecal.errors import FileError, InputError, TruecalError
-from truecal.estimators.base import Estimator
-from truecal.estimators.functions import ErrorFunction, as_estimator
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.lab.distributions import Array
 from truecal.lab.worlds import Seed, World
 from truecal.table import Frame

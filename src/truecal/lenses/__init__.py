@@ -1,8 +1,7 @@
 """Lenses: what of a prediction is judged."""
 
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, OneClass, TopLabel, default_lens
-from truecal.lenses.sample import Sample
 from truecal.lenses.several_probabilities import Canonical, Grouping, TopK
 
 __all__ = [

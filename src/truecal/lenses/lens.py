@@ -1,18 +1,187 @@
-"""The Lens protocol, and how a lens describes itself to an engine."""
+"""Lenses and Samples: a lens decides which scores and outcomes of Predictions are judged, a Sample holds them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.lenses.sample import Sample, batch
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile
-from truecal.types import Float64s, Floats
+from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# The Sample: scores and outcomes, row by row, with the units that rows belong to
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Scores and outcomes of one dataset, row by row; sorted once, on first need.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,) or (n, e)
+        One probability per row, or several at once.
+    outcomes : ndarray of shape (n,)
+        0 or 1; of several probabilities the number of the event that happened (the induced classification problem of
+        Vaicenavicius et al. 2019).
+    weights : ndarray of shape (n,), default None
+        As in Predictions.
+    units : ndarray of shape (n,), default None
+        The cluster of each row, or the row that pooled pairs come from; None where rows are independent.
+    unit : {"rows", "clusters"}, default "rows"
+        What the units are.
+    pooled : bool, default False
+        Whether rows are pairs of one row and one class.
+    names : tuple of str
+        The events in order; one probability stands for two, the event and its complement.
+    implied : int or None, default 1
+        Position of the one event whose probability is 1 minus the others; None when all are explicit.
+    event : int, default 0
+        The event that a one-dimensional binning or an interval distance looks at when there are only two.
+    """
+
+    scores: Floats
+    outcomes: NDArray[Any]
+    weights: Float64s | None = None
+    units: Indices | None = None
+    unit: str = "rows"
+    pooled: bool = False
+    names: tuple[str, ...] = ("event", "other")
+    implied: int | None = 1
+    event: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        preds: Predictions,
+        scores: Floats,
+        outcomes: NDArray[Any],
+        *,
+        names: tuple[str, ...] = ("event", "other"),
+        implied: int | None = 1,
+        event: int = 0,
+    ) -> "Sample":
+        """Take scores and outcomes of every row of predictions, with their weights and clusters."""
+        unit = "rows" if preds.clusters is None else "clusters"
+        return cls(scores, outcomes, preds.weights, preds.clusters, unit, False, names, implied, event)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    # ------------------------------------------------------------------ one probability
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are independent of each other."""
+        return self.units is None
+
+    @cached_property
+    def order(self) -> Indices:
+        """The row behind every sorted one, rows of weight zero included."""
+        return np.argsort(self.scores)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The rows sorted by score; those of weight zero are left out unless rows belong to units."""
+        if self.scores.ndim > 1:
+            raise InputError(
+                f"{self.dimension} probabilities are judged at once here; use tc.GeneralizedECE, or a lens on one probability "
+                "such as tc.TopLabel()"
+            )
+        boolean = self.outcomes.dtype == np.bool_
+        outcomes = self.outcomes.view(np.uint8) if boolean else self.outcomes.astype(np.uint8, copy=False)
+        if self.units is None:
+            return Profile.of_rows(self.scores, outcomes, self.weights)
+        weights = None if self.weights is None else self.weights[self.order][None]
+        scores, outcomes, units = (
+            np.abs(self.scores[self.order])[None],
+            outcomes[self.order][None],
+            self.units[self.order],
+        )
+        return Profile(scores, outcomes, weights, single=True, units=units)
+
+    def refuse_pooled(self) -> None:
+        """Raise where one row stands for several outcomes, which a test must not take as independent."""
+        if self.pooled:
+            raise InputError(
+                "the pairs of a row under AllLabels() are not independent; judge the top label, or one class at a time"
+            )
+
+    # ------------------------------------------------------------------ any number of probabilities
+
+    @property
+    def probs(self) -> Floats:
+        """The explicit probabilities, shape (n, e)."""
+        return self.scores if self.scores.ndim > 1 else self.scores[:, None]
+
+    @cached_property
+    def labels(self) -> Indices:
+        """Which of the `dimension` events happened."""
+        if self.scores.ndim > 1:
+            return self.outcomes
+        return np.where(self.outcomes.astype(bool), self.event, 1 - self.event).astype(np.intp)
+
+    @property
+    def dimension(self) -> int:
+        """Number of events."""
+        return int(self.probs.shape[1]) + (self.implied is not None)
+
+    @cached_property
+    def columns(self) -> Floats:
+        """All probabilities, one contiguous row per event: shape (dimension, n)."""
+        if self.implied is None:
+            return np.ascontiguousarray(self.probs.T)
+        every = np.empty((self.dimension, len(self)))
+        every[np.delete(np.arange(self.dimension), self.implied)] = self.probs.T
+        every[self.implied] = remainder(self.probs)
+        return every
+
+    def weighing(self) -> "Sample":
+        """Take the rows of positive weight."""
+        if self.weights is None or self.weights.all():
+            return self
+        if not self.weights.any():
+            raise InputError("all rows have weight zero; nothing is left to measure")
+        return self.take(self.weights > 0)
+
+    def take(self, rows: NDArray[np.bool_] | Indices) -> "Sample":
+        """Take some rows, in the order given."""
+        weights = None if self.weights is None else self.weights[rows]
+        units = None if self.units is None else self.units[rows]
+        return replace(self, scores=self.scores[rows], outcomes=self.outcomes[rows], weights=weights, units=units)
+
+    def with_units(self, units: Indices) -> "Sample":
+        """Take the same rows with other units."""
+        return replace(self, units=units)
+
+
+def remainder(probs: Floats) -> Float64s:
+    """Compute 1 minus the sum of each row; not below 0, where rounding or the tolerance of sums would lead.
+
+    >>> remainder(np.array([[0.5, 0.25], [1.0, 1e-17]]))
+    array([0.25, 0.  ])
+    """
+    # A sum of single numbers, row by row, would take far longer than the numbers themselves.
+    total = probs[:, 0].astype(np.float64) if probs.shape[1] == 1 else probs.sum(axis=1, dtype=np.float64)
+    np.subtract(1.0, total, out=total)
+    return np.maximum(total, 0.0, out=total)
+
+
+def batch(samples: Sequence[Sample]) -> Profile:
+    """Sort several datasets of equally many rows, which share their weights."""
+    scores = np.stack([sample.scores for sample in samples])
+    outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
+    weights = None if samples[0].weights is None else np.stack([s.weights for s in samples if s.weights is not None])
+    profile = Profile.of_rows(scores, outcomes, weights)
+    profile.independent = samples[0].independent
+    return profile
+
 
 # ----------------------------------------------------------------------------------------------------
 # What an engine must find in a row: how a lens describes itself to `truecal.engines`, which knows no lens by name
@@ -79,8 +248,7 @@ class Lens(ABC):
         """The one dataset of a lens that has one."""
         if self.shares(preds) is not None:
             raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
-        (only,) = self.samples(preds)
-        return only
+        return next(self.samples(preds))
 
     def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         """Scores and outcomes of the one dataset, without what else a Sample knows: small batches come often."""

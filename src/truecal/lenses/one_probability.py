@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError, printable
-from truecal.lenses.lens import Lens, PushedDown
-from truecal.lenses.sample import Sample, unit_of
+from truecal.lenses.lens import Lens, PushedDown, Sample
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.profile.profile import Profile
@@ -201,7 +200,8 @@ class AllLabels(Lens):
             outcomes[np.arange(len(p)), preds.labels] = True
         weights = None if preds.weights is None else np.repeat(preds.weights, p.shape[1])
         units = np.repeat(np.arange(len(p)) if preds.clusters is None else preds.clusters, p.shape[1])
-        yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit_of(preds), pooled=True)
+        unit = "rows" if preds.clusters is None else "clusters"
+        yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit, pooled=True)
 
     def describe(self, preds: Predictions) -> str:
         return f"all labels of {preds.class_count} classes"

@@ -7,9 +7,8 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import OneClass
-from truecal.lenses.sample import Sample
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.selection import Selection
 from truecal.types import Float64s, Floats, Indices
@@ -56,7 +55,7 @@ class TopK(Lens):
         else:
             top, ranks = _ranked(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
-        yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
+        yield Sample.of(preds, top, ranks, names=names, implied=self.k, event=0)
 
     def _refuse_fewer_classes(self, preds: Predictions) -> None:
         if self.k > preds.class_count:
@@ -120,9 +119,9 @@ class Canonical(Lens):
         preds.refuse_unnormalized("Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
-            yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, judged=1)
+            yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, event=1)
         else:
-            yield Sample.of(preds, preds.probs, preds.labels, names=names, implied=None, judged=1)
+            yield Sample.of(preds, preds.probs, preds.labels, names=names, implied=None, event=1)
 
     def describe(self, preds: Predictions) -> str:
         return f"all {preds.class_count} classes together"

@@ -1,14 +1,13 @@
 """Let functions of Predictions be called with labels and probabilities."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.predictions.predictions import Predictions
-from truecal.predictions.validation import refuse_swapped
+from truecal.predictions.predictions import Predictions, as_predictions
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer", covariant=True)
@@ -23,32 +22,6 @@ class OfPredictions(Protocol[Judged, P, Answer]):
     def __call__(self, preds: Judged, /, *args: P.args, **options: P.kwargs) -> Answer: ...
     @overload
     def __call__(self, y_true: ArrayLike, y_prob: ArrayLike, /, *args: Any, **options: Any) -> Answer: ...
-
-
-def as_predictions(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
-    classes: Sequence[object] | None = None,
-    pos_label: object = None,
-    columns: Mapping[str, ArrayLike] | None = None,
-    judge: ArrayLike | None = None,
-) -> Predictions:
-    """Build Predictions from labels and probabilities in scikit-learn's order and words."""
-    if judge is None:
-        refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
-    return Predictions.from_probs(
-        y_prob,
-        y_true,
-        weights=sample_weight,
-        clusters=clusters,
-        classes=classes,
-        pos_label=pos_label,
-        columns=columns,
-        judge=judge,
-    )
 
 
 _WORDS = ("sample_weight", "clusters", "classes", "pos_label", "columns", "judge")

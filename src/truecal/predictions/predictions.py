@@ -445,6 +445,32 @@ class Predictions:
         return f"Predictions({len(self)} rows, {kind}{extra})"
 
 
+def as_predictions(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
+    columns: Mapping[str, ArrayLike] | None = None,
+    judge: ArrayLike | None = None,
+) -> Predictions:
+    """Build Predictions from labels and probabilities in scikit-learn's order and words."""
+    if judge is None:
+        refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
+    return Predictions.from_probs(
+        y_prob,
+        y_true,
+        weights=sample_weight,
+        clusters=clusters,
+        classes=classes,
+        pos_label=pos_label,
+        columns=columns,
+        judge=judge,
+    )
+
+
 def check_predictions(preds: object, *others: type, name: str = "preds") -> None:
     """Refuse what is neither Predictions nor of the `others`: arrays and names of files come with their remedy.
 

@@ -110,36 +110,6 @@ def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
     return np.arange(len(b)) - np.repeat(starts, counts + 1), b
 
 
-def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """Return table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
-    if index.shape[0] == 1:
-        return table[:, index[0]]
-    if table.shape[0] == 1:
-        return table[0][index]
-    return table[np.arange(len(table))[:, None], index]
-
-
-def last_of_equal(table: NDArray[Any]) -> Indices:
-    """Return the last position of each value of an ascending table, shape (batch, q).
-
-    >>> last_of_equal(np.array([[0.0, 1.0, 1.0, 3.0]]))
-    array([[0, 2, 2, 3]])
-    """
-    last = np.ones(table.shape, bool)
-    np.not_equal(table[:, 1:], table[:, :-1], out=last[:, :-1])
-    positions = np.where(last, np.arange(table.shape[1]), table.shape[1])
-    return np.minimum.accumulate(positions[:, ::-1], axis=1)[:, ::-1]
-
-
-def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
-    """Return the positions of values[i] in the ascending table[i], shape (batch or 1, q); either may be shared by the batch."""
-    count = max(len(table), len(values))
-    positions = np.empty((count, values.shape[1]), np.intp)
-    for i in range(count):
-        positions[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
-    return positions
-
-
 # ----------------------------------------------------------------------------------------------------
 # Sums over bins of equal width in one pass over unsorted rows
 

@@ -13,9 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
-from truecal.profile.binning import Cut, every_edge, gather, last_of_equal, search, width_edges
-from truecal.profile.rows import DENSE_ROWS, FEW, MIN_ROWS_UNSORTED, SortedRows, Sum, Unsorted
-from truecal.profile.sort import packed_sort
+from truecal.profile.binning import Cut, every_edge, width_edges
+from truecal.profile.rows import (
+    DENSE_ROWS,
+    FEW,
+    MIN_ROWS_UNSORTED,
+    SortedRows,
+    Sum,
+    Unsorted,
+    gather,
+    last_of_equal,
+    packed_sort,
+    search,
+)
 from truecal.types import Float64s, Floats, Indices
 from truecal.writing import write_whole
 
@@ -352,9 +362,9 @@ class Profile(SortedRows):
         value : object
             The cached value.
         """
-        if name not in self._once:
-            self._once[name] = make(self)
-        value: T = self._once[name]
+        if name not in self.cache:
+            self.cache[name] = make(self)
+        value: T = self.cache[name]
         return value
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:

@@ -1,9 +1,10 @@
-"""Sorted rows with prefix sums: counts of ones from one bit per row, unsorted rows, and the base class of Profile."""
+"""Sorted rows with prefix sums: the sort, counts of ones from one bit per row, unsorted rows, and the base class of Profile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +12,108 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.profile.binning import Cut, WidthBins, gather, one_pass, search, width_bins
-from truecal.profile.sort import packed_sort
+from truecal.profile.binning import Cut, WidthBins, one_pass, width_bins
 from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Sort scores together with their 0/1 outcomes at the cost of sorting the scores alone
+#
+# Non-negative IEEE floats order like their bit patterns, and a score in [0, 1] never uses the top two bits (the pattern of 1.0
+# is 0x3FF0... in float64, 0x3F80... in float32, 0x3C00 in float16). So the pattern shifted left by one leaves the lowest bit
+# free for the outcome, no bit of the score is lost, ties stay exact ties, and one plain unsigned sort replaces an argsort.
+
+_UNSIGNED: dict[np.dtype[Any], type[Any]] = {
+    np.dtype(np.float16): np.uint16,
+    np.dtype(np.float32): np.uint32,
+    np.dtype(np.float64): np.uint64,
+}
+_PACKED = 1 << 15  # rows packed and unpacked together: what stays in cache
+_MIN_ROWS_PER_THREAD = 1 << 19  # a thread with fewer rows costs more than it saves
+_MAX_THREADS = 4  # the partition before the sorts is not parallel
+
+
+def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
+    """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
+
+    The inputs are not changed. A dataset of a million rows or more is sorted by a few threads: one partition separates
+    their rows (a tenth of the cost of the sort), then each thread sorts its part. Integers are sorted, so the result is
+    the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits them.
+    """
+    unsigned = _UNSIGNED[scores.dtype]
+    shape, one = scores.shape, unsigned(1)
+    bits = np.ascontiguousarray(scores).view(unsigned).reshape(-1)
+    ones = np.ascontiguousarray(outcomes).reshape(-1)
+    packed, sorted_outcomes = np.empty_like(bits), np.empty_like(ones)
+    for start in range(0, len(bits), _PACKED):
+        part = slice(start, start + _PACKED)
+        np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
+        np.bitwise_or(packed[part], ones[part], out=packed[part])
+    threads = _count_threads(len(bits)) if len(bits) == shape[-1] else 1  # the sorts of a batch are short
+    if threads == 1:
+        packed.reshape(shape).sort(axis=-1)
+    else:
+        _sort_parallel(packed, threads)
+    for start in range(0, len(bits), _PACKED):
+        part = slice(start, start + _PACKED)
+        np.bitwise_and(packed[part], one, out=sorted_outcomes[part], casting="unsafe")
+        np.right_shift(packed[part], one, out=packed[part])
+    return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
+
+
+def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
+    """Sort whole numbers in place by several threads; numpy releases the interpreter lock while it sorts."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    ends = [len(numbers) * i // threads for i in range(threads + 1)]
+    numbers.partition(ends[1:-1])
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda pair: numbers[slice(*pair)].sort(), pairwise(ends)))
+
+
+def _count_threads(rows: int) -> int:
+    """Choose the number of threads for a dataset, OMP_NUM_THREADS at most."""
+    if rows < 2 * _MIN_ROWS_PER_THREAD:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = max(int(setting), 1) if setting.isdecimal() else cores
+    return min(cores, allowed, rows // _MIN_ROWS_PER_THREAD, _MAX_THREADS)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Look up positions and values in tables of a batch
+
+
+def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
+    """Return table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
+    if index.shape[0] == 1:
+        return table[:, index[0]]
+    if table.shape[0] == 1:
+        return table[0][index]
+    return table[np.arange(len(table))[:, None], index]
+
+
+def last_of_equal(table: NDArray[Any]) -> Indices:
+    """Return the last position of each value of an ascending table, shape (batch, q).
+
+    >>> last_of_equal(np.array([[0.0, 1.0, 1.0, 3.0]]))
+    array([[0, 2, 2, 3]])
+    """
+    last = np.ones(table.shape, bool)
+    np.not_equal(table[:, 1:], table[:, :-1], out=last[:, :-1])
+    positions = np.where(last, np.arange(table.shape[1]), table.shape[1])
+    return np.minimum.accumulate(positions[:, ::-1], axis=1)[:, ::-1]
+
+
+def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
+    """Return the positions of values[i] in the ascending table[i], shape (batch or 1, q); either may be shared by the batch."""
+    count = max(len(table), len(values))
+    positions = np.empty((count, values.shape[1]), np.intp)
+    for i in range(count):
+        positions[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
+    return positions
+
 
 # ----------------------------------------------------------------------------------------------------
 # Ones among the first i rows
@@ -172,26 +271,28 @@ class SortedRows:
         self.independent = units is None  # False also for a batch of clustered datasets, which has no units
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
-        self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
+        self.batch = max(len(scores), len(outcomes), 1 if weights is None else len(weights))
         self._prefix = {} if prefix is None else prefix
-        self._once: dict[str, Any] = {}
+        self.cache: dict[object, Any] = {}  # values computed from these rows
 
     @property
     def scores(self) -> Floats:
         """Ascending scores, shape (batch or 1, rows)."""
-        self._sort()
+        if self._unsorted is not None:
+            self._sort()
         return self._scores
 
     @property
     def outcomes(self) -> NDArray[np.uint8] | Float64s:
         """Their outcomes, shape (batch, rows)."""
-        self._sort()
+        if self._unsorted is not None:
+            self._sort()
         return self._outcomes
 
     def _sort(self) -> None:
-        if self._unsorted is not None:
-            self._scores, self._outcomes = self._unsorted.sorted()
-            self._unsorted = None
+        assert self._unsorted is not None
+        self._scores, self._outcomes = self._unsorted.sorted()
+        self._unsorted = None
 
     # ------------------------------------------------------------------ how much there is
 
@@ -221,20 +322,6 @@ class SortedRows:
 
     # ------------------------------------------------------------------ prefix sums
 
-    def _accumulate(self, name: Sum) -> NDArray[Any]:
-        if name in ("cc", "cy"):
-            values: NDArray[Any] = self._values(name, lambda a: a)
-        else:
-            values = self.scores if name == "c" else self.outcomes
-            if self.weights is not None:
-                values = self.weights * values
-        counting = values.dtype == np.uint8
-        dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
-        prefix = np.empty((values.shape[0], self.rows + 1), dtype)
-        prefix[:, 0] = 0
-        np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
-        return prefix
-
     def prefix(self, name: Sum) -> NDArray[Any]:
         """Return the sums over the first 0, 1, ..., all rows.
 
@@ -248,15 +335,23 @@ class SortedRows:
         prefix : ndarray of shape (batch or 1, rows + 1)
             Prefix sums, computed on first use.
         """
-        if name not in self._prefix:
-            if name == "w":
-                w = np.ones((1, self.rows)) if self.weights is None else self.weights
-                prefix = np.zeros((w.shape[0], self.rows + 1))
-                np.cumsum(w, axis=1, out=prefix[:, 1:])
-                self._prefix[name] = prefix
-            else:
-                self._prefix[name] = self._accumulate(name)
-        return self._prefix[name]
+        if name in self._prefix:
+            return self._prefix[name]
+        values: NDArray[Any]
+        if name == "w":
+            values = np.ones((1, self.rows)) if self.weights is None else self.weights
+        elif name in ("cc", "cy"):
+            values = self._values(name, slice(None))
+        else:
+            values = self.scores if name == "c" else self.outcomes
+            values = values if self.weights is None else self.weights * values
+        counting = values.dtype == np.uint8
+        dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
+        prefix = np.empty((values.shape[0], self.rows + 1), dtype)
+        prefix[:, 0] = 0
+        np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
+        self._prefix[name] = prefix
+        return prefix
 
     def shared_ones(self) -> Float64s:
         """Count ones among the first 0, 1, ..., all rows, with the ones of a group of equal scores shared equally by its rows.
@@ -285,7 +380,7 @@ class SortedRows:
         block = index // _BLOCK
         # Its rows, or for an unfinished block the last there are
         window = np.minimum(block * _BLOCK, self.rows - _BLOCK)
-        values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
+        values = self._values(name, window)
         begin, end = block * _BLOCK - window, index - window
         row = np.arange(_BLOCK)
         inside = (row >= begin[:, :, None]) & (row < end[:, :, None])
@@ -299,13 +394,13 @@ class SortedRows:
         """Sums of w*c, w*y, w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a small part of the cost."""
         key = f"{name} of blocks"
         if key not in self._prefix:
-            shape = self._values(name, lambda a: a[:, :1]).shape[0]
+            shape = self._values(name, slice(0, 1)).shape[0]
             blocks = -(-self.rows // _BLOCK)
             table = np.zeros((shape, blocks + 1))
             step = _BLOCK * 1024  # what stays in cache
             for start in range(0, self.rows, step):
                 rows = slice(start, start + step)
-                values = self._values(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
+                values = self._values(name, rows)
                 starts = np.arange(0, values.shape[1], _BLOCK)
                 table[:, start // _BLOCK + 1 :][:, : len(starts)] = np.add.reduceat(values, starts, axis=1)
             self._prefix[key] = np.cumsum(table, axis=1, out=table)
@@ -314,17 +409,21 @@ class SortedRows:
     def _means(self, name: Sum) -> Float64s:
         """Mean of c*c or c*y of every row."""
         unweighted = SortedRows(self.scores, self.outcomes, None, self.squares, self.products)
-        return unweighted._values(name, lambda a: a)
+        return unweighted._values(name, slice(None))
 
-    def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
-        """w*c, w*y, w*c*c or w*c*y of a part of the rows."""
+    def _values(self, name: Sum, rows: slice | Indices) -> Float64s:
+        """w*c, w*y, w*c*c or w*c*y of some rows: a slice, or blocks of rows that begin at the given ones."""
         stored = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
-        if stored is not None:
-            values = part(stored).astype(np.float64, copy=False)
-        else:
-            c = part(self.scores).astype(np.float64, copy=False)
-            values = c * (c if name == "cc" else part(self.outcomes))
-        return values if self.weights is None else part(self.weights) * values
+        factors: list[Any] = [stored]
+        if stored is None:
+            factors = [self.scores, self.scores if name == "cc" else self.outcomes]
+        if self.weights is not None:
+            factors.append(self.weights)
+        values: Any = None
+        for factor in factors:
+            table = factor[:, rows] if isinstance(rows, slice) else _blocks_at(factor, rows)
+            values = table.astype(np.float64, copy=False) if values is None else values * table
+        return np.asarray(values)
 
     # ------------------------------------------------------------------ equal scores
 
@@ -389,5 +488,11 @@ class SortedRows:
             if fresh.shape[1] < _LONG:
                 count += np.count_nonzero(fresh, axis=1)
             else:  # one whole array after the other: each is counted far faster than along an axis
-                count += [np.count_nonzero(row) for row in fresh]
+                for i, row in enumerate(fresh):
+                    count[i] += np.count_nonzero(row)
         return np.broadcast_to(count + 1, (self.batch,))
+
+
+def _blocks_at(table: NDArray[Any], start: Indices) -> NDArray[Any]:
+    """Return the rows of the blocks that begin at `start`, shape (batch, q, rows of a block)."""
+    return gather(sliding_window_view(table, _BLOCK, axis=1), start)

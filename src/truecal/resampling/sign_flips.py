@@ -11,7 +11,7 @@ import numpy as np
 from truecal import options
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, cell_starts, collapse
-from truecal.resampling.redraws import NullDistribution, Redrawn, Statistic
+from truecal.resampling.draws import NullDistribution, Redrawn, Statistic
 from truecal.types import Float64s
 
 _SIGNS_AT_ONCE = 1 << 20

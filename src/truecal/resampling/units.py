@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import cell_starts, collapse
-from truecal.resampling.draws import CellBatch, check_block, unit_counts
-from truecal.resampling.redraws import redraw_ones
+from truecal.resampling.draws import CellBatch, check_block, redraw_ones, unit_counts
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 

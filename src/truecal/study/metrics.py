@@ -30,11 +30,10 @@ import truecal as tc
 from truecal import names
 from truecal.errors import InputError
 from truecal.estimators import bins
-from truecal.estimators.base import Estimator
+from truecal.estimators.base import Estimator, FunctionEstimator
 from truecal.estimators.bins import Binning, Bins, combined
 from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
-from truecal.estimators.functions import FunctionEstimator
 from truecal.lenses.lens import Lens
 from truecal.resampling.units import Units
 from truecal.special import positive

@@ -149,7 +149,7 @@ def truth_of(vector, partition, outcome_probs, distance=None):
         for columns in (vector.columns, outcome_probs)
     )
     share = np.bincount(partition.bin_of, minlength=partition.count) / len(vector)
-    return float(share @ distance.between(outcomes - outputs, outcomes, vector.judged))
+    return float(share @ distance.between(outcomes - outputs, outcomes, vector.event))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
 from truecal.special import kish, positive
@@ -122,8 +122,8 @@ class EqualMass(VectorBinning):
 
 def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
     """The bins that a one-dimensional rule makes of the judged event's probabilities."""
-    scores = vector.column(vector.judged)
-    profile = Profile.from_arrays(scores, vector.labels == vector.judged, vector.weights)
+    scores = vector.columns[vector.event]
+    profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
     place = cut.below[0]
     # A cut between two rows falls between two distinct scores: a row lies above it when its score reaches the upper one.
@@ -208,7 +208,7 @@ class VectorBins:
         """How often each event happened in each bin, shape (b, d)."""
         return self.outcome_sum / self.safe
 
-    def judged(self, event: int) -> Bins:
+    def of_event(self, event: int) -> Bins:
         """The same bins as seen by one event alone."""
         return Bins(
             self.weight[None],

@@ -14,8 +14,8 @@ from truecal.estimators.bins import power_mean
 from truecal.estimators.generalized.binning import Partition, VectorBins, weighted
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.fitted import blocks, logs_of
-from truecal.lenses.sample import Sample
-from truecal.resampling.redraws import NORMAL_VARIANCE, label_ends, redraw_labels
+from truecal.lenses.lens import Sample
+from truecal.resampling.draws import NORMAL_VARIANCE, label_ends, redraw_labels
 from truecal.resampling.sign_flips import draw_signs
 from truecal.special import symmetric_root
 from truecal.types import Float64s, Indices
@@ -55,7 +55,7 @@ class Chance:
         slope = bins.share[:, None] * distance.slope(_tempering(sample, columns, partition))
         powers, tilts = [], []
         for gap in _gaps(sample, columns, partition, bins, rng):
-            powers.append(power_mean(distance.between(gap, gap, sample.judged), bins.share, norm))
+            powers.append(power_mean(distance.between(gap, gap, sample.event), bins.share, norm))
             tilts.append(np.tensordot(gap, slope, axes=2))
         return cls(np.concatenate(powers), np.concatenate(tilts), float((slope * bins.gap).sum()))
 
@@ -81,7 +81,7 @@ def noise_powers(
     """
     return np.concatenate(
         [
-            power_mean(distance.between(gap, gap, sample.judged), bins.share, norm)
+            power_mean(distance.between(gap, gap, sample.event), bins.share, norm)
             for gap in _gaps(sample, columns, partition, bins, rng)
         ]
     )

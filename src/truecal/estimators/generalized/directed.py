@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimators.bins import power_mean, root
+from truecal.estimators.bins import power_mean
 from truecal.estimators.generalized.binning import Partition, VectorBins, weighted
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.fitted import beyond_chance, blocks
-from truecal.lenses.sample import Sample
-from truecal.special import positive
+from truecal.lenses.lens import Sample
+from truecal.special import positive, root
 from truecal.types import Float64s
 
 _MORE = 2  # units
@@ -46,14 +46,14 @@ class Directed:
         surplus = bins.outcome_sum - expected
         beyond = beyond_chance(surplus, fitted, weight, at, sample.units)
         gap = (expected - bins.output_sum + np.where(beyond, surplus, 0.0)) / bins.safe
-        slope = slopes(gap, bins, distance, norm, sample.judged)
+        slope = slopes(gap, bins, distance, norm, sample.event)
         value = float(bins.share @ (slope * bins.gap).sum(axis=1))
         return cls(value, deviation(sample, partition, bins, slope, fitted))
 
 
-def slopes(gap: Float64s, bins: VectorBins, distance: Distance, norm: float, judged: int) -> Float64s:
+def slopes(gap: Float64s, bins: VectorBins, distance: Distance, norm: float, event: int) -> Float64s:
     """How fast the error grows with the gap of every event in every bin, shape (b, d)."""
-    return distance.slope(gap) * _dual(distance.between(gap, gap, judged), bins.share, norm)[:, None]
+    return distance.slope(gap) * _dual(distance.between(gap, gap, event), bins.share, norm)[:, None]
 
 
 def deviation(sample: Sample, partition: Partition, bins: VectorBins, slope: Float64s, fitted: Float64s) -> float:

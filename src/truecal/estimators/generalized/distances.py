@@ -25,8 +25,8 @@ class Distance(ABC):
     """Call it with mean outputs and mean outcomes, shape (..., events): one number for each."""
 
     @abstractmethod
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
-        """The distance, from gap = outcome - output, the outcome itself, and the one event judged where there are two."""
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """The distance, from gap = outcome - output, the outcome itself, and the one event looked at where there are two."""
 
     def __str__(self) -> str:
         """The distance in words."""
@@ -54,7 +54,7 @@ class Distance(ABC):
         gap = certain[:, None] - certain[None, :]
         return float(self.between(gap, np.broadcast_to(certain[:, None], gap.shape), min(1, events - 1)).max())
 
-    def ideal(self, outcome: Float64s, judged: int) -> Float64s:
+    def ideal(self, outcome: Float64s, event: int) -> Float64s:
         """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
         return outcome
 
@@ -86,7 +86,7 @@ class TotalVariation(Distance):
     def __str__(self) -> str:
         return "total variation"
 
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
 
     def slope(self, gap: Float64s) -> Float64s:
@@ -115,7 +115,7 @@ class Lp(Distance):
     def __str__(self) -> str:
         return f"L{self.p:g} distance"
 
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         absolute = np.abs(gap)
         if self.p == np.inf:
             return absolute.max(axis=-1)
@@ -158,7 +158,7 @@ class ClassWeighted(Distance):
     def __str__(self) -> str:
         return "class-weighted distance"
 
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
     def slope(self, gap: Float64s) -> Float64s:
@@ -204,7 +204,7 @@ class Mahalanobis(Distance):
     def __str__(self) -> str:
         return "Mahalanobis distance"
 
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
@@ -258,12 +258,12 @@ class InterInterval(Distance):
     def __str__(self) -> str:
         return f"distance from [{self.low:g}, {self.high:g}]"
 
-    def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
-        return self._cost(outcome[..., judged])
+    def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        return self._cost(outcome[..., event])
 
-    def ideal(self, outcome: Float64s, judged: int) -> Float64s:
-        inside = np.clip(outcome[..., judged : judged + 1], self.low, self.high)
-        return np.concatenate([1 - inside, inside] if judged else [inside, 1 - inside], axis=-1)
+    def ideal(self, outcome: Float64s, event: int) -> Float64s:
+        inside = np.clip(outcome[..., event : event + 1], self.low, self.high)
+        return np.concatenate([1 - inside, inside] if event else [inside, 1 - inside], axis=-1)
 
 
 def _numbers(values: ArrayLike, what: str) -> Float64s:

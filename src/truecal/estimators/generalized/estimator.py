@@ -7,21 +7,20 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import VectorEstimator
-from truecal.estimators.bins import combined, power_mean, root
+from truecal.estimators.base import VectorEstimator, mean_direction
+from truecal.estimators.bins import combined, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins
 from truecal.estimators.generalized.distances import Distance, TotalVariation
 from truecal.estimators.generalized.inference import Binned, Inference
 from truecal.estimators.generalized.resample import Resampled, resample
-from truecal.lenses.lens import Lens, check_lens
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.several_probabilities import Canonical
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.special import kish
+from truecal.special import kish, root
 from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
@@ -125,7 +124,7 @@ class GeneralizedECE(VectorEstimator):
         small = small_selection(len(rows), len(data)) if select is not None else None
         notes = estimate.warnings if small is None else (small, *estimate.warnings)
         selection = "" if select is None else f"{select} ({len(rows)} of {len(data)} rows)"
-        return estimate.but(lens=lens.describe(rows), selection=selection, warnings=notes)
+        return replace(estimate, lens=lens.describe(rows), selection=selection, warnings=notes)
 
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
         if shares is not None:
@@ -145,7 +144,7 @@ class GeneralizedECE(VectorEstimator):
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
         bins = VectorBins.of(sample, partition) if bins is None else bins
-        value = self._value(bins, sample.judged)
+        value = self._value(bins, sample.event)
         if self.distance.at_outputs:
             binned = Binned(sample, partition, bins, self.distance, self.norm, value)
             estimate = self._inferred(self._estimate(sample, value, None), binned, rng)
@@ -155,17 +154,18 @@ class GeneralizedECE(VectorEstimator):
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
-            estimate = estimate.but(warnings=(note, *estimate.warnings))
-        of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
-        return Judged(estimate.but(vector_bins=bins, bins=of_event), bins)
+            estimate = replace(estimate, warnings=(note, *estimate.warnings))
+        of_event = bins.of_event(sample.event) if sample.dimension == 2 else None
+        return Judged(replace(estimate, vector_bins=bins, bins=of_event), bins)
 
     def _inferred(self, estimate: Estimate, binned: Binned, rng: np.random.Generator) -> Estimate:
         """With interval, p-value and chance level, and with a value freed of bias where that is asked for."""
         if self.level is None:
             freed = binned.debiased() if self.debiased else binned.value
-            return estimate.but(value=freed, power=self._power(freed))
+            return replace(estimate, value=freed, power=self._power(freed))
         found = Inference.of(binned, self.level, rng, debiased=self.debiased)
-        return estimate.but(
+        return replace(
+            estimate,
             value=found.value,
             power=self._power(found.value),
             interval=Interval(found.low, found.high, self.level, "in fixed bins, along the fitted direction"),
@@ -180,8 +180,8 @@ class GeneralizedECE(VectorEstimator):
         units: Indices,
         resamples: int,
         rng: np.random.Generator,
-    ) -> "ResampledErrors":
-        """What a comparison needs: the value, and where the true error may be in each resample of whole `units`.
+    ) -> tuple[float, Float64s, float]:
+        """Compute the value, where the true error may be in each resample of whole `units`, and the p-value of calibration.
 
         The same state of the generator draws the same units, so that what two models have in common cancels. Of the family of
         truths of :class:`Resampled` the one whose estimates have the mean seen is taken, which frees both models of the upward
@@ -199,15 +199,15 @@ class GeneralizedECE(VectorEstimator):
         sample = sample.with_units(units).weighing()
         partition = self.binning.partition(sample)
         bins = VectorBins.of(sample, partition)
-        value = self._value(bins, sample.judged)
+        value = self._value(bins, sample.event)
         judge = replace(self, level=0.95, replicates=resamples)  # any level: the draws do not depend on it
         resampled = judge._resampled(sample, partition, bins, rng, by_rows=True)
         assert resampled is not None
         reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
-        return ResampledErrors(value, resampled.truths(value), (1 + reached) / (1 + resamples))
+        return value, resampled.truths(value), (1 + reached) / (1 + resamples)
 
-    def _value(self, bins: VectorBins, judged: int) -> float:
-        far = self.distance.between(bins.gap, bins.mean_outcome, judged)
+    def _value(self, bins: VectorBins, event: int) -> float:
+        far = self.distance.between(bins.gap, bins.mean_outcome, event)
         return float(root(power_mean(far, bins.share, self.norm), self.norm))
 
     def _resampled(
@@ -235,8 +235,8 @@ class GeneralizedECE(VectorEstimator):
         for vector in samples:
             partition = self.binning.partition(vector)
             bins = VectorBins.of(vector, partition)
-            values.append(self._value(bins, vector.judged))
-            directions.append(vector.direction)
+            values.append(self._value(bins, vector.event))
+            directions.append(mean_direction(vector))
             if self.level is not None and len(vector) * len(shares) * self.replicates > _MOST_DRAWS:
                 notes = (
                     f"no interval: {len(vector)} rows x {len(shares)} classes are too many to resample; use OneClass",
@@ -254,7 +254,7 @@ class GeneralizedECE(VectorEstimator):
             resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept])))
         parts = np.array(values)
         estimate = self._estimate(vector, float(overall(parts)), resampled)
-        estimate = estimate.but(parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
+        estimate = replace(estimate, parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
         return self._freed(estimate, resampled)
 
     def _freed(self, estimate: Estimate, resampled: Resampled | None) -> Estimate:
@@ -265,7 +265,7 @@ class GeneralizedECE(VectorEstimator):
         interval = estimate.interval
         if interval is not None:
             interval = replace(interval, low=min(float(interval.low), value), high=max(float(interval.high), value))
-        return estimate.but(value=value, power=self._power(value), interval=interval)
+        return replace(estimate, value=value, power=self._power(value), interval=interval)
 
     def _power(self, value: float) -> float:
         return value if self.norm in (1, np.inf) else value**self.norm
@@ -287,19 +287,10 @@ class GeneralizedECE(VectorEstimator):
             effective_n=size,
             estimator=self,
             norm=self.norm,
-            direction=vector.direction,
+            direction=mean_direction(vector),
             interval=interval,
             chance=None if resampled is None else float(resampled.chance.mean()),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ResampledErrors:
-    """One model of a comparison: its error, its true error as each resample has it, and the p-value of calibration."""
-
-    value: float
-    drawn: Float64s
-    p_value: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.estimators.generalized.binning import weighted
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
 

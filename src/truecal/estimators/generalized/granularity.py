@@ -15,8 +15,7 @@ from truecal.estimators.generalized.binning import KDTree, grow
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.generalized.resample import resample
-from truecal.lenses.lens import Lens
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Lens, Sample
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection

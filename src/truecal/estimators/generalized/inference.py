@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.estimators.bins import root
 from truecal.estimators.generalized.binning import Partition, VectorBins
 from truecal.estimators.generalized.chance import Chance, noise_powers
 from truecal.estimators.generalized.directed import Directed, deviation, slopes
 from truecal.estimators.generalized.distances import Distance
 from truecal.estimators.generalized.fitted import fitted_outputs
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
+from truecal.special import root
 from truecal.types import Float64s
 
 _LOWER = 0.7  # of the misses allowed, those of the lower end
@@ -96,7 +96,7 @@ class Inference:
                 along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0
             )
             noise_level = min(expected, float(noise.mean()))
-        steep = slopes(binned.bins.gap, binned.bins, binned.distance, norm, binned.sample.judged)
+        steep = slopes(binned.bins.gap, binned.bins, binned.distance, norm, binned.sample.event)
         high = value - float(ndtri(above)) * deviation(binned.sample, binned.partition, binned.bins, steep, fitted)
         if norm == 1:
             high = _most(high, noise_level)

@@ -20,7 +20,7 @@ import numpy as np
 
 from truecal.estimators.generalized.binning import Partition, VectorBins, with_implied
 from truecal.estimators.generalized.distances import Distance
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.special import positive, symmetric_root
 from truecal.types import Float64s, Indices
 
@@ -122,8 +122,8 @@ def resample(
     further = rng.spawn(1)[0]  # apart, so that the rows drawn do not depend on the number of bins
     power = np.zeros((len(SHRINK), replicates))
     weight = np.zeros(replicates)
-    seen = distance.between(bins.gap, bins.mean_outcome, vector.judged)
-    ideal = distance.ideal(bins.mean_outcome, vector.judged)
+    seen = distance.between(bins.gap, bins.mean_outcome, vector.event)
+    ideal = distance.ideal(bins.mean_outcome, vector.event)
     kept = np.zeros((len(SHRINK), len(seen)))  # the part of each bin's error that each truth keeps
     for draw in source(vector, list(_leaves(vector, partition)), replicates, rng):
         at, part = draw.leaf.number, draw.replicates
@@ -139,12 +139,12 @@ def resample(
             drift = np.where(held[:, None] > 0, gap - bins.gap[at], 0.0) + extra
             moved = np.where(held[:, None] > 0, outcome - bins.mean_outcome[at], 0.0) + extra
         if part.start == 0:
-            noise = float(distance.between(drift, ideal[at] + moved, vector.judged).mean())
+            noise = float(distance.between(drift, ideal[at] + moved, vector.event).mean())
             kept[:, at] = [max(0.0, 1 - c * noise / seen[at]) if seen[at] > 0 and c < np.inf else 0.0 for c in SHRINK]
             kept[0, at] = 1.0
         keep = kept[:, at, None]
         truth = ideal[at] + keep * (bins.mean_outcome[at] - ideal[at])
-        far = distance.between((keep * bins.gap[at])[:, None] + drift, truth[:, None] + moved, vector.judged)
+        far = distance.between((keep * bins.gap[at])[:, None] + drift, truth[:, None] + moved, vector.event)
         if norm == np.inf:
             power[:, part] = np.maximum(power[:, part], np.where(held > 0, far, 0.0))
         else:

@@ -28,9 +28,9 @@ from truecal.estimators.rank_series.interval import (
     predicted_outcome,
     window_index,
 )
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
-from truecal.resampling.redraws import NullDistribution
+from truecal.resampling.draws import NullDistribution
 from truecal.resampling.sign_flips import draw_signs, flip_sums
 from truecal.resampling.units import Units, incidence, one_sided
 from truecal.special import positive

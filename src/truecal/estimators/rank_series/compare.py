@@ -13,7 +13,7 @@ from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, ran
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import SeriesFit, fit_basis, fits, unrefuted
 from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_steps
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.resampling.units import Units, incidence
 from truecal.special import positive, symmetric_root

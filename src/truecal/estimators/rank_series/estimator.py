@@ -16,10 +16,10 @@ from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series,
 from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_cells
 from truecal.estimators.sketch_bounds import arranged
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
-from truecal.resampling.redraws import Redrawn
+from truecal.resampling.draws import Redrawn
 from truecal.resampling.units import Units
 from truecal.types import Float64s
 

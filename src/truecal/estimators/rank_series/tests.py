@@ -21,10 +21,10 @@ from truecal.estimators.rank_series.fit import (
     coefficient_covariance,
     smooth_test_statistic,
 )
-from truecal.lenses.sample import Sample
+from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, cell_starts, collapse
-from truecal.resampling.redraws import LinearRedraws, NullDistribution, label_ends, redraw_labels
+from truecal.resampling.draws import LinearRedraws, NullDistribution, label_ends, redraw_labels
 from truecal.resampling.sign_flips import draw_signs
 from truecal.resampling.units import Units
 from truecal.special import positive
