@@ -1,5 +1,7 @@
 """Comparisons of Predictions: labels of each model's own, rows paired by place, by a key, or not at all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -181,25 +183,32 @@ def test_sketches_are_compared_like_unpaired_rows():
         tc.compare(a, b, lens=tc.TopLabel())
 
 
-def test_what_sketches_leave_open_widens_the_interval():
-    from truecal.inference.comparison import Model, _pair, _Stated
+def test_what_sketches_leave_open_widens_the_interval(monkeypatch):
+    from truecal.inference import comparison
 
-    drawn = np.linspace(0.01, 0.02, 101)
-    seen = {"a": Model(0.015, drawn, False), "b": Model(0.005, drawn - 0.01, False)}
-    open_ = {name: Model(m.value, m.drawn, m.calibrated, 0.002) for name, m in seen.items()}
-    stated = _Stated(0.95, "", tc.RankSeries(), "", 10, paired=True)
-    plain, wide = (_pair("a", "b", m, stated).interval for m in (seen, open_))
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    sketches = [tc.Sketch.from_arrays(p**power, rng.random(2000) < p) for power in (1, 2)]
+    exact = comparison._sketched_model
+    plain = tc.compare(*sketches).interval
+
+    def less_certain(*arguments):
+        model = exact(*arguments)
+        return replace(model, sketch_error=model.sketch_error + 0.002)
+
+    monkeypatch.setattr(comparison, "_sketched_model", less_certain)
+    wide = tc.compare(*sketches).interval
     assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
 
 
 def test_a_difference_is_as_unsure_as_its_parts_and_what_they_share_cancels():
     """Ends as Zou and Donner write them; at rho = 1 and equal distances nothing is left of either."""
-    from truecal.inference.comparison import Model, limits
+    from truecal.inference.comparison import ComparedModel, limits
 
     rng = np.random.default_rng(0)
     drawn, other = rng.random(50), rng.random(50)
-    a = Model(0.10, drawn, False, interval=(0.07, 0.14), unselected=drawn)
-    b = Model(0.05, other, False, interval=(0.03, 0.08), unselected=drawn)
+    a = ComparedModel(0.10, drawn, False, interval=(0.07, 0.14), unselected=drawn)
+    b = ComparedModel(0.05, other, False, interval=(0.03, 0.08), unselected=drawn)
     low, high, p = limits(a, b, 0.95, paired=False)
     assert low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
     assert high == pytest.approx(0.05 + np.hypot(0.04, 0.02))

@@ -389,18 +389,8 @@ def compare_many(
     options.resamples(resamples)
     options.level(level)
     check_lens(lens)
-    if probs is not None:
-        options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
-        shared = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
-        data: dict[str, Any] = {}
-        for name, p in probs.items():
-            data[name] = Predictions.from_probs(p, y_true, **shared)  # type: ignore[arg-type]
-    elif isinstance(y_true, Mapping) and all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
-        data = dict(y_true)
-    else:
-        raise InputError(
-            "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
-        )
+    options_of_rows = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
+    data = _data_by_name(y_true, probs, options_of_rows)
     pairs = _pairs(list(data), reference)
     draws = _Draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), paired, level, options.generator(rng))
     first = next(iter(data.values()))
@@ -431,17 +421,33 @@ def compare_many(
         described, n = (lens or default_lens(first)).describe(first), min(map(len, data.values()))
         how = "rank series" if models[pairs[0][0]].side is not None else "bootstrap"
         method = f"paired {how} of {kind}" if paired else f"{how} of {kind}, unpaired"
-    comparisons = []
-    for a, b in pairs:
-        one, other = models[a], models[b]
-        difference, sketched = one.value - other.value, one.sketch_error + other.sketch_error
+    paired_models = [(models[a], models[b]) for a, b in pairs]
+    p_values, intervals = [], []
+    for one, other in paired_models:
         low, high, p_value = limits(one, other, level, paired=draws.paired)
-        interval = Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, method)
-        comparisons.append(
-            Comparison(a, b, one.value, other.value, interval, p_value, p_value, estimator, described, n)
+        difference, sketched = one.value - other.value, one.sketch_error + other.sketch_error
+        intervals.append(Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, method))
+        p_values.append(p_value)
+    facts = zip(pairs, paired_models, intervals, p_values, holm(np.array(p_values)).tolist(), strict=True)
+    return [
+        Comparison(*names, one.value, other.value, interval, p_value, adjusted, estimator, described, n)
+        for names, (one, other), interval, p_value, adjusted in facts
+    ]
+
+
+def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Take Predictions or Sketches by name, or make Predictions of labels and probabilities by name."""
+    if probs is not None:
+        options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
+        data = {}
+        for name, p in probs.items():
+            data[name] = Predictions.from_probs(p, y_true, **rows)
+        return data
+    if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+        raise InputError(
+            "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
         )
-    adjusted = holm([each.p_value for each in comparisons])
-    return [replace(each, adjusted_p=float(p)) for each, p in zip(comparisons, adjusted, strict=True)]
+    return dict(y_true)
 
 
 def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]:

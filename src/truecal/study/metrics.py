@@ -36,7 +36,7 @@ from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_sums,
 from truecal.estimators.estimate import Interval
 from truecal.lenses.lens import Lens
 from truecal.resampling.units import Units
-from truecal.special import positive
+from truecal.special import positive, root
 from truecal.types import Float64s
 
 GRID = "paper-grid"
@@ -252,7 +252,7 @@ def _measure_columns(
     measurements = []
     for metric in metrics:
         norm = metric.estimator().norm
-        value = bins.root(combined(np.concatenate(powers[metric]), shares, norm), norm)
+        value = root(combined(np.concatenate(powers[metric]), shares, norm), norm)
         measurements.append(Measurement(metric, float(value), n, warnings=tuple(dict.fromkeys(notes[metric]))))
     return measurements
 
@@ -271,7 +271,7 @@ def _measure_profile(profile: tc.profile.Profile, metric: Metric, intervals: Int
             ).interval()
         except InputError:  # too few rows; the value, or its warning, says so
             interval = None
-    value = float(bins.root(power, estimator.norm)[0])
+    value = float(root(power, estimator.norm)[0])
     return Measurement(metric, value, n, *_ends(interval if intervals else None), notes)
 
 
