@@ -124,3 +124,68 @@ def test_selections_hashes_and_how_to_cite(run):
     run("report", "a.csv", "--fast", "--out", "page.html")
     assert hashlib.sha256(Path("a.csv").read_bytes()).hexdigest() in Path("page.html").read_text()
     assert (Path(__file__).parents[1] / "CITATION.cff").is_file()
+
+
+def test_limits_of_distances_agree_with_each_other():
+    """Finding 7: a mean distance is at least half of the median and a tenth of the 90th percentile."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(1, 4, 300)
+        cohort = tc.clinical.summary(tc.Predictions.from_probs(p, rng.random(300) < p**1.1))
+        assert cohort.ici.low >= cohort.e50.low / 2
+        assert cohort.ici.low >= cohort.e90.low / 10
+
+
+def test_one_day_before_the_last_counted_is_not_skipped_silently(run):
+    """Finding 8: exit code 2 and the reason, by file name as by --at."""
+    p = RNG.random(100)
+    frame = pl.DataFrame({"y": (RNG.random(100) < p).astype(int), "p": p})
+    for day in ("2026-05-01", "2026-05-02"):
+        frame.write_parquet(f"{day}.parquet")
+    assert run("watch", "update", "state.json", "2026-05-02.parquet")[0] == 0
+    code, _, err = run("watch", "update", "state.json", "2026-05-01.parquet")
+    assert (code, "skipped 2026-05-01: before the last counted batch, 2026-05-02" in err) == (2, True)
+    code, _, err = run("watch", "update", "state.json", "2026-05-01.parquet", "--at", "2026-05-01")
+    assert (code, "2026-05-02" in err) == (2, True)
+
+
+def test_digits_tell_value_and_limits_apart(run):
+    """Finding 9: limits that differ are written differently, however narrow the interval is."""
+    assert tc.digits.with_interval(0.005812, 0.005791, 0.00583) == "0.005812 [0.005791, 0.005830]"
+
+
+def test_swapped_columns_are_named_by_their_options(run):
+    """Finding 11: the command line speaks of its options, Python of its arguments in their order."""
+    p = RNG.random(100)
+    y = (RNG.random(100) < p).astype(int)
+    pl.DataFrame({"y": y, "p": p}).write_csv("a.csv")
+    code, _, err = run("measure", "a.csv", "--label", "p", "--score", "y")
+    assert (code, "swap --label and --score" in err, "y_true" in err) == (2, True, False)
+    with pytest.raises(tc.InputError, match=r"probabilities come first in from_probs\(probs, labels\)"):
+        tc.Predictions.from_probs(y, p)
+    with pytest.raises(tc.InputError, match="y_true comes first"):
+        tc.calibration_error(p, y)
+
+
+def test_broken_files_are_named_with_line_and_remedy(run):
+    """Finding 13: a truncated jsonl file, and a file that is no recalibrator."""
+    Path("cut.jsonl").write_text('{"y": 1, "p": 0.5}\n{"y": 0, "p"')
+    code, _, err = run("measure", "cut.jsonl")
+    assert (code, "cut.jsonl" in err, "line 2" in err, "repair or delete the line" in err) == (2, True, True, True)
+    pl.DataFrame({"p": [0.2, 0.8]}).write_csv("a.csv")
+    for text in ('{"a": 1}', "no JSON"):
+        Path("map.json").write_text(text)
+        code, _, err = run("recalibrate", "apply", "a.csv", "--model", "map.json", "--score", "p", "--out", "b.csv")
+        assert (code, err.startswith("truecal: map.json: ")) == (2, True)
+
+
+def test_p_values_have_one_text():
+    """Finding 15: the same words in Python and on the command line."""
+    p = RNG.random(2000)
+    y = RNG.random(2000) < p
+    texts = [
+        str(tc.compare(y, p**3, p, resamples=99)),
+        str(tc.decision_loss(y, p**3)),
+        str(tc.calibration_error(y, p**3)),
+    ]
+    assert all("p < 0.001" in text or "p = 0.0" in text for text in texts), texts

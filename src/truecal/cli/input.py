@@ -18,7 +18,7 @@ from truecal import names
 from truecal.cli.command import Words
 from truecal.cli.estimators import classes_by_word, make_lens, parse_selection, selected_columns
 from truecal.cli.output import note
-from truecal.errors import FileError
+from truecal.errors import FileError, InputError
 from truecal.inference.conclusion import RowCounts
 from truecal.predictions import files, readers
 
@@ -188,7 +188,12 @@ class Loaded:
 def load(source: Input) -> Loaded:
     """Read and check predictions; print on stderr what was read."""
     with as_file(source.file) as path:
-        reading = readers.read_file(path, source.wanted())
+        try:
+            reading = readers.read_file(path, source.wanted())
+        except InputError as error:
+            if "arguments are swapped" in str(error):  # the message names the arguments of Python
+                raise InputError("the label holds fractions and the score labels: swap --label and --score") from error
+            raise
     whole = reading.preds
     kinds = {name: np.asarray(whole.columns[name]).dtype.kind for name in selected_columns(source.select)}
     select = parse_selection(source.select, classes_by_word(whole), kinds)

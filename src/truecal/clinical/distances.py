@@ -113,7 +113,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
 
         each.append(_invert(float(v), float(distance.of(gap)[0]), exact, drawn, distance.spent * (1 - level), level))
     ici, e50, e90, emax = each
-    # the largest distance is not below the 90th percentile
+    # a mean is at least half of the median and a tenth of the 90th percentile, which is not above the largest distance
+    e50, e90 = replace(e50, low=min(e50.low, 2 * ici.low)), replace(e90, low=min(e90.low, 10 * ici.low))
     return CurveDistance(ici, e50, e90, replace(emax, low=min(max(emax.low, e90.low), emax.value)))
 
 
