@@ -17,17 +17,13 @@ from truecal.pages.records import document, now, versions
 from truecal.pages.render import asset, charting_bundle, render, write_page
 from truecal.study import store
 
-_MOST_ROWS = 120  # of the table of an analysis
-_MOST_RANKED = 6  # metrics whose rankings are compared
-_MOST_WARNINGS = 5
-_MOST_COVARIATE_VALUES = 12  # that colours tell apart
+_MAX_ROWS = 120  # of the table of an analysis
+_MAX_RANKED = 6  # metrics whose rankings are compared
+_MAX_WARNINGS = 5
+_MAX_COVARIATE_VALUES = 12  # values with distinct colours
 _REST_OF_PAGE = 90_000  # bytes of styles, scripts and words
 _CELL = 30  # bytes of the markup of a table cell
-_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = (
-    1_000_000,
-    10_000,
-    10_000,
-)  # numbers of the page are whole multiples of 1 / these
+_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = 1_000_000, 10_000, 10_000  # numbers are whole multiples of 1 / these
 _PLACE = ["dataset", "severity", "recalibrator", "selection"]
 _SCORES = ("nll", "brier")
 _LENSES = ("top-label", "", "class-wise", "all-label")
@@ -72,50 +68,24 @@ def _ranked_metrics(frame: Any) -> list[tuple[str, str]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The analyses of a study as tables
+# The analyses of a study as tables: headings, intros and columns stand in specs/analyses.json
 
-# A column: its title, and the text of a row with what it sorts by.
-Column = tuple[str, Callable[[Mapping[str, Any]], tuple[str, float | str]]]
-
-
-def _text(title: str, name: str) -> Column:
-    def cell(row: Mapping[str, Any]) -> tuple[str, str]:
-        words = "" if row[name] is None else str(row[name])
-        return words, words
-
-    return title, cell
+Answer = tuple[Sequence[str], Iterable[Mapping[str, Any]]]  # notes and rows
 
 
-def _number(title: str, name: str, spec: str = ".3f", missing: str = "") -> Column:
-    def cell(row: Mapping[str, Any]) -> tuple[str, float]:
-        value = row[name]
-        return (missing, -1e9) if value is None or not isfinite(value) else (format(value, spec), float(value))
-
-    return title, cell
-
-
-def _limits(title: str, low: str, high: str) -> Column:
-    def cell(row: Mapping[str, Any]) -> tuple[str, float]:
-        complete = all(row[end] is not None and isfinite(row[end]) for end in (low, high))
-        return (f"{row[low]:.3f} to {row[high]:.3f}", float(row[low])) if complete else ("", -1e9)
-
-    return title, cell
-
-
-def _ratio(title: str, count: str, total: str) -> Column:
-    return title, lambda row: (f"{row[count]} of {row[total]}", row[count] / max(row[total], 1))
-
-
-def _with_limits(
-    title: str, name: str, ends: tuple[str, str] | None = None, interval: str = "Interval"
-) -> list[Column]:
-    low, high = ends or (f"{name}_low", f"{name}_high")
-    return [_number(title, name), _limits(interval, low, high)]
-
-
-_ENDS = ("low", "high")
-_MODEL = [_text("Model", "model"), _text("Family", "family")]
-_CONDITION = [_text("Dataset", "dataset"), _number("Severity", "severity", "g")]
+def _cell(kind: str, values: list[Any]) -> tuple[str, float | str]:
+    """Return the text of a cell and what it sorts by; a kind that is no word is the format of a number."""
+    if kind in ("text", "yes", "not"):
+        words = {"yes": "yes" if values[0] else "", "not": "no" if values[0] else "yes"}.get(kind)
+        text = " and ".join(str(value) for value in values if value is not None) if words is None else words
+        return text, text
+    if any(value is None or not isfinite(value) for value in values):
+        return "unknown" if kind.endswith("?") else "", -1e9
+    if kind == "ratio":
+        return f"{values[0]} of {values[1]}", values[0] / max(values[1], 1)
+    if kind == "limits":
+        return f"{values[0]:.3f} to {values[1]:.3f}", float(values[0])
+    return format(values[0], kind.rstrip("?")), float(values[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +104,7 @@ class Results:
 
         ranked = _ranked_metrics(frame)
         lens, metric = ranked[0]
-        metrics = tuple(name for other, name in ranked if other == lens)[:_MOST_RANKED]
+        metrics = tuple(name for other, name in ranked if other == lens)[:_MAX_RANKED]
         return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, metrics, study)
 
     @property
@@ -169,36 +139,12 @@ class Results:
         return analysis(frame, metrics=self.metrics, lens=self.lens, recalibrator=recalibrator)
 
 
-@dataclass(frozen=True)
-class Question:
-    """A section: its answer (notes and rows) and the columns of its table; its words stand in specs/analyses.json."""
-
-    id: str
-    answer: Callable[[Results, str], tuple[Sequence[str], Iterable[Mapping[str, Any]]]]
-    columns: Sequence[Column]
-    once: bool = False  # the same before and after recalibration
-    recalibrator: str = ""  # whose effect is asked for
-
-    def words(self, results: "Results") -> dict[str, str]:
-        """Return heading and intro, with the names of this study in them."""
-        named = {
-            "{name}": results.name,
-            "{Name}": results.name[0].upper() + results.name[1:],
-            "{metrics}": ", ".join(results.metrics),
-            "{recalibrator}": self.recalibrator,
-        }
-        words: dict[str, str] = dict(_words()["questions"]["after" if self.recalibrator else self.id])
-        for key, text in words.items():
-            words[key] = re.sub(r"\{\w+\}", lambda match: named[match[0]], text)
-        return words
-
-
-def _trends(results: Results, after: str) -> Any:
+def _trends(results: Results, after: str) -> Answer:
     result = results.run(tc.study.error_against_calibration, after)
     return result.notes, [row for row in result.trends().rows(named=True) if row["family"] is None]
 
 
-def _temperatures(results: Results, _: str) -> Any:
+def _temperatures(results: Results, _: str) -> Answer:
     import polars as pl
 
     about = results.frame.select("model", "family").unique("model", keep="first")
@@ -216,13 +162,13 @@ def _temperatures(results: Results, _: str) -> Any:
     return [], groups.sort("dataset", "median").rows(named=True)
 
 
-def _fronts(results: Results, after: str) -> Any:
+def _fronts(results: Results, after: str) -> Answer:
     result = results.compare(tc.study.pareto, after)
     always = f"on every front: {', '.join(result.always)}" if result.always else "no model is on every front"
     return [always, *result.notes], result.counts().rows(named=True)
 
 
-def _dominance(results: Results, after: str) -> Any:
+def _dominance(results: Results, after: str) -> Answer:
     result = results.run(tc.study.dominance, after)
     always = "; ".join(f"{a} by {b}" for a, b in result.always)
     table = result.frame().sort("dominated", "share", descending=True)
@@ -230,22 +176,22 @@ def _dominance(results: Results, after: str) -> Any:
     return notes, [row for row in table.rows(named=True) if row["beaten"]]
 
 
-def _shifts(results: Results, after: str) -> Any:
+def _shifts(results: Results, after: str) -> Answer:
     result = results.run(tc.study.shift, after, reference=results.store.references() or None)
     return result.notes, result.slopes().sort("dataset", "slope").rows(named=True)
 
 
-def _clean_to_shifted(results: Results, after: str) -> Any:
+def _clean_to_shifted(results: Results, after: str) -> Answer:
     result = results.run(tc.study.in_and_out, after, reference=results.store.references() or None)
     return result.notes, [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
 
 
-def _log_lines(results: Results, after: str) -> Any:
+def _log_lines(results: Results, after: str) -> Answer:
     result = results.run(tc.study.log_fits, after)
     return result.notes, result.lines().rows(named=True)
 
 
-def _residuals(results: Results, after: str) -> Any:
+def _residuals(results: Results, after: str) -> Answer:
     import polars as pl
 
     frame = results.of_metrics(*results.metrics, *_SCORES)
@@ -254,159 +200,84 @@ def _residuals(results: Results, after: str) -> Any:
     return result.notes, result.frame().filter(size > 2).sort(size, descending=True).rows(named=True)
 
 
-def _bin_slopes(results: Results, after: str) -> Any:
+def _bin_slopes(results: Results, after: str) -> Answer:
     result = tc.study.bin_trend(results.frame, lens=results.lens, recalibrator=after)
     return result.notes, result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True)
 
 
-def _agreements(results: Results, after: str) -> Any:
+def _agreements(results: Results, after: str) -> Answer:
     result = results.compare(tc.study.rank_agreement, after)
     return result.notes, result.frame().sort("severity", "tau").rows(named=True)
 
 
-_AGAINST_ERROR = Question(
-    "error-calibration",
-    _trends,
-    [
-        *(*_CONDITION, _number("Models", "models", ",")),
-        *_with_limits("Slope", "slope"),
-        *_with_limits("Kendall's tau", "kendall", None, "Interval of tau"),
-    ],
-)
-_TEMPERATURES = Question(
-    "temperatures",
-    _temperatures,
-    [
-        *(_text("Family", "family"), _text("Fitted on", "dataset"), _number("Models", "models", ",")),
-        *(_number("Lowest", "min"), _number("Median", "median"), _number("Highest", "max")),
-        *(_ratio("Overconfident", "over", "fits"), _number("Rows fitted on", "rows", ",")),
-    ],
-    once=True,
-)
-_OTHERS = (
-    Question(
-        "pareto",
-        _fronts,
-        [*_MODEL, _number("On the front", "fronts", ","), _number("Of", "of", ","), _number("Share", "share", ".0%")],
-    ),
-    Question(
-        "dominance",
-        _dominance,
-        [
-            *(_text("Family", "family"), _text("Beaten by", "by"), *_CONDITION),
-            _ratio("Models beaten", "beaten", "models"),
-            ("Dominated", lambda row: ("yes" if row["dominated"] else "", "yes" if row["dominated"] else "")),
-        ],
-    ),
-    Question(
-        "shifting",
-        _shifts,
-        [
-            *(*_MODEL, _CONDITION[0]),
-            *_with_limits("Metric per step", "slope"),
-            *_with_limits("Error per step", "error_slope", ("error_low", "error_high"), "Interval of error"),
-        ],
-    ),
-    Question(
-        "in-out",
-        _clean_to_shifted,
-        [
-            *(*_CONDITION, _text("Pair", "pair"), _number("Models", "models", ",")),
-            *_with_limits("Kendall's tau", "value", _ENDS),
-        ],
-    ),
-    Question(
-        "log-fits",
-        _log_lines,
-        [
-            *(_text("Family", "family"), _number("Models", "models", ","), _number("Points", "points", ",")),
-            *(*_with_limits("Slope", "slope"), _number("Intercept", "intercept"), _number("R squared", "explained")),
-        ],
-    ),
-    Question(
-        "residuals",
-        _residuals,
-        [
-            *(_text("Model", "model"), _text("Score", "metric"), *_CONDITION, _number("Value", "value", ".4f")),
-            *(_number("By the line", "expected", ".4f"), _number("Standard errors", "standardized", ".1f")),
-        ],
-    ),
-    Question(
-        "bins",
-        _bin_slopes,
-        [
-            *(*_CONDITION, _text("Metric", "metric"), _number("Bins", "bins", ",")),
-            ("Biased", lambda row: ("no" if row["debiased"] else "yes",) * 2),
-            *_with_limits("Slope", "slope", _ENDS),
-        ],
-    ),
-    Question(
-        "ranks",
-        _agreements,
-        [
-            *(*_CONDITION, ("Metrics", lambda row: (f"{row['metric_a']} and {row['metric_b']}",) * 2)),
-            *_with_limits("Kendall's tau", "tau", _ENDS),
-            *(_number("Pairs of models", "pairs", ","), _number("Flips", "flips", ",")),
-            _number("Supported flips", "supported_flips", ",", "unknown"),
-        ],
-    ),
-)
+def _effects(results: Results, recalibrator: str) -> Answer:
+    settings = {"after": recalibrator, "metric": results.metric, "lens": results.lens}
+    result = tc.study.effect_of_recalibration(results.store, **settings)
+    return result.notes, result.summary().rows(named=True)
 
 
-def _effect(index: int, recalibrator: str) -> Question:
-    def answer(results: Results, _: str) -> Any:
-        result = tc.study.effect_of_recalibration(
-            results.store, after=recalibrator, metric=results.metric, lens=results.lens
-        )
-        return result.notes, result.summary().rows(named=True)
-
-    return Question(
-        f"after-{index}",
-        answer,
-        [
-            *(*_CONDITION, _number("Before", "before", ".4f"), _number("After", "after", ".4f")),
-            *(_ratio("Improved", "improved", "models"),),
-            *(_number("Beyond intervals", "improved_supported", ",", "unknown"), *_with_limits("Kendall's tau", "tau")),
-        ],
-        once=True,
-        recalibrator=recalibrator,
-    )
+_ANSWERS: dict[str, Callable[[Results, str], Answer]] = {
+    "error-calibration": _trends,
+    "after": _effects,
+    "temperatures": _temperatures,
+    "pareto": _fronts,
+    "dominance": _dominance,
+    "shifting": _shifts,
+    "in-out": _clean_to_shifted,
+    "log-fits": _log_lines,
+    "residuals": _residuals,
+    "bins": _bin_slopes,
+    "ranks": _agreements,
+}
 
 
 def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
     """Run every analysis with the study's main metric, before and after recalibration; one that is not possible says why."""
     results = Results.of(study, frame)
-    effects = [_effect(k, name) for k, name in enumerate(results.recalibrators[1:], 1)]
-    return [_section(question, results) for question in (_AGAINST_ERROR, *effects, _TEMPERATURES, *_OTHERS)]
+    sections = []
+    for question in _words()["questions"]:
+        if question == "after":  # a section per recalibrator
+            for k, name in enumerate(results.recalibrators[1:], 1):
+                sections.append(_section(f"after-{k}", question, results, [name], name))
+        else:
+            once = question == "temperatures"
+            sections.append(_section(question, question, results, ["none"] if once else results.recalibrators))
+    return sections
 
 
-def _section(question: Question, results: Results) -> dict[str, Any]:
-    recalibrators = ["none"] if question.once else results.recalibrators
+def _section(id: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
+    """Return the words, notes and table of a question, answered for each recalibrator."""
     several = len(recalibrators) > 1
+    spec = _words()["questions"][question]
+    metrics = ", ".join(results.metrics)
+    named = {"name": results.name, "Name": _capitalized(results.name), "metrics": metrics, "recalibrator": effect}
     notes: list[str] = []
-    header: list[str] = []
-    cells: list[list[tuple[str, float | str]]] = []
+    rows: list[list[tuple[str, float | str]]] = []
     for after in recalibrators:
         words = "before" if after == "none" else f"after {after}"
         try:
-            remarks, rows = question.answer(results, after)
+            remarks, answers = _ANSWERS[question](results, after)
         except InputError as error:
             notes.append(f"Not for this study{f', {words}' if several else ''}: {error}.")
             continue
         notes += [f"{note} [{words}]" if several else note for note in remarks]
-        header = [title for title, _ in question.columns] + (["Recalibration"] if several else [])
-        last = [(words, words)] if several else []
-        cells += [[*(cell(row) for _, cell in question.columns), *last] for row in rows]
-    listed = cells[:_MOST_ROWS]
+        for row in answers:
+            cells = [_cell(kind, [row[field] for field in fields]) for _, kind, *fields in spec["columns"]]
+            rows.append([*cells, (words, words)] if several else cells)
+    listed = rows[:_MAX_ROWS]
     return {
-        "id": question.id,
-        **question.words(results),
-        "notes": [note[:1].upper() + note[1:] + ("" if note.endswith((".", "?")) else ".") for note in notes],
-        "header": header,
+        "id": id,
+        **{key: re.sub(r"\{(\w+)\}", lambda match: named[match[1]], spec[key]) for key in ("heading", "intro")},
+        "notes": [_capitalized(note) + ("" if note.endswith((".", "?")) else ".") for note in notes],
+        "header": [title for title, *_ in spec["columns"]] + (["Recalibration"] if several else []) if rows else [],
         "rows": [[words for words, _ in row] for row in listed],
         "sorts": [[sort for _, sort in row] for row in listed],
-        "more": f"The first {_MOST_ROWS} of {len(cells):,} rows." if len(cells) > _MOST_ROWS else "",
+        "more": f"The first {_MAX_ROWS} of {len(rows):,} rows." if len(rows) > _MAX_ROWS else "",
     }
+
+
+def _capitalized(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -477,11 +348,11 @@ def explorer_models(frame: Any) -> list[dict[str, Any]]:
     firsts = [pl.col(name).first() for name in ("family", "size", *covariates)]
     changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in covariates]
     models = frame.group_by("model").agg(*firsts, *changing).sort("model")
-    # covariates of models, not of datasets, with values that colours can tell apart
+    # covariates of models, not of datasets, with few values
     grouped = [
         name
         for name in covariates
-        if models[f"{name} count"].max() == 1 and 2 <= models[name].n_unique() <= _MOST_COVARIATE_VALUES
+        if models[f"{name} count"].max() == 1 and 2 <= models[name].n_unique() <= _MAX_COVARIATE_VALUES
     ]
     return [
         {
@@ -644,8 +515,8 @@ def _warnings(frame: Any) -> list[str]:
     kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
     kinds = kinds.sort(["len", "warnings"], descending=[True, False])
     listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
-    more = len(listed) - _MOST_WARNINGS
-    return [*listed[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
+    more = len(listed) - _MAX_WARNINGS
+    return [*listed[:_MAX_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
