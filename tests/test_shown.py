@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.pages.records import EstimateRecord
-from truecal.table import plain
 
 RNG = np.random.default_rng(0)
 P = RNG.random(3000)
@@ -62,26 +60,6 @@ def test_a_long_table_is_cut_and_says_so():
     shown = tc.subgroups(PREDS, "site")._repr_html_()
     assert shown.count("<tr>") == 22  # a header, ten rows, a gap, ten rows
     assert "11 of 31 rows are not shown" in shown
-
-
-def test_an_estimate_says_in_python_what_the_command_line_says():
-    estimate = tc.measure(PREDS, estimator=tc.BinnedECE())
-    said, told = estimate.to_dict(), plain(EstimateRecord.of(estimate))
-    for name in (
-        "metric",
-        "value",
-        "norm",
-        "power",
-        "interval",
-        "p_value",
-        "n",
-        "direction",
-        "estimator",
-        "lens",
-        "warnings",
-    ):
-        assert said[name] == told[name], name
-    assert [row["mean_score"] for row in said["bins"]] == [row["mean_score"] for row in told["bins"]]
 
 
 def test_several_estimators_make_a_table():

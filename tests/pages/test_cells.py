@@ -5,7 +5,7 @@ import pytest
 
 import truecal as tc
 from tests.pages.examples import binary
-from truecal.pages.sources import MOST_BINS, cells_of
+from truecal.pages.sources import MAX_BINS, cells_of
 
 
 def error(cells, places, norm):
@@ -33,7 +33,7 @@ def profiles():
 @pytest.mark.parametrize("scheme", ["width", "mass"])
 def test_every_offered_number_of_bins_gives_the_binned_error(profile, scheme):
     cells = cells_of(profile)
-    for bins in range(1, MOST_BINS + 1):
+    for bins in range(1, MAX_BINS + 1):
         places = getattr(cells, scheme)[bins - 1]
         for norm in (1, 2, np.inf):
             expected = tc.BinnedECE(bins=bins, scheme=scheme, norm=norm)(profile).value

@@ -47,12 +47,13 @@ def test_the_best_model_is_named_and_the_worse_ones(page):
 
 
 def test_equal_models_are_not_told_apart():
-    from truecal.pages.comparison import ComparisonSetting, Pairing, gather_comparison
+    from truecal.inference.ranking import conclude_ranking
 
     models = {str(k): binary(300, seed=0) for k in range(4)}
-    found = gather_comparison(models, ComparisonSetting(Pairing(resamples=99)))
-    assert len(found.pairs) == 6
-    assert "no other model is significantly worse" in found.sentence
+    conclusion = conclude_ranking(tc.inference.compare_many(models, resamples=99))
+    assert len(conclusion.comparisons) == 6
+    assert "no other model is significantly worse" in conclusion.sentence
+    assert {conclusion.finding(pair) for pair in conclusion.comparisons} == {"not distinguishable"}
 
 
 @pytest.mark.parametrize(

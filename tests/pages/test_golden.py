@@ -11,9 +11,9 @@ import pytest
 
 from tests.pages.examples import binary, multiclass
 from truecal.lenses import OneClass, TopLabel
-from truecal.pages.model import Setting, gather
-from truecal.pages.records import plain
+from truecal.pages.model import PageSettings, gather
 from truecal.predictions import Predictions
+from truecal.table import plain
 
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}
@@ -25,10 +25,15 @@ def numbers(name, *, nudged=False):
     preds = make(*sizes)
     by = "site" if name == "binary" else None
     judged = last_bits_moved(preds) if nudged else preds
-    content = plain(gather(judged, Setting(title="golden"), lens=lens, by=by))
-    kept = ("conclusion", "mean_score", "mean_outcome", "estimates", "classes", "groups", "likert", "bias")
-    remedies = {**content["recalibration"], "curves": thin(content["recalibration"]["curves"])}
-    shown = {key: content[key] for key in kept} | {"curves": thin(content["curves"]), "recalibration": remedies}
+    page = gather(judged, PageSettings(title="golden"), lens=lens, by=by)
+    numbers = plain(page.pick("conclusion", "mean_score", "mean_outcome", "estimates", "classes", "groups"))
+    evaluation = page.recalibration["evaluation"]
+    remedies = plain({key: value for key, value in page.recalibration.items() if key != "evaluation"})
+    remedies |= {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason")}
+    names = ("estimator_name", "truth", "n", "m", "mean", "bias", "std", "rmse")
+    biases = [{name: getattr(trial, name) for name in names} for trial in page.bias.trials]
+    shown = {**numbers, "bias": biases, "curves": thin(plain(page.curves))}
+    shown["recalibration"] = {**remedies, "curves": thin(remedies["curves"])}
     return json.loads(json.dumps(shown))
 
 

@@ -126,7 +126,7 @@ def test_per_class_rows(tmp_path):
     from truecal.pages.model import per_class
 
     preds = multiclass(1000, 4)
-    rows = {row["name"]: row for row in per_class(preds, level=0.95).rows}
+    rows = {row["name"]: row for row in per_class(preds, level=0.95)["rows"]}
     for k in range(4):
         row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
         assert row["labels"] == (preds.labels == k).sum()
@@ -145,7 +145,7 @@ def test_clustered_rows_per_class_are_judged_by_cluster():
     preds = tc.Predictions.from_probs(
         base.probs.repeat(4, axis=0), base.labels.repeat(4), clusters=np.arange(1200) // 4
     )
-    rows, single = per_class(preds, level=0.95).rows, {r["name"]: r for r in per_class(base, level=0.95).rows}
+    rows, single = per_class(preds, level=0.95)["rows"], {r["name"]: r for r in per_class(base, level=0.95)["rows"]}
     for row in rows:
         estimate = tc.measure(preds, lens=tc.OneClass(int(row["name"])))
         assert (row["error"], row["error_high"]) == (estimate.value, estimate.interval.high)
@@ -213,9 +213,11 @@ def test_several_columns_group_by_every_combination(tmp_path):
 
 def test_low_medium_high(tmp_path):
     from truecal.groups import likert
+    from truecal.groups.answer_scales import SCALE
 
     preds = binary()
-    rows = cells_of_table(written(tmp_path, preds)[0], "likert-table")
+    assert "likert-table" not in written(tmp_path, preds)[0]
+    rows = cells_of_table(written(tmp_path, preds, scale=SCALE)[0], "likert-table")
     assert [row[0] for row in rows] == ["low", "medium", "high"]
     frame = likert(preds).frame()
     assert [row[2] for row in rows] == [f"{count:,}" for count in frame["count"]]
@@ -251,8 +253,8 @@ def test_recalibration_of_many_rows_uses_a_sample():
     from truecal.pages.sources import source_of
 
     found = recalibrate(source_of(multiclass(700, 3000), lens=tc.TopLabel(), by=(), level=0.95, rng=0))
-    assert found.sampled == 333
-    assert found.rows[0]["recalibrator"] == "uncalibrated"
+    assert found["sampled"] == 333
+    assert found["rows"][0]["recalibrator"] == "uncalibrated"
 
 
 def test_the_fingerprint_names_the_data(tmp_path):
@@ -344,7 +346,7 @@ def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
     preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
     text = tc.report(preds, tmp_path / "page.html", by=["site", "device"], clinical=True).read_text()
     found = tc.audit(preds, by=["site", "device"], tolerance=0.02)
-    part = text[text.index('id="segments"') : text.index('id="likert"')]
+    part = text[text.index('id="segments"') : text.index('id="clinical"')]
     (segment,) = found.segments
     assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
     assert rounded(segment.difference, segment.low, segment.high, "+") in part

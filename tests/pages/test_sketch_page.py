@@ -12,10 +12,10 @@ from truecal.cli.main import main
 from truecal.engines import scan
 from truecal.estimators.rank_series import basis, fit
 from truecal.pages import report
-from truecal.pages.model import Setting, gather
-from truecal.pages.records import plain
-from truecal.pages.sources import MOST_BINS, cells_of
+from truecal.pages.model import PageSettings, gather
+from truecal.pages.sources import MAX_BINS, cells_of
 from truecal.profile import Sketch
+from truecal.table import plain
 
 
 def crowded(n=40_000):
@@ -27,7 +27,7 @@ def crowded(n=40_000):
 
 def content_of(data, **options):
     """All that a page of these data says."""
-    return plain(gather(data, Setting(fast=True), **options))
+    return plain(vars(gather(data, PageSettings(fast=True), **options)))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_cells_give_the_binned_error_of_the_sketch(kind, scheme):
     profile = Sketch.from_arrays(*draw(kind, 20_000, 1)).to_profile()
     cells = cells_of(profile)
     assert (cells.low <= cells.high).all()
-    for bins in (1, 2, 3, 7, 15, 50, 99, MOST_BINS):
+    for bins in (1, 2, 3, 7, 15, 50, 99, MAX_BINS):
         expected = tc.BinnedECE(bins=bins, scheme=scheme)(profile).value
         assert error(cells, getattr(cells, scheme)[bins - 1], 1) == pytest.approx(expected, abs=1e-12)
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import truecal as tc
 from truecal import options
 from truecal.lenses.lens import Lens, check_lens
-from truecal.pages.comparison import ComparisonSetting, Pairing, gather_comparison
-from truecal.pages.model import Setting, gather
+from truecal.pages.comparison import gather_comparison
+from truecal.pages.model import PageSettings, gather
 from truecal.pages.render import write_page
 from truecal.pages.study import gather_study
 from truecal.pages.watch import gather_watch
@@ -136,7 +136,7 @@ def report_model(
     rng : int, default 0
         Seed of tests, folds and simulations.
     scale : mapping of str to (float, float), optional
-        Words for intervals of scores, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+        Words for intervals of scores, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; adds a table of them.
     thresholds : sequence of float, optional
         Scores from which one acts; the verdict then says what miscalibration costs there (see `tc.decision_loss`).
     files : mapping of str to str, optional
@@ -154,7 +154,7 @@ def report_model(
     options.level(level)
     check_predictions(preds, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
     check_selection(select)
-    setting = Setting(
+    setting = PageSettings(
         tolerance, level, title, source, command, fast, clinical, rng, scale, files or {}, select, rows, thresholds
     )
     return write_page(path, lambda: gather(preds, setting, lens=lens, by=by, progress=progress or str).html())
@@ -224,8 +224,9 @@ def report_comparison(
     for name, preds in models.items():
         check_predictions(preds, tc.Sketch, name=name)
     check_lens(lens)
-    setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
-    return write_page(path, lambda: gather_comparison(models, setting, lens=lens).html())
+    settings: dict[str, Any] = {"lens": lens, "level": level, "rng": rng, "title": title, "command": command}
+    settings |= {"key": key, "paired": paired, "reference": reference, "resamples": resamples}
+    return write_page(path, lambda: gather_comparison(models, **settings).html())
 
 
 def report_study(

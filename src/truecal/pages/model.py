@@ -14,36 +14,34 @@ from truecal import names, options
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve
-from truecal.groups.answer_scales import SCALE
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.pages.records import OPTIONAL, EstimateRecord, Provenance
-from truecal.pages.render import render
-from truecal.pages.sources import MOST_BINS, Cells, Source, cells_of, source_of
+from truecal.pages.records import Provenance
+from truecal.pages.render import Page
+from truecal.pages.sources import MAX_BINS, PageSource, cells_of, source_of
 from truecal.plot.display import fitted_limits
 from truecal.predictions.selection import Selection, column
 from truecal.special import kish
 from truecal.types import Float64s
 
 Row = Mapping[str, Any]
+CurveRow = dict[str, list[float]]  # score, outcome, and the limits low and high of a band
 
 _CURVE_POINTS = 400
-_MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
-_MOST_CLUSTERED_CLASSES = 50
-_MOST_GROUPS = 200
-_MOST_CLINICAL_ROWS = 1_000_000
-_MOST_FOREST_GROUPS = 40
+_MAX_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
+_MAX_CLUSTERED_CLASSES = 50
+_MAX_GROUPS = 200
+_MAX_CLINICAL_ROWS = 1_000_000
+_MAX_FOREST_GROUPS = 40
 _FOLDS = 5
-_FEWEST_ROWS = 100  # to fit a recalibration map, or a simulated world
-_MOST_RECALIBRATED_ROWS, _MOST_RECALIBRATED_VALUES = 200_000, 1_000_000
-_SIMULATED_DATASETS, _MOST_SIMULATED_ROWS = 100, 10_000
+_MIN_ROWS = 100  # to fit a recalibration map, or a simulated world
+_MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES = 200_000, 1_000_000
+_SIMULATED_DATASETS, _MAX_SIMULATED_ROWS = 100, 10_000
 # Beyond as many rows a world is fitted to cells of neighbouring scores, whose sums are those of the rows.
-_MOST_WORLD_CELLS = 50_000
+_MAX_WORLD_CELLS = 50_000
 # How well a world fits is judged on datasets of the data's own size, which takes minutes beyond.
-_MOST_WORLD_ROWS = 1_000_000
+_MAX_WORLD_ROWS = 1_000_000
 _ISOTONIC, _SMOOTH = tc.estimators.IsotonicError(), tc.SmoothECE()
-# Every resample of smECE searches its bandwidth anew: a third of a second each for 20,000 rows.
-_MOST_RESAMPLED: dict[Estimator, int] = {_SMOOTH: 5_000}
 _OTHERS: tuple[Estimator, ...] = (
     tc.DebiasedECE(),
     tc.SweepECE(),
@@ -67,7 +65,7 @@ _SIMULATED: dict[str, Estimator] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class PageSettings:
     """What a page is asked for besides its data; see `truecal.pages.report_model`."""
 
     tolerance: float = 0.02
@@ -85,117 +83,21 @@ class Setting:
     thresholds: Sequence[float] | None = None
 
 
-@dataclass(frozen=True)
-class CurveRecord:
-    """Points of a calibration curve, and where there is one, the limits of the simultaneous band at them."""
+class ModelPage(Page):
+    """The page of one model. Parts that were not asked for are None; `absent` says why others are."""
 
-    score: list[float]
-    outcome: list[float]
-    low: list[float] | None = field(default=None, metadata=OPTIONAL)
-    high: list[float] | None = field(default=None, metadata=OPTIONAL)
+    template = "model.html"
 
-
-@dataclass(frozen=True)
-class Listing:
-    """Rows of a table with the largest errors, and how many are not listed."""
-
-    rows: Sequence[Row]
-    left_out: int
-
-
-@dataclass(frozen=True)
-class ClinicalPart:
-    """The numbers of a clinical validation, and those of every group for forest plots."""
-
-    rows: Sequence[Row]
-    counts: str
-    warnings: tuple[str, ...]
-    forests: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    without_forest: str = ""
-
-
-@dataclass(frozen=True)
-class RecalibrationPart:
-    """The cross-fitted comparison of maps. `sampled` is the number of rows used where not all were."""
-
-    rows: Sequence[Row]
-    curves: Mapping[str, CurveRecord]
-    score: str
-    winner: str
-    tied: tuple[str, ...]
-    sampled: int | None
-    refused: tuple[tuple[str, str], ...]
-    recommended: str
-    reason: str
-    folds: int = _FOLDS
-
-
-@dataclass(frozen=True)
-class BiasPart:
-    """Every estimator against the known truth of a simulated world; `unlike` where its data differ from the given ones."""
-
-    rows: Sequence[Row]
-    truth: float
-    n: int
-    unlike: bool
-    datasets: int = _SIMULATED_DATASETS
-
-
-@dataclass(frozen=True)
-class JudgePart:
-    """Errors from the trusted labels alone and with the judge, and how each judge agrees with the trusted labels."""
-
-    estimates: Sequence[Row]
-    judges: Sequence[Row]
-    estimate: tc.inference.JudgedEstimate
-
-
-@dataclass(frozen=True)
-class ModelPage:
-    """All numbers and words of the page. Parts that were not asked for are None; `absent` says why others are."""
-
-    title: str
-    source: str | None
-    judged: str
-    top_label: bool
-    n: int
-    class_count: int | None
-    clusters: int | None
-    by: str
-    level: float
-    tolerance: float
-    conclusion: tc.inference.Conclusion
-    head: EstimateRecord
-    absolute: EstimateRecord
-    sketch: Row | None
-    mean_score: float
-    mean_outcome: float
-    estimates: Sequence[Row]
-    values: Sequence[tc.inference.Region]
-    classes: Listing | None
-    groups: Listing | None
-    judge: JudgePart | None
-    likert: Sequence[Row] | None
-    segments: Any
-    clinical: ClinicalPart | None
-    recalibration: RecalibrationPart | None
-    bias: BiasPart | None
-    context: Sequence[Row]
-    selected: str
-    cells: Cells
-    limits: tuple[float, float]
-    curves: Mapping[str, CurveRecord | None]
-    provenance: Provenance
-    absent: Mapping[str, str]
-
-    def html(self) -> str:
-        """Render the page."""
-        drawn = ("cells", "curves", "level", "n", "top_label", "head", "absolute", "limits")
-        data = {name: getattr(self, name) for name in drawn}
-        data["most_bins"] = MOST_BINS
-        data["remedies"] = None if self.recalibration is None else self.recalibration.curves
-        data["forests"] = {} if self.clinical is None else self.clinical.forests
-        return render("model.html", data, page=self)
+    def drawn(self) -> dict[str, object]:
+        """Return the numbers that scripts draw."""
+        errors = {
+            name: {key: getattr(self, name)[key] for key in ("value", "interval", "p_value")}
+            for name in ("head", "absolute")
+        }
+        remedies = None if self.recalibration is None else self.recalibration["curves"]
+        forests = {} if self.clinical is None else self.clinical["forests"]
+        more = {"most_bins": MAX_BINS, "remedies": remedies, "forests": forests, **errors}
+        return {**self.pick("cells", "curves", "level", "n", "top_label", "limits"), **more}
 
 
 class AbsentPartError(Exception):
@@ -204,7 +106,7 @@ class AbsentPartError(Exception):
 
 def gather(
     data: object,
-    setting: Setting,
+    setting: PageSettings,
     *,
     lens: Lens | None = None,
     by: str | Sequence[str] | None = None,
@@ -227,7 +129,7 @@ def gather(
     profile = source.profile
     alone, absolute = source.estimates()
     judge = None if verdicts is None else _judge(verdicts, alone, level, rng)
-    head = alone if judge is None else judge.estimate
+    head = alone if judge is None else judge["estimate"]
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in _OTHERS}
     progress("judging groups")
@@ -238,8 +140,7 @@ def gather(
         if source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
         else None
     )
-    progress("judging low, medium and high confidence")
-    likert = _likert(source, setting.scale)
+    likert = None if setting.scale is None else _likert(source, setting.scale)
     parts, absent = {} if setting.fast else _slow_parts(source, setting, progress), {}
     for name, part in list(parts.items()):
         if isinstance(part, AbsentPartError):
@@ -247,7 +148,7 @@ def gather(
     smooth, cells = thin_curve(alone.curve), cells_of(profile)
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     if judge is not None and verdicts is not None:
-        score, rate = float(verdicts.probs.mean()), judge.estimate.accuracy[0]
+        score, rate = float(verdicts.probs.mean()), judge["estimate"].accuracy[0]
     group_names = ", ".join(source.by)
     used = {
         "level": level,
@@ -269,8 +170,8 @@ def gather(
         level=level,
         tolerance=setting.tolerance,
         conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(judged, lens, setting), setting),
-        head=EstimateRecord.of(head, level=level),
-        absolute=EstimateRecord.of(absolute, level=level),
+        head=head.to_dict(),
+        absolute=absolute.to_dict(),
         sketch=None
         if head.sketch_error is None
         else {"cells": profile.rows, "error": head.sketch_error, "bound": head.sketch_bound, "engine": source.engine},
@@ -280,7 +181,7 @@ def gather(
         values=tc.inference.stated_values(profile, level),
         classes=classes,
         judge=judge,
-        groups=None if subgroups is None else _listing(list(subgroups.frame()), _MOST_GROUPS),
+        groups=None if subgroups is None else _listing(list(subgroups.frame()), _MAX_GROUPS),
         likert=likert,
         segments=parts.get("segments"),
         clinical=parts.get("clinical"),
@@ -299,7 +200,7 @@ def gather(
     )
 
 
-def _slow_parts(source: Source, setting: Setting, progress: Callable[[str], object]) -> dict[str, Any]:
+def _slow_parts(source: PageSource, setting: PageSettings, progress: Callable[[str], object]) -> dict[str, Any]:
     """Compute the parts that take seconds; each is a record, None where nobody asked for it, or why it is absent."""
     parts: dict[str, Any] = {}
     steps: list[tuple[str, str, Callable[[], Any]]] = [
@@ -319,7 +220,7 @@ def _slow_parts(source: Source, setting: Setting, progress: Callable[[str], obje
     return parts
 
 
-def _losses(data: object, lens: Lens | None, setting: Setting) -> list[tc.inference.LossAt]:
+def _losses(data: object, lens: Lens | None, setting: PageSettings) -> list[tc.inference.LossAt]:
     """Compute what miscalibration costs at the thresholds of the page."""
     if setting.thresholds is None:
         return []
@@ -330,45 +231,32 @@ def _losses(data: object, lens: Lens | None, setting: Setting) -> list[tc.infere
     return [loss.at(t) for t in setting.thresholds]
 
 
-def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) -> JudgePart:
+def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) -> dict[str, Any]:
     """Measure with the judge, and compare each judge with the trusted labels."""
     both = tc.measure(preds, level=level, rng=rng)
     assert isinstance(both, tc.inference.JudgedEstimate)
     assert preds.judge is not None
     trusted = preds.labels >= 0
-    right, estimates, judges = preds.labels[trusted] == 1, [], []
-    for name, labels, estimate in (
-        ("Trusted labels alone", both.trusted, alone),
-        ("With the judge", both.worth, both),
-    ):
-        record = EstimateRecord.of(estimate, level=level)
-        limits = (
-            {"low": None, "high": None}
-            if record.interval is None
-            else {"low": record.interval.low, "high": record.interval.high}
-        )
-        estimates.append({"name": name, "labels": labels, "error": record.value, **limits})
+    right = preds.labels[trusted] == 1
+    estimates = [
+        {"name": "Trusted labels alone", "labels": both.trusted, **value_row(alone, "error")},
+        {"name": "With the judge", "labels": both.worth, **value_row(both, "error")},
+    ]
+    judges = []
     for number, verdicts in enumerate(preds.judge.T, 1):
         yes = verdicts[trusted] > 0
-        agreement, accepts = float(np.mean(yes == right)), [float(yes[rows].mean()) for rows in (right, ~right)]
-        judges.append(
-            {
-                "name": f"Judge {number}",
-                "agreement": agreement,
-                "accepts_right": accepts[0],
-                "accepts_wrong": accepts[1],
-            }
-        )
-    return JudgePart(estimates, judges, both)
+        shares = {"accepts_right": float(yes[right].mean()), "accepts_wrong": float(yes[~right].mean())}
+        judges.append({"name": f"Judge {number}", "agreement": float(np.mean(yes == right)), **shares})
+    return {"estimate": both, "estimates": estimates, "judges": judges}
 
 
 def _conclude(
-    source: Source,
+    source: PageSource,
     head: tc.Estimate,
     subgroups: Any,
-    clinical: ClinicalPart | None,
+    clinical: Mapping[str, Any] | None,
     losses: Sequence[tc.inference.LossAt],
-    setting: Setting,
+    setting: PageSettings,
 ) -> tc.inference.Conclusion:
     """Reach the verdict of the page from all that it shows."""
     groups = []
@@ -376,7 +264,7 @@ def _conclude(
         if row["error"] is not None:
             error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
             groups.append(tc.inference.GroupError(row["group"], row["n"], *error))
-    numbers = [] if clinical is None else clinical.rows
+    numbers = [] if clinical is None else clinical["rows"]
     slope = next((row for row in numbers if row["name"] == "slope"), None)
     return tc.inference.conclude(
         head,
@@ -393,7 +281,7 @@ def _conclude(
 # Curves, estimators, distinct scores
 
 
-def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRecord | None:
+def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
     """Return at most a few hundred points, spread over ranks and scores, ends included; steps keep both their ends."""
     if curve is None:
         return None
@@ -405,20 +293,20 @@ def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRecord | Non
         index = np.unique(np.clip(np.concatenate([by_rank, by_score, [0, count - 1]]), 0, count - 1))
     if steps:
         index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
-    return CurveRecord(curve.score[index].tolist(), curve.outcome[index].tolist())
+    return {"score": curve.score[index].tolist(), "outcome": curve.outcome[index].tolist()}
 
 
-def with_band(curve: CurveRecord, profile: tc.profile.Profile, level: float) -> CurveRecord:
+def with_band(curve: CurveRow, profile: tc.profile.Profile, level: float) -> CurveRow:
     """Return the curve with the simultaneous band of the profile."""
-    low, high = tc.inference.band(profile, level=level).at(curve.score)
-    return replace(curve, low=low.tolist(), high=high.tolist())
+    low, high = tc.inference.band(profile, level=level).at(curve["score"])
+    return {**curve, "low": low.tolist(), "high": high.tolist()}
 
 
-def _other(estimator: Estimator, source: Source, *, fast: bool) -> tc.Estimate:
-    """Estimate by another method, with a bootstrap interval where there is something to resample."""
+def _other(estimator: Estimator, source: PageSource, *, fast: bool) -> tc.Estimate:
+    """Estimate by another method, with a bootstrap interval."""
     estimate = estimator(source.profile)
-    slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)
-    interval = None if fast or slow else source.bootstrap_interval(estimator)
+    # every resample of smECE searches its bandwidth anew, which takes longer than the rest of the page
+    interval = None if fast or estimator == _SMOOTH else source.bootstrap_interval(estimator)
     return estimate if interval is None else estimate.but(interval=interval)
 
 
@@ -429,26 +317,30 @@ def _variant(estimate: tc.Estimate, scheme: object) -> str:
 
 
 def _estimator_row(estimate: tc.Estimate) -> Row:
-    record = EstimateRecord.of(estimate)
-    kind, scheme = record.estimator.name, record.estimator.options.get("scheme")
+    kind, scheme = type(estimate.estimator).__name__, getattr(estimate.estimator, "scheme", None)
     title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
     return {
-        "name": f"{title}, {word}" if (word := _variant(estimate, scheme)) else title,
-        "norm": record.norm,
-        "value": record.value,
-        "low": None if record.interval is None else record.interval.low,
-        "high": None if record.interval is None else record.interval.high,
-        "bins": None if record.bins is None else len(record.bins),
-        "sketch_error": record.sketch_error,
+        "name": f"{title}, {variant}" if (variant := _variant(estimate, scheme)) else title,
+        "norm": float(estimate.norm),
+        **value_row(estimate),
+        "bins": None if estimate.bins is None else len(estimate.bins.frame()),
+        "sketch_error": estimate.sketch_error,
         "kind": kind,
     }
+
+
+def value_row(estimate: tc.Estimate, name: str = "value") -> dict[str, float | None]:
+    """Return the value of an estimate and the limits of its interval."""
+    low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+    limits = {"low": None if low is None else float(low), "high": None if high is None else float(high)}
+    return {name: float(estimate.value), **limits}
 
 
 # ----------------------------------------------------------------------------------------------------
 # Classes, groups, segments, words for confidence
 
 
-def per_class(preds: tc.Predictions, *, level: float) -> Listing:
+def per_class(preds: tc.Predictions, *, level: float) -> dict[str, Any]:
     """Return for every class its frequency, mean probability, their difference and the error, with intervals.
 
     The difference has the normal interval of a mean of n values of p - y, or of as many clusters. The error is that of
@@ -462,10 +354,10 @@ def per_class(preds: tc.Predictions, *, level: float) -> Listing:
         errors = np.concatenate(batches)
     else:
         # the classes most off on average, as many as can be judged cluster by cluster in bounded time
-        order = np.argsort([-abs(row["difference"]) for row in means], kind="stable")[:_MOST_CLUSTERED_CLASSES]
+        order = np.argsort([-abs(row["difference"]) for row in means], kind="stable")[:_MAX_CLUSTERED_CLASSES]
         labels = [int(k) if preds.classes is None else preds.classes[k] for k in order]
         errors = np.concatenate([_limits(tc.measure(preds, lens=tc.OneClass(label), level=level)) for label in labels])
-    first = np.argsort(-errors[:, 0], kind="stable")[:_MOST_CLASSES]
+    first = np.argsort(-errors[:, 0], kind="stable")[:_MAX_CLASSES]
     rows = [
         {
             "name": preds.class_name(int(order[i])),
@@ -474,7 +366,7 @@ def per_class(preds: tc.Predictions, *, level: float) -> Listing:
         }
         for i in first
     ]
-    return Listing(rows, preds.class_count - len(rows))
+    return {"rows": rows, "left_out": preds.class_count - len(rows)}
 
 
 def _limits(estimate: tc.Estimate) -> Float64s:
@@ -502,7 +394,7 @@ def _class_means(sample: tc.lenses.Sample, z: float) -> dict[str, float]:
     return {"labels": float(rate * total), "rate": rate, "mean": mean, "difference": difference, **limits}
 
 
-def _subgroups(source: Source) -> Any:
+def _subgroups(source: PageSource) -> Any:
     """Measure every group, where groups were asked for."""
     if not source.by:
         return None
@@ -513,18 +405,18 @@ def _subgroups(source: Source) -> Any:
     return tc.subgroups(source.preds, list(source.by), lens=source.lens.lens, level=source.level, rng=source.rng)
 
 
-def _listing(rows: Sequence[Row], most: int) -> Listing:
-    return Listing(rows[:most], max(0, len(rows) - most))
+def _listing(rows: Sequence[Row], limit: int) -> dict[str, Any]:
+    return {"rows": rows[:limit], "left_out": max(0, len(rows) - limit)}
 
 
-def _likert(source: Source, scale: Mapping[str, tuple[float, float]] | None) -> Sequence[Row] | None:
+def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> Sequence[Row] | None:
     preds = source.preds
     if preds is None or not (preds.class_count == 2 or source.top_label):
         return None
-    return list(tc.likert(preds, SCALE if scale is None else scale, level=source.level, rng=source.rng).frame())
+    return list(tc.likert(preds, scale, level=source.level, rng=source.rng).frame())
 
 
-def _segments(source: Source, tolerance: float) -> Any:
+def _segments(source: PageSource, tolerance: float) -> Any:
     """Search the columns of the page for segments in which the model is off."""
     if not source.by:
         return None
@@ -532,7 +424,7 @@ def _segments(source: Source, tolerance: float) -> Any:
     return tc.audit(data, by=list(source.by), lens=lens, level=source.level, tolerance=tolerance)  # type: ignore[arg-type]
 
 
-def _context(data: object, lens: Lens | None, setting: Setting) -> Sequence[Row]:
+def _context(data: object, lens: Lens | None, setting: PageSettings) -> Sequence[Row]:
     """Measure what was asked for beside the one probability that a page judges."""
     if not isinstance(data, tc.Predictions):
         return []
@@ -547,9 +439,7 @@ def _context(data: object, lens: Lens | None, setting: Setting) -> Sequence[Row]
             "where": estimate.selection.partition(" (")[0] or "all rows",
             "metric": estimate.metric,
             "n": estimate.n,
-            "error": float(estimate.value),
-            "low": None if estimate.interval is None else float(estimate.interval.low),
-            "high": None if estimate.interval is None else float(estimate.interval.high),
+            **value_row(estimate, "error"),
             "if_calibrated": estimate.chance,
             "p_value": None if estimate.p_value is None else float(estimate.p_value),
         }
@@ -569,23 +459,23 @@ def _context_lenses(preds: tc.Predictions, lens: Lens | None, by_label: bool) ->
 # Clinical validation, recalibration, and the bias of estimators
 
 
-def _clinical(source: Source) -> ClinicalPart | None:
+def _clinical(source: PageSource) -> dict[str, Any]:
     """Compute the numbers of `tc.clinical.summary`, and of every group."""
     preds, lens = source.preds, source.lens
     if preds is None or lens is None or source.top_label or lens.sample_.pooled:
         raise AbsentPartError("A clinical validation judges the risk of one event, row by row.")
-    if len(preds) > _MOST_CLINICAL_ROWS:
+    if len(preds) > _MAX_CLINICAL_ROWS:
         raise AbsentPartError(
             f"Curves of {len(preds):,} rows take longer than the rest of this page, which has them for up to "
-            f"{_MOST_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
+            f"{_MAX_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
         )
     settings: dict[str, Any] = {"lens": lens.lens, "level": source.level, "rng": source.rng}
     numbers = tc.clinical.summary(preds, **settings)
     forests: dict[str, Sequence[Row]] = {}
     without_forest = ""
     groups = len(set(zip(*(column(preds, name).tolist() for name in source.by), strict=True))) if source.by else 0
-    if groups > _MOST_FOREST_GROUPS:
-        without_forest = f"The forest plot is drawn for up to {_MOST_FOREST_GROUPS} groups, not for {groups:,}."
+    if groups > _MAX_FOREST_GROUPS:
+        without_forest = f"The forest plot is drawn for up to {_MAX_FOREST_GROUPS} groups, not for {groups:,}."
     elif groups:
         try:
             sites = tc.clinical.summary(preds, by=list(source.by), **settings).sites
@@ -597,18 +487,17 @@ def _clinical(source: Source) -> ClinicalPart | None:
                 forests[title] = list(tc.plot.ForestDisplay.from_sites(sites, name, plot=False).frame())
     units = f" of {numbers.patients:,} clusters" if preds.clusters is not None else ""
     counts = f"{numbers.rows:,} rows{units}, {numbers.events:,} events ({numbers.prevalence:.1%})"
-    return ClinicalPart(list(numbers.frame()), counts, numbers.warnings, forests, without_forest)
+    texts = {"counts": counts, "warnings": numbers.warnings, "without_forest": without_forest}
+    return {"rows": list(numbers.frame()), "forests": forests, **texts}
 
 
-def recalibrate(source: Source) -> RecalibrationPart | None:
+def recalibrate(source: PageSource) -> dict[str, Any] | None:
     """Compare recalibration maps on rows that they were not fitted on; by the Brier score where log losses are infinite."""
     preds, lens = source.preds, source.lens
     if preds is None or lens is None:
         return None
-    if len(preds) < _FEWEST_ROWS:
-        raise AbsentPartError(
-            f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed."
-        )
+    if len(preds) < _MIN_ROWS:
+        raise AbsentPartError(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_MIN_ROWS} are needed.")
     try:
         methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
     except MissingExtraError as error:
@@ -616,7 +505,7 @@ def recalibrate(source: Source) -> RecalibrationPart | None:
     if preds.class_count <= 100:
         methods["Beta calibration"] = tc.recalibration.BetaCalibration()
         methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
-    most = max(2 * _FEWEST_ROWS, min(_MOST_RECALIBRATED_ROWS, _MOST_RECALIBRATED_VALUES // preds.class_count))
+    most = max(2 * _MIN_ROWS, min(_MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES // preds.class_count))
     sampled = len(preds) > most
     if sampled:
         preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), most, replace=False)))
@@ -627,45 +516,26 @@ def recalibrate(source: Source) -> RecalibrationPart | None:
             methods, preds, folds=_FOLDS, score=score, lens=lens.lens, level=source.level, rng=source.rng
         )
     curves = {row.name: thin_curve(row.error.curve) for row in evaluation.rows}
-    return RecalibrationPart(
-        rows=[row.record() for row in evaluation.rows],
-        curves={name: curve for name, curve in curves.items() if curve is not None},
-        score="Brier score" if score == "brier" else score,
-        winner=evaluation.winner,
-        tied=tuple(name for name in evaluation.tied if name != evaluation.winner),
-        sampled=len(preds) if sampled else None,
-        refused=tuple(evaluation.refused),
-        recommended=evaluation.recommended,
-        reason=evaluation.reason,
-    )
+    return {
+        "evaluation": evaluation,
+        "rows": [row.record() for row in evaluation.rows],
+        "curves": {name: curve for name, curve in curves.items() if curve is not None},
+        "score": "Brier score" if score == "brier" else score,
+        "tied": [name for name in evaluation.tied if name != evaluation.winner],
+        "sampled": len(preds) if sampled else None,
+        "folds": _FOLDS,
+    }
 
 
-def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> BiasPart:
+def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> tc.lab.HowBiased:
     """Measure bias and spread of the root-mean-square estimators on datasets of a world fitted to the data."""
     rows = round(float(profile.size[0]))
-    if rows < _FEWEST_ROWS:
-        raise AbsentPartError(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
-    if rows > _MOST_WORLD_ROWS:
+    if rows < _MIN_ROWS:
+        raise AbsentPartError(f"{rows} rows are too few to simulate data like them; {_MIN_ROWS} are needed.")
+    if rows > _MAX_WORLD_ROWS:
         raise AbsentPartError(
             f"With {rows:,} predictions the bias of an estimator is far below its interval; it is simulated for up to "
-            f"{_MOST_WORLD_ROWS:,}."
+            f"{_MAX_WORLD_ROWS:,}."
         )
-    size = min(rows, _MOST_SIMULATED_ROWS)
-    simulated = tc.lab.how_biased(
-        profile.coarsen(_MOST_WORLD_CELLS), estimators=_SIMULATED, n=size, m=_SIMULATED_DATASETS, rng=rng
-    )
-    return BiasPart(
-        rows=[
-            {
-                "name": trial.estimator_name,
-                "mean": float(trial.values.mean()),
-                "bias": float(trial.bias),
-                "std": float(trial.std),
-                "rmse": float(trial.rmse),
-            }
-            for trial in simulated.trials
-        ],
-        truth=float(simulated.trials[0].truth),
-        n=size,
-        unlike=abs(float(simulated.goodness.z)) > 3,
-    )
+    cells, size = profile.coarsen(_MAX_WORLD_CELLS), min(rows, _MAX_SIMULATED_ROWS)
+    return tc.lab.how_biased(cells, estimators=_SIMULATED, n=size, m=_SIMULATED_DATASETS, rng=rng)

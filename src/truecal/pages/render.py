@@ -16,7 +16,8 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from truecal import digits, names
 from truecal.errors import FileError, extra
@@ -54,6 +55,24 @@ _SPECS = {
     "watch.html": ("errors", "evidence", "before_after", "heat"),
     "study.html": ("models", "diagram", "severity", "panels"),
 }
+
+
+class Page(SimpleNamespace):
+    """All numbers and words of a page, by name: its template reads them, its scripts draw some of them."""
+
+    template: ClassVar[str]
+
+    def drawn(self) -> dict[str, object]:
+        """Return the numbers that scripts draw."""
+        raise NotImplementedError
+
+    def html(self) -> str:
+        """Render the page."""
+        return render(self.template, self.drawn(), page=self)
+
+    def pick(self, *names: str) -> dict[str, object]:
+        """Return numbers by name."""
+        return {name: getattr(self, name) for name in names}
 
 
 def render(template: str, data: Mapping[str, object] | None = None, **context: Any) -> str:

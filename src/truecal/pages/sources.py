@@ -20,8 +20,8 @@ from truecal.pages.records import fingerprint
 from truecal.profile.binning import Cut
 from truecal.types import Float64s, Indices
 
-MOST_BINS = 100  # equal-width edges of 1..100 bins are 3044 borders, equal-mass ones as many: a bounded page for any n
-_MOST_SWEEP_BINS = 1000
+MAX_BINS = 100  # equal-width edges of 1..100 bins are 3044 borders, equal-mass ones as many: a bounded page for any n
+_MAX_SWEEP_BINS = 1000
 _RESAMPLES = 200
 
 
@@ -54,10 +54,10 @@ def cells_of(profile: tc.profile.Profile) -> Cells:
     >>> cells.weight, cells.width[1]  # two bins of equal width: two rows each
     (array([0., 2., 3., 4.]), array([0, 1, 3]))
     """
-    width = [_borders(profile.width_cut(b)) for b in range(1, MOST_BINS + 1)]
-    mass = [_borders(profile.mass_cut(b)) for b in range(1, MOST_BINS + 1)]
+    width = [_borders(profile.width_cut(b)) for b in range(1, MAX_BINS + 1)]
+    mass = [_borders(profile.mass_cut(b)) for b in range(1, MAX_BINS + 1)]
     sweep_bins = int(tc.SweepECE().sweep(profile)[0][0])
-    sweep = _borders(profile.mass_cut(sweep_bins)) if sweep_bins <= _MOST_SWEEP_BINS else None
+    sweep = _borders(profile.mass_cut(sweep_bins)) if sweep_bins <= _MAX_SWEEP_BINS else None
     values = _borders(distinct_cut(profile)) if tc.inference.stated_values(profile) else None
     borders = np.unique(np.concatenate([*width, *mass, *(part for part in (sweep, values) if part is not None)]))
     row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)
@@ -103,7 +103,7 @@ class CachedLens(Lens):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class PageSource:
     """The data of a page at one level and seed: a profile, and the rows or the scan behind it where there are some."""
 
     profile: tc.profile.Profile
@@ -120,7 +120,9 @@ class Source:
     engine: str | None = None
 
     @classmethod
-    def from_rows(cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> "Source":
+    def from_rows(
+        cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int
+    ) -> "PageSource":
         """Judge predictions row by row under a lens."""
         lens = (tc.AllLabels() if preds.multilabel else default_lens(preds)) if lens is None else lens
         if lens.shares(preds) is not None:
@@ -142,7 +144,7 @@ class Source:
         )
 
     @classmethod
-    def from_scan(cls, scan: tc.engines.Scan, level: float, rng: int) -> "Source":
+    def from_scan(cls, scan: tc.engines.Scan, level: float, rng: int) -> "PageSource":
         """Judge the sketch of a scan."""
         if any(len(sketches) > 1 for sketches in scan.sketches.values()):
             raise InputError(
@@ -214,22 +216,22 @@ def _single(profile: tc.profile.Profile) -> tc.profile.Profile:
     return tc.profile.Profile(*parts, single=True)
 
 
-def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> Source:
+def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> PageSource:
     """Return the source of a page; refuse what cannot be one."""
     if isinstance(data, tc.Predictions):
-        return Source.from_rows(data, lens, by, level, rng)
+        return PageSource.from_rows(data, lens, by, level, rng)
     if isinstance(data, tc.engines.Scan | tc.Sketch):
         if lens is not None or by:
             raise InputError(
                 "a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)"
             )
         if isinstance(data, tc.engines.Scan):
-            return Source.from_scan(data, level, rng)
-        return Source(_single(data.to_profile()), level, rng)
+            return PageSource.from_scan(data, level, rng)
+        return PageSource(_single(data.to_profile()), level, rng)
     if isinstance(data, tc.profile.Profile) and data.batch == 1:
         if by:
             raise InputError("a Profile has no columns to group by; pass Predictions")
-        return Source(_single(data), level, rng)
+        return PageSource(_single(data), level, rng)
     raise InputError(
         f"a report is made from Predictions, the Profile of one dataset, a Sketch or a Scan, not {type(data).__name__}"
     )

@@ -245,7 +245,7 @@ def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
     return sections
 
 
-def _section(id: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
+def _section(name: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
     """Return the words, notes and table of a question, answered for each recalibrator."""
     several = len(recalibrators) > 1
     spec = _words()["questions"][question]
@@ -266,7 +266,7 @@ def _section(id: str, question: str, results: Results, recalibrators: list[str],
             rows.append([*cells, (words, words)] if several else cells)
     listed = rows[:_MAX_ROWS]
     return {
-        "id": id,
+        "id": name,
         **{key: re.sub(r"\{(\w+)\}", lambda match: named[match[1]], spec[key]) for key in ("heading", "intro")},
         "notes": [_capitalized(note) + ("" if note.endswith((".", "?")) else ".") for note in notes],
         "header": [title for title, *_ in spec["columns"]] + (["Recalibration"] if several else []) if rows else [],
