@@ -148,7 +148,9 @@ def test_the_slider_gives_the_library_s_error_of_the_sketch(browser, page):
 def test_a_page_of_many_rows_takes_bounded_work(tmp_path, monkeypatch):
     """Two million predictions in three groups: no dataset is simulated, and the series is fitted a few times per group."""
     fitted, rank_basis = [], basis.rank_basis
-    monkeypatch.setattr(fit, "rank_basis", lambda cells: fitted.append(len(cells.n)) or rank_basis(cells))
+    monkeypatch.setattr(
+        fit, "rank_basis", lambda cells, **options: fitted.append(len(cells.n)) or rank_basis(cells, **options)
+    )
     monkeypatch.setattr(tc.lab.World, "draw", lambda *_, **__: pytest.fail("datasets of this size are not simulated"))
     rng = np.random.default_rng(0)
     p = rng.beta(2, 0.5, 2_000_000)
