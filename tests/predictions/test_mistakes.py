@@ -71,7 +71,7 @@ def test_codes_of_named_columns_out_of_order_are_refused_and_mapped_when_told(an
         with pytest.raises(tc.InputError, match=r"label 0 may mean 'dog' .*or 'cat'.*dog,fox,cat, or cat,dog,fox"):
             call()
     said = []
-    preds = tc.read(path, classes=["dog", "fox", "cat"], say=said.append)
+    preds = tc.read(path, classes=["dog", "fox", "cat"], progress=said.append)
     np.testing.assert_array_equal(preds.probs, probs)
     assert "labels 0 = 'p_dog', 1 = 'p_fox', 2 = 'p_cat'" in said[0]
     alphabetical = tc.read(path, classes=["cat", "dog", "fox"])

@@ -425,11 +425,11 @@ def answer(source: Path, options: Options, engine: str) -> dict[str, dict[str, f
 
 def _in_memory(source: Path, options: Options, outputs: Any, lens: Any, select: Any) -> dict[str, dict[str, float]]:
     import truecal as tc
-    from truecal.predictions.readers import Wanted, read_file
+    from truecal.predictions.readers import ReadRequest, read_file
 
     logits = outputs if options.kind == "logits" else None
     columns = (*options.by, *(("age",) if options.select == "older" else ()))
-    wanted = Wanted(
+    wanted = ReadRequest(
         options.label, None if logits else outputs, logits, options.weights, by=columns, drop_null=options.drop_null
     )
     preds = read_file(source, wanted).preds

@@ -118,11 +118,11 @@ class Input(OutputColumns):
             return True
         return Path(self.file).is_dir() or (has_magic(self.file) and not Path(self.file).exists())
 
-    def wanted(self) -> readers.Wanted:
+    def wanted(self) -> readers.ReadRequest:
         """Return what the options ask of a file."""
         same = ("label", "logits", "weights", "clusters", "pos_label", "percent", "drop_null", "preset", "judge")
         options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel")}
-        return readers.Wanted(
+        return readers.ReadRequest(
             **options,
             probs=self.probabilities,
             by=tuple(dict.fromkeys((*self.by, *selected_columns(self.select)))),

@@ -58,11 +58,11 @@ class Accumulator:
     def reset(self) -> None:
         """Forget all rows."""
         with self._lock:
-            self._seen: _Seen | None = None  # what earlier batches were judged as
+            self._subject: _Subject | None = None  # what earlier batches were judged as
             self._tally = Tally()
             self._scores = np.empty(_WAITING)
             self._outcomes = np.empty(_WAITING, np.uint8)
-            self._held = 0
+            self._waiting_rows = 0
             self._precision = 8
             self._merged = tc.Sketch()
 
@@ -77,27 +77,29 @@ class Accumulator:
             return
         preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
         lens = default_lens(preds) if self.lens is None else self.lens
-        seen = self._seen
-        if seen is None or not seen.repeated(preds, lens):
-            seen = _Seen.of(preds, lens)
+        subject = self._subject
+        if subject is None or not subject.repeated(preds, lens):
+            subject = _Subject.of(preds, lens)
         scores, outcomes, weights = judged_rows(preds, lens)
         with self._lock:
-            if self._seen is not None and self._seen is not seen and not self._seen.like(seen):
-                raise InputError(f"earlier batches were judged as {self._seen} and this one as {seen}; do not mix them")
-            self._seen = self._seen or seen
+            if self._subject is not None and self._subject is not subject and not self._subject.like(subject):
+                raise InputError(
+                    f"earlier batches were judged as {self._subject} and this one as {subject}; do not mix them"
+                )
+            self._subject = self._subject or subject
             self._precision = min(self._precision, preds.probs.dtype.itemsize)
             if weights is not None or len(scores) > _WAITING // 2:
                 self._tally.add(scores, outcomes, weights)
                 return
-            if self._held + len(scores) > _WAITING:
+            if self._waiting_rows + len(scores) > _WAITING:
                 self._flush()
-            rows = slice(self._held, self._held + len(scores))
+            rows = slice(self._waiting_rows, self._waiting_rows + len(scores))
             self._scores[rows], self._outcomes[rows] = scores, outcomes
-            self._held = rows.stop
+            self._waiting_rows = rows.stop
 
     def _flush(self) -> None:
-        self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
-        self._held = 0
+        self._tally.add(self._scores[: self._waiting_rows], self._outcomes[: self._waiting_rows])
+        self._waiting_rows = 0
 
     def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
         """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
@@ -106,15 +108,15 @@ class Accumulator:
         """
         if isinstance(other, Accumulator):
             with other._lock:  # never both locks at once: two accumulators may be merged into each other
-                theirs, other = other._seen, other.sketch
+                theirs, other = other._subject, other.sketch
             with self._lock:
                 if theirs is not None:
-                    mine = self._seen
+                    mine = self._subject
                     if mine is None:
                         mine = theirs if self.lens is None else theirs.through(self.lens, self.classes)
                     if not mine.like(theirs):
                         raise InputError(f"one accumulator judged {mine} and the other {theirs}; they do not add")
-                    self._seen = mine
+                    self._subject = mine
                 self._merged.merge(other)
             return self
         self._merged.merge(other)
@@ -131,7 +133,7 @@ class Accumulator:
     def rows(self) -> int:
         """Number of rows counted in."""
         with self._lock:
-            return int(self._tally.sums[0].sum()) + self._held + self._merged.rows
+            return int(self._tally.sums[0].sum()) + self._waiting_rows + self._merged.rows
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +144,7 @@ class Accumulator:
 
     def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
-        lens = "scores" if self._seen is None else self._seen.words
+        lens = "scores" if self._subject is None else self._subject.words
         return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
 
     def save(self, path: str | Path) -> None:
@@ -161,11 +163,11 @@ class Accumulator:
         vars(self).update(state)
 
     def __repr__(self) -> str:
-        return f"Accumulator({self.rows} rows{f', {self._seen.words}' if self._seen is not None else ''})"
+        return f"Accumulator({self.rows} rows{f', {self._subject.words}' if self._subject is not None else ''})"
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Subject:
     """What batches were judged as: compared before they are added."""
 
     words: str
@@ -175,11 +177,11 @@ class _Seen:
     specimen: tc.Predictions  # one row with the same classes
 
     @classmethod
-    def of(cls, preds: tc.Predictions, lens: Lens) -> "_Seen":
-        asked = lens.pushed_down()
-        index = None if asked.index is None else asked.index(preds)
+    def of(cls, preds: tc.Predictions, lens: Lens) -> "_Subject":
+        condition = lens.pushed_down()
+        index = None if condition.index is None else condition.index(preds)
         specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
-        return cls(lens.describe(preds), asked.kind, index, lens, specimen)
+        return cls(lens.describe(preds), condition.kind, index, lens, specimen)
 
     def repeated(self, preds: tc.Predictions, lens: Lens) -> bool:
         """Whether a batch is judged by the very same lens, of the same number of classes, and none has names."""
@@ -187,14 +189,14 @@ class _Seen:
         unnamed = mine.classes is None and preds.classes is None
         return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
 
-    def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Seen":
+    def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Subject":
         """What another lens would judge in these batches."""
         names = (
             self.specimen.classes if classes is None else validation.check_classes(classes, self.specimen.class_count)
         )
-        return _Seen.of(replace(self.specimen, classes=names), lens)
+        return _Subject.of(replace(self.specimen, classes=names), lens)
 
-    def like(self, other: "_Seen") -> bool:
+    def like(self, other: "_Subject") -> bool:
         """Whether both judge the same probability of the same classes (names count where both have them)."""
         mine, theirs = self.specimen.classes, other.specimen.classes
         counts = self.specimen.class_count == other.specimen.class_count

@@ -14,7 +14,7 @@ from truecal.engines.columns import (
     SELECTED,
     UNFIT,
     C,
-    Columns,
+    SourceColumns,
     W,
     Y,
     class_probs,
@@ -38,7 +38,7 @@ CLASS = "_tc_class"
 _LABEL = "_tc_label"
 
 
-def judged(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
+def judged(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
     """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class.
 
     `selected`: the frame says in a column which rows are selected.
@@ -58,23 +58,23 @@ def judged(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> tuple
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
         valid = valid & (total >= 1.0 - validation.SUM_TOLERANCE) & (total <= 1.0 + validation.SUM_TOLERANCE)
         frame = frame.with_columns(valid.alias(OK))
-    rest = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), *marks]
-    asked = lens.pushed_down()
-    if asked.kind == "classes":
-        long = _row_per_class(frame, names, [*rest, _LABEL])
-        own = nw.col(_LABEL) == nw.col(CLASS)
-        return long.select(*rest, CLASS, C, _known(own, columns.count).alias(Y)), True
-    if asked.kind == "top":
-        return _top_label(frame, names, columns, rest), False
-    assert asked.index is not None
-    index = asked.index(columns.specimen)
-    own = nw.col(_LABEL) == float(index)
+    carried_names = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), *marks]
+    condition = lens.pushed_down()
+    if condition.kind == "classes":
+        long = _row_per_class(frame, names, [*carried_names, _LABEL])
+        is_class = nw.col(_LABEL) == nw.col(CLASS)
+        return long.select(*carried_names, CLASS, C, _known(is_class, columns.count).alias(Y)), True
+    if condition.kind == "top":
+        return _top_label(frame, names, columns, carried_names), False
+    assert condition.index is not None
+    index = condition.index(columns.specimen)
+    is_class = nw.col(_LABEL) == float(index)
     # the label of two classes is the outcome of the second
-    outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _known(own, columns.count)
-    return frame.select(*rest, each[index].alias(C), outcome.alias(Y)), False
+    outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _known(is_class, columns.count)
+    return frame.select(*carried_names, each[index].alias(C), outcome.alias(Y)), False
 
 
-def _top_label(frame: Any, names: list[str], columns: Columns, rest: list[str]) -> Any:
+def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_names: list[str]) -> Any:
     """The largest probability, and whether its class was the label.
 
     Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive.
@@ -84,19 +84,20 @@ def _top_label(frame: Any, names: list[str], columns: Columns, rest: list[str]) 
     frame = frame.with_columns(nw.max_horizontal(*each).alias(C))
     last = float(len(each))
     rank = nw.min_horizontal(*(last - number(each[i] == nw.col(C)) * (last - k) for k, i in enumerate(order)))
-    own = nw.col(_LABEL) == ((1.0 - rank) if columns.binary else rank)
-    return frame.select(*rest, nw.col(C), _known(own, columns.count).alias(Y))
+    is_class = nw.col(_LABEL) == ((1.0 - rank) if columns.binary else rank)
+    return frame.select(*carried_names, nw.col(C), _known(is_class, columns.count).alias(Y))
 
 
-def _row_per_class(frame: Any, names: list[str], rest: list[str]) -> Any:
+def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> Any:
     """Every row once per class, with the class index and its probability."""
     # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
     if frame.implementation.is_duckdb():
         parts = [
-            frame.select(*rest, nw.lit(float(i)).alias(CLASS), nw.col(name).alias(C)) for i, name in enumerate(names)
+            frame.select(*carried_names, nw.lit(float(i)).alias(CLASS), nw.col(name).alias(C))
+            for i, name in enumerate(names)
         ]
         return nw.concat(parts)
-    long = frame.unpivot(on=names, index=rest, variable_name=CLASS, value_name=C)
+    long = frame.unpivot(on=names, index=carried_names, variable_name=CLASS, value_name=C)
     return long.with_columns(nw.col(CLASS).cast(nw.String).str.slice(len("_tc_p")).cast(nw.Float64))
 
 
@@ -107,7 +108,7 @@ def _known(outcome: Any, count: int) -> Any:
     return number(outcome) * inside - (1.0 - inside)
 
 
-def group_names(columns: Columns) -> list[str]:
+def group_names(columns: SourceColumns) -> list[str]:
     """Names of the `by` columns in a judged frame, which the names of sums cannot meet."""
     return [f"_tc_by{i}" for i in range(len(columns.by))]
 
@@ -140,7 +141,7 @@ class Gathered:
         return Gathered(together, unfit, (min(low), max(high)))
 
 
-def gather(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> Gathered:
+def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> Gathered:
     """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel.
 
     Rows that cannot be counted are refused also where they are not `selected`, as they are in memory.
@@ -176,11 +177,11 @@ def gather(frame: Any, columns: Columns, lens: Lens, *, selected: bool) -> Gathe
     return Gathered(sketches, unfit, extremes)
 
 
-def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: Columns) -> None:
+def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceColumns) -> None:
     """Refuse sums that no rows in [0, 1] have, whatever let such a row through."""
     if not all(np.isfinite(values[fits]).all() for values in cells.values()):
         raise InputError(
-            f"the sums of {columns.shown} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
+            f"the sums of {columns.outputs_text} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
         )
 
 
@@ -219,10 +220,10 @@ def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision:
     return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)
 
 
-def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
+def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool) -> int:
     """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
     unfit = {"missing": 0, **gathered.unfit}
-    predictions, low, high = columns.shown, *gathered.extremes
+    predictions, low, high = columns.outputs_text, *gathered.extremes
     if unfit["missing"] and not drop_null:
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(

@@ -1,4 +1,4 @@
-"""Columns, cells, logits and selections as expressions that any engine can run.
+"""SourceColumns, cells, logits and selections as expressions that any engine can run.
 
 The formula is that of `truecal.profile.cells`, in narwhals expressions: additions, multiplications, comparisons and a
 floor in float64, each of which every engine rounds alike. Rows that cannot be counted get a key of their own instead of a cell,
@@ -27,7 +27,7 @@ from truecal.types import Float64s
 _ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # key of rows that fall into no cell
 
-# Columns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
+# SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
 _UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
     f"_tc_{name}" for name in ("upper", "v", "z", "q", "edge", "key", "r", "wy", "wr")
@@ -121,7 +121,7 @@ def summed(frame: Any, by: list[str], *, weighted: bool) -> Any:
 
 
 @dataclass(frozen=True)
-class Columns:
+class SourceColumns:
     """Which columns of the source are what, checked against its schema."""
 
     label: str
@@ -133,7 +133,7 @@ class Columns:
     precision: int
     whole_labels: bool  # the label column holds integers
     logits: bool  # `probs` are logits (until `with_probs` has turned them into probabilities)
-    given: tuple[str, ...]  # the columns of predictions as the source has them
+    output_names: tuple[str, ...]  # the columns of predictions as the source has them
 
     @property
     def binary(self) -> bool:
@@ -144,9 +144,13 @@ class Columns:
         return 2 if self.binary else self.listed or len(self.probs)
 
     @property
-    def shown(self) -> str:
+    def outputs_text(self) -> str:
         """What the user calls the predictions."""
-        return self.given[0] if len(self.given) == 1 else f"{self.given[0]} ... {self.given[-1]}"
+        return (
+            self.output_names[0]
+            if len(self.output_names) == 1
+            else f"{self.output_names[0]} ... {self.output_names[-1]}"
+        )
 
     @property
     def specimen(self) -> tc.Predictions:
@@ -156,7 +160,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnRequest:
     """What the user said of the columns: the arguments of :func:`scan` that name them."""
 
     label: str
@@ -170,12 +174,12 @@ class Wanted:
     @property
     def predictions(self) -> str | Sequence[str]:
         """The columns of predictions: one of the three ways to name them."""
-        given = [wanted for wanted in (self.score, self.probs, self.logits) if wanted is not None]
-        if len(given) != 1:
+        outputs = [output for output in (self.score, self.probs, self.logits) if output is not None]
+        if len(outputs) != 1:
             raise InputError(
                 "say where the predictions are: score= for P(positive), probs= for all classes or logits=, one of the three"
             )
-        return given[0]
+        return outputs[0]
 
     @property
     def needed(self) -> list[str]:
@@ -183,16 +187,16 @@ class Wanted:
         return [self.label, *([] if self.weights is None else [self.weights])]
 
 
-def choose_columns(frame: Any, wanted: Wanted) -> Columns:
+def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     """Find the columns in the schema, or say which is missing. Labels that are text need class names: given, or from 'p_*'."""
     schema = frame.collect_schema()
     names = list(schema)
-    label, score = wanted.label, wanted.score
-    outputs, stars = frames.matching(names, wanted.predictions, "predictions")
-    outputs, stars = frames.in_class_order(outputs, stars, wanted.classes)
-    frames.refuse_shared(outputs, label, wanted.weights)
-    frames.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
-    for name in [*outputs, *wanted.needed[1:]]:
+    label, score = request.label, request.score
+    outputs, stars = frames.matching(names, request.predictions, "predictions")
+    outputs, stars = frames.in_class_order(outputs, stars, request.classes)
+    frames.refuse_shared(outputs, label, request.weights)
+    frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
+    for name in [*outputs, *request.needed[1:]]:
         if not (schema[name].is_numeric() or schema[name].is_nested()):
             _refuse_empty(frame)
             raise InputError(
@@ -207,24 +211,24 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
         )
     count = listed or max(len(outputs), 2)
     text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    classes = frames.class_names(outputs, wanted.predictions, stars, wanted.classes, numeric=not text)
+    classes = frames.class_names(outputs, request.predictions, stars, request.classes, numeric=not text)
     if classes is None and text:
         _refuse_empty(frame)
         raise InputError(
             f"labels in {label!r} are text; list the classes in order with classes=[...] (--class-names), the positive one last"
         )
     kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in outputs]
-    return Columns(
+    return SourceColumns(
         label=label,
         probs=tuple(outputs),
         listed=listed,
-        weight=wanted.weights,
-        by=wanted.by,
+        weight=request.weights,
+        by=request.by,
         classes=validation.check_classes(classes, count),
         precision=min(kinds),
         whole_labels=schema[label].is_integer(),
-        logits=wanted.logits is not None,
-        given=tuple(outputs),
+        logits=request.logits is not None,
+        output_names=tuple(outputs),
     )
 
 
@@ -245,7 +249,7 @@ def _list_length(frame: Any, outputs: list[str]) -> int:
     return int(first["length"][0])
 
 
-def label_index(columns: Columns) -> Any:
+def label_index(columns: SourceColumns) -> Any:
     """The label as a class index, -1 for a name that is not among the classes; integers stay what they are, which is faster."""
     label = nw.col(columns.label)
     if columns.classes is None:
@@ -260,7 +264,7 @@ def literal(value: object) -> Any:
     return nw.lit(value)  # type: ignore[arg-type]
 
 
-def with_present(frame: Any, columns: Columns) -> Any:
+def with_present(frame: Any, columns: SourceColumns) -> Any:
     """The frame with a column that says whether nothing that is needed of a row is missing or NaN."""
     schema = frame.collect_schema()
     others = [columns.label, *([] if columns.weight is None else [columns.weight])]
@@ -270,13 +274,13 @@ def with_present(frame: Any, columns: Columns) -> Any:
     return frame.with_columns(nw.all_horizontal(*present, ignore_nulls=False).alias(PRESENT))
 
 
-def class_probs(columns: Columns) -> list[Any]:
+def class_probs(columns: SourceColumns) -> list[Any]:
     """The probability of every class in float64."""
     each = class_columns(columns)
     return [1.0 - each[0], each[0]] if columns.binary else each
 
 
-def class_columns(columns: Columns) -> list[Any]:
+def class_columns(columns: SourceColumns) -> list[Any]:
     """What the source holds of every class (of the positive one, where there are two in one column), in float64."""
     if columns.listed:
         return [nw.col(columns.probs[0]).list.get(i).cast(nw.Float64) for i in range(columns.listed)]
@@ -289,7 +293,7 @@ def class_columns(columns: Columns) -> list[Any]:
 _TOP, _TOTAL = "_tc_top", "_tc_total"
 
 
-def with_probs(frame: Any, columns: Columns) -> tuple[Any, Columns]:
+def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
     """The frame with a column of probabilities for every column of logits, in float64; nothing changes without logits.
 
     A logit that is not finite gives probabilities that are no numbers, which are then counted and refused like any other.
@@ -324,17 +328,17 @@ def _finite(z: Any) -> Any:
 class _Rows:
     """What `truecal.predictions.selection.EngineRows` asks for."""
 
-    columns: Columns
+    columns: SourceColumns
     names: list[str]  # all columns of the source
 
     def labelled(self, names: tuple[object, ...]) -> Any:
         label = label_index(self.columns)
         return _any(label == float(self.columns.specimen.class_index(name)) for name in names)
 
-    def output(self, of: object) -> Any:
+    def output(self, class_name: object) -> Any:
         each = class_probs(self.columns)
-        if of is not None:
-            return each[self.columns.specimen.class_index(of)]
+        if class_name is not None:
+            return each[self.columns.specimen.class_index(class_name)]
         return each[1] if self.columns.count == 2 else nw.max_horizontal(*each)
 
     def column(self, name: str) -> Any:
@@ -342,11 +346,11 @@ class _Rows:
             raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
         return nw.col(name)
 
-    def among(self, values: Any, wanted: tuple[object, ...]) -> Any:
-        return _any(values == literal(value) for value in wanted)
+    def among(self, values: Any, accepted: tuple[object, ...]) -> Any:
+        return _any(values == literal(value) for value in accepted)
 
 
-def as_filter(selection: Selection, columns: Columns, names: list[str]) -> Any:
+def as_filter(selection: Selection, columns: SourceColumns, names: list[str]) -> Any:
     """The selection as an expression over the source's own columns; what is null is not selected."""
     return selection.expression(_Rows(columns, names))
 

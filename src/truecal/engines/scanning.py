@@ -15,7 +15,15 @@ import numpy as np
 
 import truecal as tc
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
-from truecal.engines.columns import SELECTED, Columns, Wanted, as_filter, choose_columns, with_present, with_probs
+from truecal.engines.columns import (
+    SELECTED,
+    ColumnRequest,
+    SourceColumns,
+    as_filter,
+    choose_columns,
+    with_present,
+    with_probs,
+)
 from truecal.engines.sources import (
     Engine,
     engine_errors,
@@ -42,11 +50,11 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read
 
-_MOST_PARTS = 100  # into which a scan is split for its progress
+_MAX_PARTS = 100  # into which a scan is split for its progress
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Files that are read together, and what the names of their folders say of all their rows."""
 
     files: list[str]
@@ -56,10 +64,10 @@ class Part:
 def parts_of(
     files: Sequence[str],
     engine: Engine,
-    wanted: Wanted,
+    request: ColumnRequest,
     *,
     apart: bool,
-) -> list[Part]:
+) -> list[FilePart]:
     """Files in parts that are read one after the other: all Parquet files at once where their columns have the same types.
 
     A file of text is a part of its own: it is parsed in memory, and let go before the next.
@@ -72,46 +80,48 @@ def parts_of(
     if is_text(files):
         if not local:
             files = [match for file in files for match in (expanded(file, engine) if "*" in file else [file])]
-        return [Part([file], _folder_groups(file, wanted)) for file in files]
+        return [FilePart([file], _folder_groups(file, request)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
-        return [Part(list(files), {})]
+        return [FilePart(list(files), {})]
     schemas = [_schema(file, engine) for file in files]
-    each = [{k: v for k, v in _folder_groups(file, wanted).items() if k not in schemas[0]} for file in files]
+    each = [{k: v for k, v in _folder_groups(file, request).items() if k not in schemas[0]} for file in files]
     for file, schema, values in zip(files, schemas, each, strict=True):
-        refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), wanted)
+        refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), request)
     if any(schema != schemas[0] for schema in schemas):
-        return [Part([file], values) for file, values in zip(files, each, strict=True)]
-    groups: dict[tuple[object, ...], Part] = {}
+        return [FilePart([file], values) for file, values in zip(files, each, strict=True)]
+    groups: dict[tuple[object, ...], FilePart] = {}
     for file, values in zip(files, each, strict=True):
-        groups.setdefault(tuple(values.items()), Part([], values)).files.append(file)
+        groups.setdefault(tuple(values.items()), FilePart([], values)).files.append(file)
     if not apart or engine.name == "spark" or len(groups) > 1:
         return list(groups.values())
-    count = min(len(files), _MOST_PARTS)
-    return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)]
+    count = min(len(files), _MAX_PARTS)
+    return [
+        FilePart(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)
+    ]
 
 
-def _folder_groups(file: str, wanted: Wanted) -> dict[str, str | None]:
+def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
     """Of what the names of a file's folders say, the columns to group by."""
-    return {name: value for name, value in folder_values(file).items() if name in wanted.by}
+    return {name: value for name, value in folder_values(file).items() if name in request.by}
 
 
 def _schema(file: str, engine: Engine) -> dict[str, Any]:
-    """Columns and types of a file, read by polars where it is installed: the quickest to open one."""
+    """SourceColumns and types of a file, read by polars where it is installed: the quickest to open one."""
     frame, _ = opened([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
 
-def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
+def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest) -> None:
     name, other = Path(file).name, Path(first).name
     try:
-        outputs = frames.matching(columns, wanted.predictions, "predictions")[0]
-        frames.matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
+        outputs = frames.matching(columns, request.predictions, "predictions")[0]
+        frames.matching(columns, [*request.needed, *request.by], "label, weights and groups")
     except InputError as error:
         raise FileError(f"{name}: {error}") from error
-    expected = frames.matching(firsts, wanted.predictions, "predictions")[0]
+    expected = frames.matching(firsts, request.predictions, "predictions")[0]
     if outputs != expected:
         raise FileError(
-            f"{name} and {other} have different columns for {wanted.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
+            f"{name} and {other} have different columns for {request.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
             f"{_odd(outputs, expected)!r}); scan files of one kind at a time"
         )
 
@@ -241,8 +251,8 @@ class Scan:
 
     def noted(self, estimate: tc.Estimate) -> tc.Estimate:
         """The estimate with what this scan left out."""
-        gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
-        return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
+        dropped = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
+        return estimate.but(warnings=(*dropped, *self.notes, *estimate.warnings), selection=self.selection)
 
 
 def scan(
@@ -291,14 +301,14 @@ def scan(
     {'mon': 0.0, 'tue': 0.183}
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
+    request = ColumnRequest(label, score, probs, logits, weights, columns_by, classes)
     check_lens(lens)
     check_selection(select)
     if lens is not None:
         lens.pushed_down()  # refuses before anything is read
 
-    def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
-        columns = choose_columns(frame, wanted)
+    def one(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
+        columns = choose_columns(frame, request)
         judge = default_lens(columns.specimen) if lens is None else lens
         return (
             (_gather_partitions if frame.implementation.is_dask() else _gather)(frame, columns, judge, select),
@@ -306,8 +316,8 @@ def scan(
             judge,
         )
 
-    def all_parts(source: Any) -> tuple[Gathered, Columns, Lens, str, int]:
-        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, wanted, progress)]
+    def all_parts(source: Any) -> tuple[Gathered, SourceColumns, Lens, str, int]:
+        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, request, progress)]
         if not parts:
             raise InputError("the source has no rows; at least one is needed")
         _, columns, judge, used = parts[0]
@@ -337,7 +347,7 @@ def scan(
     )
 
 
-def _gather(frame: Any, columns: Columns, lens: Lens, select: Selection | None) -> Gathered:
+def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
     """Sketches of the selected rows of a lazy frame."""
     names = list(frame.collect_schema())
     frame, columns = with_probs(with_present(frame, columns), columns)
@@ -346,7 +356,7 @@ def _gather(frame: Any, columns: Columns, lens: Lens, select: Selection | None) 
     return gather(frame, columns, lens, selected=select is not None)
 
 
-def _gather_partitions(frame: Any, columns: Columns, lens: Lens, select: Selection | None) -> Gathered:
+def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
     """The same for a Dask frame: every partition is a pandas frame, which its worker reduces to sketches."""
     import dask
 
@@ -358,7 +368,7 @@ def _gather_partitions(frame: Any, columns: Columns, lens: Lens, select: Selecti
         return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined,no-untyped-call]
 
 
-def _warn_of_probabilities(gathered: Gathered, columns: Columns) -> None:
+def _warn_of_probabilities(gathered: Gathered, columns: SourceColumns) -> None:
     """Warn where no probability is beyond what logits in [0, 1] give, as probabilities taken for logits are."""
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
@@ -373,7 +383,7 @@ def _lazy_frames(
     source: Any,
     engine: Any,
     storage_options: Mapping[str, Any] | None,
-    wanted: Wanted,
+    request: ColumnRequest,
     progress: Callable[[int, int], object] | None,
 ) -> Iterator[tuple[Any, str]]:
     """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
@@ -386,17 +396,17 @@ def _lazy_frames(
     on_progress = progress or (lambda done, of: None)
     files, done, engine = files_of(source), 0, Engine.of(engine, storage_options)
     first: list[str] | None = None
-    for part in parts_of(files, engine, wanted, apart=progress is not None):
+    for part in parts_of(files, engine, request, apart=progress is not None):
         on_progress(done, len(files))
         lazy, used = opened(part.files, engine)
         done += len(part.files)
         if is_text(part.files):
             columns = list(lazy.collect_schema())
             first = columns if first is None else first
-            refuse_unlike(part.files[0], [*columns, *part.constants], files[0], first, wanted)
+            refuse_unlike(part.files[0], [*columns, *part.constants], files[0], first, request)
             if len(files) > 1 and len(lazy.head(1).collect()) == 0:
                 continue
-            part = Part(part.files, {k: v for k, v in part.constants.items() if k not in columns})
+            part = FilePart(part.files, {k: v for k, v in part.constants.items() if k not in columns})
         constants = [nw.lit(value, nw.String).alias(name) for name, value in part.constants.items()]
         yield (lazy.with_columns(*constants) if constants else lazy), used
     on_progress(done, len(files))

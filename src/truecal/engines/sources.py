@@ -37,7 +37,7 @@ _ENGINE_PACKAGES = (
     "narwhals",
 )
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
-_MOST_WORDS = 300  # characters of what an engine says
+_MAX_CHARACTERS = 300  # characters of what an engine says
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
@@ -165,8 +165,8 @@ def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
             frame = read_frame(path)
         with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
             return nw.from_native(_HOLD[name](frame, engine)).lazy(), name
-    shown = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
-    with engine_errors(f"{shown}: {name} cannot read this as parquet"):
+    listed = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
+    with engine_errors(f"{listed}: {name} cannot read this as parquet"):
         frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
         frame.collect_schema()
         return frame, name
@@ -218,7 +218,7 @@ def engine_errors(what: str) -> Iterator[None]:
         plain = isinstance(error, (ValueError, OSError))
         if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
-        raise FileError(f"{what}: {' '.join(str(error).split())[:_MOST_WORDS]}") from error
+        raise FileError(f"{what}: {' '.join(str(error).split())[:_MAX_CHARACTERS]}") from error
 
 
 def frame_of(source: object) -> Any:
@@ -248,6 +248,7 @@ def _scan_duckdb(files: list[str], engine: Engine) -> Any:
         import duckdb
 
         connection = duckdb.connect()
+        connection.execute("SET enable_progress_bar = false")  # it is printed to standard output
         # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
         connection.execute("SET disabled_optimizers = 'statistics_propagation'")
     patterns = [f"{file}**/*.parquet" if file.endswith("/") else _literal(file) for file in files]

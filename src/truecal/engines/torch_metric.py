@@ -80,9 +80,9 @@ class CalibrationMetric(Metric):
         scores, outcomes, _ = judged_rows(rows, lens)
         tally.add(scores, outcomes)
         for name in _STATE:  # on the processor the arrays are the state itself, elsewhere a copy of it
-            held = getattr(self, name)
-            if held.device.type != "cpu":
-                setattr(self, name, torch.from_numpy(getattr(tally, name)).to(held.device))
+            state = getattr(self, name)
+            if state.device.type != "cpu":
+                setattr(self, name, torch.from_numpy(getattr(tally, name)).to(state.device))
         self.precision = self.precision.clamp(max=rows.probs.dtype.itemsize)
 
     def _flatten(self, preds: Any, target: Any) -> tuple[Any, Any]:

@@ -52,18 +52,18 @@ def takes_arrays_second(
     return call
 
 
-def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], at: int) -> tuple[Any, ...]:
+def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: int) -> tuple[Any, ...]:
     """Replace labels and probabilities among the arguments by Predictions; their options are taken out of `options`."""
-    if len(args) <= at and "y_true" in options:
+    if len(args) <= position and "y_true" in options:
         args = (*args, options.pop("y_true"))
-    if len(args) <= at or not _is_array(args[at]):
+    if len(args) <= position or not _is_array(args[position]):
         return args
     if "y_prob" in options:
-        args = (*args[: at + 1], options.pop("y_prob"), *args[at + 1 :])
-    if len(args) <= at + 1 or not _is_array(args[at + 1]):
+        args = (*args[: position + 1], options.pop("y_prob"), *args[position + 1 :])
+    if len(args) <= position + 1 or not _is_array(args[position + 1]):
         return args  # the function itself refuses what is not Predictions, with its remedy
     words = {word: options.pop(word) for word in _WORDS if word in options}
-    return (*args[:at], as_predictions(args[at], args[at + 1], **words), *args[at + 2 :])
+    return (*args[:position], as_predictions(args[position], args[position + 1], **words), *args[position + 2 :])
 
 
 def _is_array(value: object) -> bool:

@@ -24,7 +24,7 @@ CONFIDENCE_KEYS = ("confidence", "p_true", "p_correct", "stated_confidence", "pr
 
 
 @dataclass(frozen=True)
-class Answer:
+class LoggedAnswer:
     """One answer to one question. `confidence`, `correct` and the verdict of a person are None where the log does not say."""
 
     question: str
@@ -42,7 +42,7 @@ class EvalLog:
 
     kind: str
     confidence: str
-    answers: tuple[Answer, ...]
+    answers: tuple[LoggedAnswer, ...]
 
     @property
     def repeated(self) -> bool:
@@ -106,13 +106,13 @@ def truth_of(value: object) -> bool | None:
     return None
 
 
-def first_of(keys: Sequence[str], *places: Any) -> Any:
+def first_of(keys: Sequence[str], *mappings: Any) -> Any:
     """Return the first value that is there under one of the keys, in one of several mappings."""
-    mappings = [place for place in places if isinstance(place, dict)]
-    return next((place[key] for place in mappings for key in keys if place.get(key) is not None), None)
+    present = [mapping for mapping in mappings if isinstance(mapping, dict)]
+    return next((mapping[key] for mapping in present for key in keys if mapping.get(key) is not None), None)
 
 
-def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **origin: Any) -> Answer:
+def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **origin: Any) -> LoggedAnswer:
     """Build an answer from verdicts by the name of who gave them: people's names begin with "human".
 
     The confidence, and where no person is among the verdicts that of a person, are looked for in the metadata.
@@ -120,9 +120,9 @@ def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **ori
     people = [value for name, value in verdicts.items() if name.lower().startswith("human")]
     others = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
     human = truth_of(people[0] if people else first_of(HUMAN_KEYS, *metadata))
-    known = [truth_of(value) for value in others]
-    correct = None if not known or None in known else all(known)
-    return Answer(question, first_of(CONFIDENCE_KEYS, *metadata), correct, human=human, **origin)
+    judgements = [truth_of(value) for value in others]
+    correct = None if not judgements or None in judgements else all(judgements)
+    return LoggedAnswer(question, first_of(CONFIDENCE_KEYS, *metadata), correct, human=human, **origin)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ def promptfoo_log(value: dict[str, Any]) -> EvalLog:
         # Names are made unique: a person's verdict is the assertion `human`, others may occur several times.
         verdicts = {f"{kind} {i}": passed for i, (kind, passed) in enumerate(kinds)} or {"success": row["success"]}
         output = (row.get("response") or {}).get("output")
-        places = row.get("metadata"), row.get("namedScores"), output, (row.get("testCase") or {}).get("metadata")
+        metadata = row.get("metadata"), row.get("namedScores"), output, (row.get("testCase") or {}).get("metadata")
         model = str((row.get("provider") or {}).get("id", ""))
-        answers.append(graded_answer(str(row.get("testIdx")), verdicts, *places, model=model))
+        answers.append(graded_answer(str(row.get("testIdx")), verdicts, *metadata, model=model))
     return EvalLog("promptfoo results", "of the metadata, named scores or JSON output", tuple(answers))
 
 
@@ -163,8 +163,8 @@ def deepeval_log(value: dict[str, Any]) -> EvalLog:
     answers = []
     for case in value.get("testRunData", value)["testCases"]:
         verdicts = {f"{m['name']} {i}": m.get("success") for i, m in enumerate(case.get("metricsData") or [])}
-        places = case.get("metadata"), case.get("additionalMetadata")
-        answers.append(graded_answer(str(case["input"]), verdicts or {"success": case.get("success")}, *places))
+        metadata = case.get("metadata"), case.get("additionalMetadata")
+        answers.append(graded_answer(str(case["input"]), verdicts or {"success": case.get("success")}, *metadata))
     return EvalLog("DeepEval test run", "of the metadata", tuple(answers))
 
 
@@ -190,7 +190,9 @@ def helm_log(file: Path, value: list[dict[str, Any]]) -> EvalLog:
         stats = _stats(row["stats"])
         right = next((truth_of(stats[name]) for name in _RIGHT if name in stats), None)
         answers.append(
-            Answer(str(row["instance_id"]), stats.get("max_prob"), right, repeat=int(row.get("train_trial_index") or 0))
+            LoggedAnswer(
+                str(row["instance_id"]), stats.get("max_prob"), right, repeat=int(row.get("train_trial_index") or 0)
+            )
         )
     if all(answer.confidence is None for answer in answers):
         raise InputError(
@@ -199,11 +201,11 @@ def helm_log(file: Path, value: list[dict[str, Any]]) -> EvalLog:
     return EvalLog("HELM instances", "max_prob", tuple(answers))
 
 
-def _stats(held: Any) -> dict[str, Any]:
+def _stats(stats: Any) -> dict[str, Any]:
     """Statistics by name: already so, or as a list of objects with a name and a mean."""
-    if isinstance(held, dict):
-        return held
-    return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in held if isinstance(stat, dict)}
+    if isinstance(stats, dict):
+        return stats
+    return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in stats if isinstance(stat, dict)}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def inspect_log(value: dict[str, Any]) -> EvalLog:
     return EvalLog("Inspect log", f"of the metadata{by}", answers)
 
 
-def _answer(sample: dict[str, Any], task: str, model: str) -> Answer:
+def _answer(sample: dict[str, Any], task: str, model: str) -> LoggedAnswer:
     """The answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
     scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
     judges = [name for name in scores if not name.lower().startswith("human")][:1]
@@ -318,7 +320,7 @@ def _is_options(responses: object) -> bool:
     )
 
 
-def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> Answer:
+def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> LoggedAnswer:
     logs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
         lengths = _lengths(document, len(logs))
@@ -328,13 +330,13 @@ def _of_options(document: dict[str, Any], task: str, model: str, per_character: 
     target = str(document["target"])
     right = truth_of(document.get("acc_norm" if per_character else "acc"))
     correct = int(target) == top if target.isdigit() and int(target) < len(logs) else right
-    return Answer(str(document["doc_id"]), 1 / total, correct, task, model)
+    return LoggedAnswer(str(document["doc_id"]), 1 / total, correct, task, model)
 
 
 def _lengths(document: dict[str, Any], count: int) -> list[float]:
     """Characters of each option, from the arguments of the requests (without the space that joins question and option)."""
-    held = document.get("arguments")
-    arguments = list(held.values()) if isinstance(held, dict) else held
+    requests = document.get("arguments")
+    arguments = list(requests.values()) if isinstance(requests, dict) else requests
     if not isinstance(arguments, list) or len(arguments) != count:
         raise InputError(f"document {document['doc_id']} does not hold its options, whose lengths acc_norm divides by")
     texts = [str(a["arg_1"] if isinstance(a, dict) else a[1]) for a in arguments]
@@ -347,13 +349,13 @@ def _texts(document: dict[str, Any]) -> list[str]:
     return [str(text).strip() for text in flat]
 
 
-def _of_repeats(document: dict[str, Any], task: str, model: str) -> Answer:
+def _of_repeats(document: dict[str, Any], task: str, model: str) -> LoggedAnswer:
     texts = _texts(document)
     commonest, count = Counter(texts).most_common()[0]
     first = texts[0] == commonest
     score = next((truth_of(document[name]) for name in _SCORES if name in document), None)
     correct = score if first else commonest == str(document["target"]).strip()
-    return Answer(str(document["doc_id"]), count / len(texts), correct, task, model)
+    return LoggedAnswer(str(document["doc_id"]), count / len(texts), correct, task, model)
 
 
 def _origin(file: Path) -> tuple[str, str]:
@@ -362,9 +364,13 @@ def _origin(file: Path) -> tuple[str, str]:
     if match is None:
         return "", ""
     results = file.with_name(f"results_{match['time']}.json")
-    held = read_json(results) if results.is_file() else {}
-    known = isinstance(held, dict)
-    model = str(held.get("model_name") or held.get("config", {}).get("model", "")) if known else ""
+    results_content = read_json(results) if results.is_file() else {}
+    is_object = isinstance(results_content, dict)
+    model = (
+        str(results_content.get("model_name") or results_content.get("config", {}).get("model", ""))
+        if is_object
+        else ""
+    )
     return match["task"], model
 
 
@@ -401,8 +407,8 @@ def _from_options(frame: Any) -> Any:
 
     options, target = _one_of(frame, _OPTIONS, "log-probabilities of options"), _one_of(frame, _TARGETS, "the target")
     confidence, correct = [], []
-    for held, true in frame.select(options, target).iter_rows():
-        pairs = list(held.items()) if isinstance(held, dict) else list(enumerate(held))
+    for option_values, true in frame.select(options, target).iter_rows():
+        pairs = list(option_values.items()) if isinstance(option_values, dict) else list(enumerate(option_values))
         pairs = [(name, value) for name, value in pairs if value is not None]
         logs = np.array([value for _, value in pairs], float)
         top = int(logs.argmax())

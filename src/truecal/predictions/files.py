@@ -97,9 +97,9 @@ def _kind_of_content(data: bytes) -> str:
         return "json"
     if not head.startswith(b"{"):
         return "csv"
-    first, _, rest = data.lstrip().partition(b"\n")
-    if rest.strip():
-        return "ndjson" if rest.lstrip().startswith(b"{") else "json"
+    first, _, following = data.lstrip().partition(b"\n")
+    if following.strip():
+        return "ndjson" if following.lstrip().startswith(b"{") else "json"
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
@@ -136,8 +136,8 @@ def read_frame(file: Path) -> Any:
     ) as error:
         if isinstance(error, FileError):
             raise
-        shown = {"ndjson": "jsonl"}.get(kind, kind)
-        raise FileError(f"{file} is not a readable {shown} file: {_reason(error)}") from error
+        ending = {"ndjson": "jsonl"}.get(kind, kind)
+        raise FileError(f"{file} is not a readable {ending} file: {_reason(error)}") from error
 
 
 def damaged_zip() -> tuple[type[Exception], ...]:

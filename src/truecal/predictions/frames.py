@@ -60,7 +60,7 @@ LOGIT_STEMS = ("logit_", "logits_", "z_", "logit", "z")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnChoice:
     """The columns to read: `probs` or `logits`, never both. `named` are the parts that the user named."""
 
     label: str
@@ -78,14 +78,14 @@ class Choice:
     def describe(self, columns: Sequence[str]) -> str:
         """What was chosen, marking what was told from the names."""
         kind = "probabilities" if self.probs is not None else "logits"
-        wanted = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
-        many = sum(fnmatchcase(name, wanted) for name in columns) if "*" in wanted else 1
-        shown = f"{wanted!r} ({many} columns)" if many > 1 else repr(wanted)
+        pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
+        many = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1
+        columns_text = f"{pattern!r} ({many} columns)" if many > 1 else repr(pattern)
 
         def mark(part: str) -> str:
             return "" if part in self.named else " [detected]"
 
-        return f"label {self.label!r}{mark('label')}, {kind} {shown}{mark('predictions')}"
+        return f"label {self.label!r}{mark('label')}, {kind} {columns_text}{mark('predictions')}"
 
 
 def choose(
@@ -98,7 +98,7 @@ def choose(
     by: Sequence[str] = (),
     score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
     label_like: "Callable[[Sequence[str]], list[str]] | None" = None,
-) -> Choice:
+) -> ColumnChoice:
     """Fill in what the user left open, or refuse with the question to answer.
 
     `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no
@@ -107,20 +107,22 @@ def choose(
     >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
     "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
     """
-    given = probs if probs is not None else logits
-    named = frozenset(name for name, value in (("label", label), ("predictions", given)) if value is not None)
-    taken = {given} if given is None or isinstance(given, str) else set(given)
-    free = [name for name in columns if name not in {label, *taken, *other}]
-    if given is None:
+    outputs = probs if probs is not None else logits
+    named = frozenset(name for name, value in (("label", label), ("predictions", outputs)) if value is not None)
+    named_outputs = {outputs} if outputs is None or isinstance(outputs, str) else set(outputs)
+    free = [name for name in columns if name not in {label, *named_outputs, *other}]
+    if outputs is None:
         probs, logits = _predictions([name for name in free if name not in by], columns, score_like)
-        given = probs if probs is not None else logits
+        outputs = probs if probs is not None else logits
     if label is None:
         # a list holds names, which are not free, and no patterns
-        rest = [name for name in free if not (isinstance(given, str) and fnmatchcase(name, given))]
-        rest = [name for name in rest if name not in by or not _labels([r for r in rest if r not in by])]
-        of_confidence = isinstance(given, str) and given.lower() in CONFIDENCES
-        label = _label(rest, columns, label_like, of_confidence=of_confidence)
-    return Choice(label, probs, logits, named)
+        candidates = [name for name in free if not (isinstance(outputs, str) and fnmatchcase(name, outputs))]
+        candidates = [
+            name for name in candidates if name not in by or not _labels([r for r in candidates if r not in by])
+        ]
+        of_confidence = isinstance(outputs, str) and outputs.lower() in CONFIDENCES
+        label = _label(candidates, columns, label_like, of_confidence=of_confidence)
+    return ColumnChoice(label, probs, logits, named)
 
 
 def choose_predictions(
@@ -183,9 +185,9 @@ def _predictions(
                 "logits= (--logits)",
                 options=f"--score {single[0]}",
             )
-        wanted = pattern or (single[0] if single else None)
-        if wanted is not None:
-            return (None, wanted) if is_logits else (wanted, None)
+        chosen = pattern or (single[0] if single else None)
+        if chosen is not None:
+            return (None, chosen) if is_logits else (chosen, None)
     starts = tuple(stem for stem in PROB_STEMS if stem.endswith("_"))
     alone = [name for name in free if name.lower().startswith(starts) or name.lower().endswith(SCORE_ENDINGS)]
     candidates = alone if len(alone) == 1 or score_like is None else score_like(alone or free)
@@ -202,7 +204,7 @@ def _predictions(
 def _is_family(columns: Sequence[str], stem: str) -> bool:
     """At least two columns p_a, p_b, ...; without a separator (p0, p1, ...) only numbers may follow."""
     rests = [name[len(stem) :] for name in columns if name.startswith(stem) and len(name) > len(stem)]
-    return len(rests) > 1 and (stem.endswith("_") or all(rest.isdigit() for rest in rests))
+    return len(rests) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in rests))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -274,24 +276,24 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
 
     Missing values stay missing (NaN). What is neither is refused with its row.
     """
-    known = {word.strip().lower(): value for word, value in (words or {}).items()}
+    share_of_word = {word.strip().lower(): value for word, value in (words or {}).items()}
     shares = np.full(len(column), np.nan)
     for row, value in enumerate(column.to_list()):
         text = "" if value is None else str(value).strip().lower()
         if text in NA_WORDS:
             continue
-        if text in known:
-            shares[row] = known[text]
+        if text in share_of_word:
+            shares[row] = share_of_word[text]
             continue
         try:
             if words is not None and not text.endswith("%"):
                 raise ValueError
             shares[row] = float(text.removesuffix("%").strip()) / 100
         except ValueError as error:
-            wanted = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
+            expected = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
             raise InputError(
-                f"column {name!r}: row {row} is {value!r}, which is not {wanted}; {_WORDS_HINT.format(value)}",
-                options=_text_options([v for v in column.to_list() if str(v).strip().lower() not in known]),
+                f"column {name!r}: row {row} is {value!r}, which is not {expected}; {_WORDS_HINT.format(value)}",
+                options=_text_options([v for v in column.to_list() if str(v).strip().lower() not in share_of_word]),
             ) from error
     if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:
         message = f"column {name!r} is declared percent and has no value above 1; if it holds probabilities, leave out percent"
@@ -328,25 +330,25 @@ def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]
 _MOST_LISTED = 40
 
 
-def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
+def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
     """Columns named by one name, a list, or a pattern with a star; for a pattern also what the star stood for."""
-    if not isinstance(wanted, str):
-        names, known = list(wanted), set(columns)
+    if not isinstance(selector, str):
+        names, existing = list(selector), set(columns)
         if not names:
             raise InputError(f"no column is named for {what}; the columns are {_listed_frames(columns)}")
         for name in names:
-            if name not in known:
+            if name not in existing:
                 raise InputError(_no_column(name, columns))
         return names, None
-    if wanted in columns:
-        return [wanted], None
-    if "*" not in wanted:
-        raise InputError(_no_column(wanted, columns))
-    fits = pattern(translate(wanted))
+    if selector in columns:
+        return [selector], None
+    if "*" not in selector:
+        raise InputError(_no_column(selector, columns))
+    fits = pattern(translate(selector))
     names = [name for name in columns if fits.match(name)]
     if not names:
-        raise InputError(f"no column matches {wanted!r} for {what}; the columns are {_listed_frames(columns)}")
-    stars = _stars(names, wanted)
+        raise InputError(f"no column matches {selector!r} for {what}; the columns are {_listed_frames(columns)}")
+    stars = _stars(names, selector)
     if all(star.isdigit() for star in stars):  # p_0 ... p_10 in the order of the numbers, not of the letters
         order = sorted(range(len(names)), key=lambda i: int(stars[i]))
         return [names[i] for i in order], None
@@ -401,9 +403,9 @@ def columns_of(
         raise InputError("two columns of the frame have the same name; rename one of them") from error
     except TypeError as error:
         raise InputError(f"{type(frame).__name__} is not a data frame that narwhals can read in memory") from error
-    wanted = probs if probs is not None else logits
-    assert wanted is not None
-    names, stars = matching(table.columns, wanted, "predictions")
+    outputs = probs if probs is not None else logits
+    assert outputs is not None
+    names, stars = matching(table.columns, outputs, "predictions")
     names, stars = in_class_order(names, stars, classes)
     refuse_shared(names, label, weights)
     single = [name for name in (label, weights, clusters) if name is not None]
@@ -415,14 +417,14 @@ def columns_of(
     values, events = outputs_of(table, names)
     _refuse_missing_outputs(table, names, values)
     labels = to_array(table[label])
-    named = class_names(names, wanted, stars or events, classes, numeric=labels.dtype.kind in "iubf")
+    named = class_names(names, outputs, stars or events, classes, numeric=labels.dtype.kind in "iubf")
     used = {*names, *single, *judges}
-    rest = [name for name in table.columns if name not in used]
+    further_names = [name for name in table.columns if name not in used]
     further = {
         "weights": None if weights is None else table[weights].to_numpy(),
         "clusters": None if clusters is None else to_array(table[clusters]),
         "classes": named,
-        "columns": {name: to_array(table[name]) for name in rest},
+        "columns": {name: to_array(table[name]) for name in further_names},
     }
     if judges:
         further["judge"] = table.select(judges).to_numpy()
@@ -437,7 +439,7 @@ def to_array(column: "nw.Series[Any]") -> NDArray[Any]:
 
 def class_names(
     names: Sequence[str],
-    wanted: str | Sequence[str],
+    selector: str | Sequence[str],
     events: Sequence[str] | None,
     classes: Sequence[object] | None,
     *,
@@ -448,43 +450,43 @@ def class_names(
     `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
     columns, so that numbered columns must begin at 0 unless classes are given.
     """
-    numbers = [int(star) for star in _stars(names, wanted)] if _numbered(names, wanted, events) else None
+    numbers = [int(star) for star in _stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:
         if numbers is not None and numbers != list(range(len(numbers))):
-            shown = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
+            listed = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
             raise InputError(
-                f"the columns {wanted!r} are numbered {shown}, not from 0, so that a label does not say its column; if label "
-                f"{numbers[0]} means {names[0]!r}, say classes=[{shown}] (--class-names {shown.replace(' ', '')})"
+                f"the columns {selector!r} are numbered {listed}, not from 0, so that a label does not say its column; if label "
+                f"{numbers[0]} means {names[0]!r}, say classes=[{listed}] (--class-names {listed.replace(' ', '')})"
             )
         if events is not None and numeric and list(events) != sorted(events):
-            shown, alphabetical = ",".join(events[:8]), ",".join(sorted(events)[:8])
+            listed, alphabetical = ",".join(events[:8]), ",".join(sorted(events)[:8])
             raise InputError(
                 "labels are numbers, and the columns are named after classes that are not in alphabetical order: label 0 may mean "
-                f"{events[0]!r} (the first column) or {min(events)!r}; say which: classes= (--class-names {shown}, or "
+                f"{events[0]!r} (the first column) or {min(events)!r}; say which: classes= (--class-names {listed}, or "
                 f"{alphabetical})"
             )
         return None if events is None or numeric else list(events)
-    given = [str(name) for name in classes]
-    held = list(events) if events is not None else None
-    if numbers is not None and all(name.isdigit() for name in given):
-        held = [str(number) for number in numbers]
-        held = None if numbers == list(range(len(numbers))) else held
-    if held is not None and held != given and len(held) == len(given):
-        at = next(i for i, name in enumerate(held) if name != given[i])
+    given_names = [str(name) for name in classes]
+    column_classes = list(events) if events is not None else None
+    if numbers is not None and all(name.isdigit() for name in given_names):
+        column_classes = [str(number) for number in numbers]
+        column_classes = None if numbers == list(range(len(numbers))) else column_classes
+    if column_classes is not None and column_classes != given_names and len(column_classes) == len(given_names):
+        i = next(k for k, name in enumerate(column_classes) if name != given_names[k])
         raise InputError(
-            f"the class names contradict the columns: column {names[min(at, len(names) - 1)]!r} is class {given[at]!r} by its "
-            f"place; list the classes of the columns ({', '.join(held[:8])}), or leave them out"
+            f"the class names contradict the columns: column {names[min(i, len(names) - 1)]!r} is class {given_names[i]!r} by its "
+            f"place; list the classes of the columns ({', '.join(column_classes[:8])}), or leave them out"
         )
     return classes
 
 
-def _numbered(names: Sequence[str], wanted: str | Sequence[str], events: Sequence[str] | None) -> bool:
-    return len(names) > 1 and isinstance(wanted, str) and "*" in wanted and events is None
+def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Sequence[str] | None) -> bool:
+    return len(names) > 1 and isinstance(selector, str) and "*" in selector and events is None
 
 
-def _stars(names: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
+def _stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
     """What the star of a pattern stood for in each name."""
-    before, _, after = str(wanted).partition("*")
+    before, _, after = str(selector).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
 
 

@@ -401,8 +401,8 @@ class Predictions:
             return self.classes.index(name)
         if options.is_whole(name) and name in range(self.class_count):
             return int(name)  # type: ignore[call-overload]
-        known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
-        raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
+        names = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
+        raise InputError(f"there is no class {name!r} among the {self.class_count} classes{names}")
 
     def class_probs(self, index: int) -> Floats:
         """The probability of one class in every row."""
@@ -439,8 +439,8 @@ class Predictions:
             kind += f", {np.count_nonzero(self.labels >= 0)} trusted labels and {self.judge.shape[1]} judge(s)"
         extra = "".join(
             f", {what}"
-            for what, there in (("weighted", self.weights), ("clustered", self.clusters))
-            if there is not None
+            for what, values in (("weighted", self.weights), ("clustered", self.clusters))
+            if values is not None
         )
         return f"Predictions({len(self)} rows, {kind}{extra})"
 

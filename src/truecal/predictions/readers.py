@@ -15,7 +15,7 @@ from truecal.predictions.eval_logs import PRESETS, EvalLog, eval_log, preset_tab
 from truecal.predictions.files import existing, kind_of, read_arrays, read_frame
 from truecal.predictions.frames import (
     CORRECT,
-    Choice,
+    ColumnChoice,
     as_shares,
     choose,
     class_names,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadRequest:
     """What is asked of a file; see :func:`read`."""
 
     label: str | None = None
@@ -82,7 +82,7 @@ def read(
     drop_null: bool = False,
     preset: str | None = None,
     multilabel: bool = False,
-    say: Callable[[str], object] | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Predictions:
     """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz; or an evaluation log.
 
@@ -108,20 +108,20 @@ def read(
         that give the commonest answer).
     multilabel : several yes-or-no labels per row: `probs` and `label` are patterns ("p_*" and "y_*" where left out) whose stars
         name the same labels, columns of lists, or arrays of one shape. See :meth:`Predictions.from_multilabel`.
-    say : called with what was read in words, such as which columns were recognised.
+    progress : called with what was read in words, such as which columns were recognised.
 
     >>> import tempfile, pathlib, truecal as tc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "answers.csv")
     ...     _ = path.write_text("confidence;is_correct\\n90%;1\\n60%;0\\n")
-    ...     tc.read(path, percent=True, say=lambda text: print(text.partition(": ")[2]))
+    ...     tc.read(path, percent=True, progress=lambda text: print(text.partition(": ")[2]))
     label 'is_correct' [detected], probabilities 'confidence' [detected]
     Predictions(2 rows, binary)
     """
     options.path(path)
-    if sum(given is not None for given in (score, probs, logits)) > 1:
+    if sum(option is not None for option in (score, probs, logits)) > 1:
         raise InputError("score, probs and logits exclude each other; give one")
-    wanted = Wanted(
+    request = ReadRequest(
         label,
         score if probs is None else probs,
         logits,
@@ -137,100 +137,100 @@ def read(
         pos_label=pos_label,
         multilabel=multilabel,
     )
-    reading = read_file(path, wanted)
-    if say is not None:
-        say(f"read {len(reading.preds)} rows from {path}: {reading.summary}")
+    reading = read_file(path, request)
+    if progress is not None:
+        progress(f"read {len(reading.preds)} rows from {path}: {reading.summary}")
     return reading.preds
 
 
-def read_file(path: str | Path, wanted: Wanted) -> Reading:
+def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions and keep what was read beside them."""
     file = existing(path)
     if kind_of(file) == "npz":
-        return _from_arrays(file, wanted)
-    if wanted.preset is not None and wanted.preset not in PRESETS:
-        raise InputError(f"there is no preset {wanted.preset!r}; use {', '.join(PRESETS)}")
-    log = eval_log(file, wanted.preset)
+        return _from_arrays(file, request)
+    if request.preset is not None and request.preset not in PRESETS:
+        raise InputError(f"there is no preset {request.preset!r}; use {', '.join(PRESETS)}")
+    log = eval_log(file, request.preset)
     if log is not None:
-        return _from_log(log, wanted)
+        return _from_log(log, request)
     frame = read_frame(file)
     if not len(frame):
         raise FileError(f"{file} has no rows")
-    if wanted.preset is None:
-        return read_table(frame, wanted)
-    frame, confidence = preset_table(frame, wanted.preset)
-    reading = read_table(frame, wanted)
+    if request.preset is None:
+        return read_table(frame, request)
+    frame, confidence = preset_table(frame, request.preset)
+    reading = read_table(frame, request)
     return replace(reading, summary=f"{reading.summary}, confidence {confidence}")
 
 
-def _from_log(log: EvalLog, wanted: Wanted) -> Reading:
+def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
     """The answers of an evaluation log; several answers to one question are one cluster."""
-    clusters = "question" if wanted.clusters is None and log.repeated else wanted.clusters
-    judge = "judge" if wanted.judge is None and log.checked else wanted.judge
-    reading = read_table(log.frame(), replace(wanted, clusters=clusters, judge=judge))
+    clusters = "question" if request.clusters is None and log.repeated else request.clusters
+    judge = "judge" if request.judge is None and log.checked else request.judge
+    reading = read_table(log.frame(), replace(request, clusters=clusters, judge=judge))
     return replace(reading, summary=f"{log.describe()}; {reading.summary}", notes=(*log.notes(), *reading.notes))
 
 
-def read_table(frame: Any, wanted: Wanted) -> Reading:
+def read_table(frame: Any, request: ReadRequest) -> Reading:
     """Predictions from a frame in memory, its columns told from their names where they are not given."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
-    if wanted.multilabel:
-        return _read_labels(table, wanted)
-    other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
-    judges = [] if wanted.judge is None else matching(table.columns, wanted.judge, "judge")[0]
+    if request.multilabel:
+        return _read_labels(table, request)
+    other = [name for name in (request.weights, request.clusters) if name is not None]
+    judges = [] if request.judge is None else matching(table.columns, request.judge, "judge")[0]
     other += judges
     choice = choose(
         table.columns,
-        label=wanted.label,
-        probs=wanted.probs,
-        logits=wanted.logits,
+        label=request.label,
+        probs=request.probs,
+        logits=request.logits,
         other=other,
-        by=wanted.by,
+        by=request.by,
         score_like=lambda free: _score_like(table, free),
         label_like=lambda free: _label_like(table, free),
     )
-    for name in wanted.by:
+    for name in request.by:
         if name not in table.columns:
-            known = ", ".join(table.columns)
+            listed = ", ".join(table.columns)
             raise InputError(
-                f"there is no column {name!r} for --by or --select; the columns are {known}{did_you_mean(name, table.columns)}"
+                f"there is no column {name!r} for --by or --select; the columns are {listed}{did_you_mean(name, table.columns)}"
             )
     names, stars = matching(table.columns, choice.outputs, "predictions")
-    names, stars = in_class_order(names, stars, wanted.classes)
-    if wanted.percent or wanted.words is not None:
+    names, stars = in_class_order(names, stars, request.classes)
+    if request.percent or request.words is not None:
         if choice.logits is not None or len(names) > 1:
             raise InputError(
                 "percent and words are for one column of probabilities; logits and several columns are numbers"
             )
         column = nw.new_series(
-            "share", as_shares(table[names[0]], names[0], wanted.words), backend=table.implementation
+            "share", as_shares(table[names[0]], names[0], request.words), backend=table.implementation
         )
         table = table.with_columns(column.alias(names[0]))
-    singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
+    singles = [name for name in (choice.label, request.weights, request.clusters) if name is not None]
     matching(table.columns, singles, "label, weights and clusters")
-    needed = [*names, *judges, *(name for name in singles if wanted.judge is None or name != choice.label)]
-    table, dropped = _without_missing(table, needed) if wanted.drop_null else (table, 0)
-    preds = _build(table, choice, wanted)
-    preds = preds if wanted.pos_label is None else _with_positive(preds, table[choice.label], wanted.pos_label)
-    grouped = {name: to_array(table[name]) for name in wanted.by if name not in preds.columns}
+    needed = [*names, *judges, *(name for name in singles if request.judge is None or name != choice.label)]
+    table, dropped = _without_missing(table, needed) if request.drop_null else (table, 0)
+    preds = _build(table, choice, request)
+    preds = preds if request.pos_label is None else _with_positive(preds, table[choice.label], request.pos_label)
+    grouped = {name: to_array(table[name]) for name in request.by if name not in preds.columns}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     summary = choice.describe(table.columns)
     if stars is not None and len(names) > 1 and table[choice.label].dtype.is_numeric():
         summary += label_columns(names)
-    if wanted.classes is None and preds.binary and preds.classes is not None and not preds.of_answers:
-        summary += f", positive class {str(preds.classes[1])!r}{' [detected]' if wanted.pos_label is None else ''}"
-    if wanted.drop_null:
+    if request.classes is None and preds.binary and preds.classes is not None and not preds.of_answers:
+        summary += f", positive class {str(preds.classes[1])!r}{' [detected]' if request.pos_label is None else ''}"
+    if request.drop_null:
         summary += f", {dropped} rows with missing values left out"
     logits = None if choice.logits is None else outputs_of(table, names)[0]
     return Reading(preds, summary, logits, dropped)
 
 
-def _read_labels(table: "nw.DataFrame[Any]", wanted: Wanted) -> Reading:
+def _read_labels(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
     """Read predictions of several labels per row, from columns of probabilities and columns of labels."""
-    _refuse_options(wanted)
-    probs, label = wanted.probs or "p_*", wanted.label or "y_*"
+    _refuse_options(request)
+    probs, label = request.probs or "p_*", request.label or "y_*"
     names, stars = matching(table.columns, probs, "predictions")
     labels, label_stars = matching(table.columns, label, "labels")
     if stars is not None and label_stars is not None:
@@ -238,41 +238,41 @@ def _read_labels(table: "nw.DataFrame[Any]", wanted: Wanted) -> Reading:
         if odd:
             raise InputError(f"{probs!r} and {label!r} name different labels: {odd[0]!r} is in one of them only")
         labels = [labels[label_stars.index(star)] for star in stars]
-    further = [name for name in (wanted.weights, wanted.clusters) if name is not None]
-    matching(table.columns, [*names, *further, *wanted.by], "weights, clusters and groups")
+    further = [name for name in (request.weights, request.clusters) if name is not None]
+    matching(table.columns, [*names, *further, *request.by], "weights, clusters and groups")
     used = [*names, *labels, *further]
-    table, dropped = _without_missing(table, used) if wanted.drop_null else (table, 0)
+    table, dropped = _without_missing(table, used) if request.drop_null else (table, 0)
     preds = Predictions.from_multilabel(
         outputs_of(table, names)[0],
         outputs_of(table, labels)[0],
-        wanted.classes or stars,
-        weights=None if wanted.weights is None else table[wanted.weights].to_numpy(),
-        clusters=None if wanted.clusters is None else table[wanted.clusters].to_numpy(),
-        columns={name: table[name].to_numpy() for name in table.columns if name not in used or name in wanted.by},
+        request.classes or stars,
+        weights=None if request.weights is None else table[request.weights].to_numpy(),
+        clusters=None if request.clusters is None else table[request.clusters].to_numpy(),
+        columns={name: to_array(table[name]) for name in table.columns if name not in used or name in request.by},
     )
     summary = f"{preds.class_count} labels per row, labels {label!r}, probabilities {probs!r}"
     return Reading(preds, summary, dropped=dropped)
 
 
-def _refuse_options(wanted: Wanted) -> None:
+def _refuse_options(request: ReadRequest) -> None:
     """Raise for options that several labels per row do not go with."""
     for option in ("logits", "judge", "words", "pos_label", "preset"):
-        if getattr(wanted, option) is not None:
+        if getattr(request, option) is not None:
             raise InputError(f"{option} does not go with several labels per row; leave it out")
-    if wanted.percent:
+    if request.percent:
         raise InputError("percent does not go with several labels per row; divide the columns by 100")
 
 
-def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predictions:
-    classes, labels = wanted.classes, table[choice.label]
+def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadRequest) -> Predictions:
+    classes, labels = request.classes, table[choice.label]
     columns: dict[str, Any] = {
         "label": choice.label,
         "probs": choice.probs,
         "logits": choice.logits,
-        "weights": wanted.weights,
-        "clusters": wanted.clusters,
-        "normalized": wanted.normalized,
-        "judge": wanted.judge,
+        "weights": request.weights,
+        "clusters": request.clusters,
+        "normalized": request.normalized,
+        "judge": request.judge,
     }
     numeric = labels.dtype.is_numeric()
     if classes is not None and numeric and all(isinstance(name, str) for name in classes):
@@ -350,35 +350,35 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 
     null = (nw.col(name).is_null() for name in needed)
     nan = (nw.col(name).is_nan() for name in needed if table[name].dtype.is_float())
-    rest = table.filter(~nw.any_horizontal(*null, *nan, ignore_nulls=False))
-    if not len(rest):
+    complete = table.filter(~nw.any_horizontal(*null, *nan, ignore_nulls=False))
+    if not len(complete):
         raise InputError(f"all {len(table)} rows have missing values in {', '.join(needed)}; nothing is left to judge")
-    return rest, len(table) - len(rest)
+    return complete, len(table) - len(complete)
 
 
-def _from_arrays(file: Path, wanted: Wanted) -> Reading:
+def _from_arrays(file: Path, request: ReadRequest) -> Reading:
     """Predictions from the arrays of an npz file."""
-    held = read_arrays(file)
-    choice = choose(list(held), label=wanted.label, probs=wanted.probs, logits=wanted.logits)
+    arrays = read_arrays(file)
+    choice = choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
     name = choice.outputs
     if not isinstance(name, str):
         raise InputError("name one array of predictions in an npz file: probs= or logits=")
-    if wanted.by:
-        raise InputError(f"there is no column {wanted.by[0]!r} for --by or --select; npz files have no columns")
-    missing = [k for k in (name, choice.label, wanted.weights, wanted.clusters) if k is not None and k not in held]
+    if request.by:
+        raise InputError(f"there is no column {request.by[0]!r} for --by or --select; npz files have no columns")
+    missing = [k for k in (name, choice.label, request.weights, request.clusters) if k is not None and k not in arrays]
     if missing:
-        raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(held)}")
-    refuse_shared([name], choice.label, wanted.weights)
+        raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(arrays)}")
+    refuse_shared([name], choice.label, request.weights)
     further: dict[str, Any] = {
-        "weights": None if wanted.weights is None else held[wanted.weights],
-        "clusters": None if wanted.clusters is None else held[wanted.clusters],
-        "classes": wanted.classes,
+        "weights": None if request.weights is None else arrays[request.weights],
+        "clusters": None if request.clusters is None else arrays[request.clusters],
+        "classes": request.classes,
     }
-    if wanted.multilabel:
-        _refuse_options(wanted)
-        preds = Predictions.from_multilabel(held[name], held[choice.label], **further)
+    if request.multilabel:
+        _refuse_options(request)
+        preds = Predictions.from_multilabel(arrays[name], arrays[choice.label], **further)
     elif choice.probs is None:
-        preds = Predictions.from_logits(held[name], held[choice.label], **further)
+        preds = Predictions.from_logits(arrays[name], arrays[choice.label], **further)
     else:
-        preds = Predictions.from_probs(held[name], held[choice.label], **further, normalized=wanted.normalized)
-    return Reading(preds, choice.describe(list(held)), held[name] if choice.logits is not None else None)
+        preds = Predictions.from_probs(arrays[name], arrays[choice.label], **further, normalized=request.normalized)
+    return Reading(preds, choice.describe(list(arrays)), arrays[name] if choice.logits is not None else None)

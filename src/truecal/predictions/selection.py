@@ -30,13 +30,13 @@ class EngineRows(Protocol):
     def labelled(self, names: tuple[object, ...]) -> Any:
         """Whether the label is one of these classes."""
 
-    def output(self, of: object) -> Any:
+    def output(self, class_name: object) -> Any:
         """The probability of a class; without one as for :func:`by_output`."""
 
     def column(self, name: str) -> Any:
         """A column of the source."""
 
-    def among(self, values: Any, wanted: tuple[object, ...]) -> Any:
+    def among(self, values: Any, accepted: tuple[object, ...]) -> Any:
         """Whether a value is one of those wanted."""
 
 
@@ -85,11 +85,11 @@ class Selection(ABC):
         return Negated(self)
 
 
-def small_selection(kept: int, given: int) -> str | None:
+def small_selection(selected: int, total: int) -> str | None:
     """The warning that a selection of few rows earns."""
-    if kept >= SMALL or kept == given:
+    if selected >= SMALL or selected == total:
         return None
-    return f"only {kept} of {given} rows were selected; expect a wide interval"
+    return f"only {selected} of {total} rows were selected; expect a wide interval"
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ class ByLabel(Selection):
         return True
 
     def _mask(self, preds: Predictions) -> Mask:
-        wanted = [preds.class_index(name) for name in self.names]
+        indices = [preds.class_index(name) for name in self.names]
         preds.refuse_multilabel("by_label")
-        chosen: Mask = np.isin(preds.labels, wanted)
+        chosen: Mask = np.isin(preds.labels, indices)
         return chosen
 
     def expression(self, rows: EngineRows) -> Any:
@@ -196,31 +196,31 @@ def by_label(*names: object) -> Selection:
 
 @dataclass(frozen=True)
 class ByOutput(Selection):
-    of: object
+    class_name: object
     low: float
     high: float
     closed: Closed
 
     def _mask(self, preds: Predictions) -> Mask:
-        inside: Mask = _within(output(preds, self.of), self.low, self.high, self.closed)
+        inside: Mask = _within(output(preds, self.class_name), self.low, self.high, self.closed)
         return inside
 
     def expression(self, rows: EngineRows) -> Any:
-        return _within(rows.output(self.of), self.low, self.high, self.closed)
+        return _within(rows.output(self.class_name), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
-        what = "confidence" if self.of is None else f"probability of {printable(self.of)}"
+        what = "confidence" if self.class_name is None else f"probability of {printable(self.class_name)}"
         return f"{what} in {_interval_words(self.low, self.high, self.closed)}"
 
 
-def output(preds: Predictions, of: object = None) -> Floats:
+def output(preds: Predictions, class_name: object = None) -> Floats:
     """Return the probability of one class; without a class that of the positive of two classes, else of the most probable."""
-    if of is None:
+    if class_name is None:
         return preds.class_probs(1) if preds.class_count == 2 else preds.probs.max(axis=1)
-    return preds.class_probs(preds.class_index(of))
+    return preds.class_probs(preds.class_index(class_name))
 
 
-def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
+def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
     The output-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1. Without a class it looks at P(positive)
@@ -231,10 +231,10 @@ def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed:
     >>> tc.by_output(low=0.5)(preds).probs, tc.by_output(low=0.5, closed="neither")(preds).probs
     (array([0.5 , 0.75]), array([0.75]))
     """
-    validation.check_name(of)
+    validation.check_name(class_name)
     options.limits(low, high, "the output interval")
     _check_closed(closed)
-    return ByOutput(of, float(low), float(high), closed)
+    return ByOutput(class_name, float(low), float(high), closed)
 
 
 @dataclass(frozen=True)
@@ -301,8 +301,8 @@ class ByTest(Selection):
 def column(preds: Predictions, name: str) -> NDArray[Any]:
     """A further column of the predictions, by name."""
     if name not in preds.columns:
-        known = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
-        raise InputError(f"there is no column {name!r}; the columns are {known}")
+        names = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
+        raise InputError(f"there is no column {name!r}; the columns are {names}")
     values = preds.columns[name]
     if values.ndim != 1:
         raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")

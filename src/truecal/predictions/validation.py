@@ -30,11 +30,11 @@ _TURNED = 1024  # rows turned into columns at a time
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    given: Any = values
-    if type(given) is np.ndarray and given.dtype.kind in "biuf" and given.dtype.isnative:
-        return given
+    container: Any = values
+    if type(container) is np.ndarray and container.dtype.kind in "biuf" and container.dtype.isnative:
+        return container
     # scipy's dok_matrix is a dict, too
-    if isinstance(given, (set, frozenset, dict)) and not hasattr(given, "toarray"):
+    if isinstance(container, (set, frozenset, dict)) and not hasattr(container, "toarray"):
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)
@@ -98,8 +98,8 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
         return array.astype(np.float64)
     for position, value in enumerate(array.flat):
         if not _is_number(value) and not _spells_number(value):
-            at = tuple(int(i) for i in np.unravel_index(position, array.shape))
-            raise InputError(f"{what} must be numbers: {where(at)} is {shown(value)}")
+            index = tuple(int(i) for i in np.unravel_index(position, array.shape))
+            raise InputError(f"{what} must be numbers: {where(index)} is {shown(value)}")
     raise InputError(f"{what} must be numbers, not text; read the column as numbers")
 
 
@@ -191,14 +191,14 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     if low >= 0 and high <= 1:  # false as well when either is NaN
         return
     wrong = ~((values >= 0) & (values <= 1))
-    at = _first(wrong)
-    value = values[at]
+    index = _first(wrong)
+    value = values[index]
     count = np.count_nonzero(wrong)
     others = f" (and {count - 1} more)" if count > 1 else ""
     if not np.isfinite(value):
-        raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
+        raise InputError(f"{what}: {where(index)} is {value}{others}; remove or repair such rows before measuring")
     remedy = outside_unit_remedy(low, high)
-    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {remedy}")
+    raise InputError(f"{what} must lie in [0, 1]: {where(index)} is {value}{others}; {remedy}")
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
@@ -238,9 +238,9 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.ui
         return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
-        at = _first(wrong)
+        index = _first(wrong)
         hint = "; were the arguments swapped?" if y.dtype.kind == "f" and bool(((y >= 0) & (y <= 1)).all()) else ""
-        raise InputError(f"outcomes must be 0 or 1: {where(at)} is {y[at]}{hint}")
+        raise InputError(f"outcomes must be 0 or 1: {where(index)} is {y[index]}{hint}")
     return y.astype(np.uint8)
 
 
@@ -251,8 +251,8 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
         raise InputError(f"weights have shape {w.shape} but there are {shape[-1]} rows; give one weight per row")
     wrong = ~(np.isfinite(w) & (w >= 0))
     if wrong.any():
-        at = _first(wrong)
-        raise InputError(f"weights must be finite and not negative: {where(at)} is {w[at]}")
+        index = _first(wrong)
+        raise InputError(f"weights must be finite and not negative: {where(index)} is {w[index]}")
     if not (w.max(axis=-1, initial=0.0) > 0).all():
         raise InputError("all weights are zero; nothing is left to measure")
     _refuse_far_apart(w)
@@ -268,13 +268,13 @@ def _refuse_far_apart(w: Float64s) -> None:
             f"weights sum to {total:g}, and counts are exact only up to {_LARGEST_TOTAL:.2g}; divide them by their largest"
         )
     heaviest, positive = float(w.max()), w > 0
-    least = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
-    light = positive & (w < least)
+    smallest = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
+    light = positive & (w < smallest)
     if light.any():
-        at = _first(light)
+        index = _first(light)
         raise InputError(
-            f"weights: {where(at)} weighs {w[at]:g} beside a largest of {heaviest:g}, too little for sums to hold it; "
-            f"give weights of at least {least:.2g}, or 0 to leave a row out"
+            f"weights: {where(index)} weighs {w[index]:g} beside a largest of {heaviest:g}, too little for sums to hold it; "
+            f"give weights of at least {smallest:.2g}, or 0 to leave a row out"
         )
 
 
@@ -295,8 +295,8 @@ def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
     if labels.dtype == object:
         missing = np.fromiter(map(is_missing, labels), bool, len(labels))
     if missing is not None and missing.any():
-        at = _first(missing)
-        raise InputError(f"{what}: {where(at)} is {shown(labels[at])}; every row needs a {each}")
+        index = _first(missing)
+        raise InputError(f"{what}: {where(index)} is {shown(labels[index])}; every row needs a {each}")
 
 
 def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
@@ -313,23 +313,23 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
         if numbers.dtype.kind in "mM" and values and isinstance(values[0], int):  # Python has no times of nanoseconds
             values = list(map(str, numbers))
         return values, codes
-    rows, seen = labels.tolist(), _Codes()
+    rows, code_of = labels.tolist(), _Codes()
     try:
-        codes = np.fromiter(map(seen.__getitem__, rows), np.intp, len(rows))
+        codes = np.fromiter(map(code_of.__getitem__, rows), np.intp, len(rows))
     except TypeError as error:
         row = next(i for i, value in enumerate(rows) if not _hashable(value))
         kind = type(rows[row]).__name__
         raise InputError(f"{what}: row {row} is {shown(rows[row])} ({kind}); give numbers or text") from error
-    if (0 in seen or 1 in seen) and ({bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds):
+    if (0 in code_of or 1 in code_of) and ({bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds):
         raise InputError(f"{what} mix True or False with numbers, which equal each other; give one kind")
-    missing = find_missing(list(seen))
-    values = list(compress(seen, ~missing))
+    missing = find_missing(list(code_of))
+    values = list(compress(code_of, ~missing))
     try:
         values.sort()
     except TypeError:
         values.sort(key=lambda value: (type(value).__name__, str(value)))
-    number = np.full(len(seen), len(values), np.intp)
-    number[[seen[value] for value in values]] = np.arange(len(values))
+    number = np.full(len(code_of), len(values), np.intp)
+    number[[code_of[value] for value in values]] = np.arange(len(values))
     return [*values, *([None] if missing.any() else [])], number[codes]
 
 
@@ -368,8 +368,8 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
     if isinstance(classes, (set, frozenset, Mapping, str, bytes)):
         raise InputError(f"classes are a {type(classes).__name__}, which lists no names in order; give a list of them")
     try:
-        held = as_array(np.asarray(classes), "classes").tolist() if hasattr(classes, "dtype") else list(classes)
-        names = tuple(name.item() if isinstance(name, np.generic) else name for name in held)
+        listed = as_array(np.asarray(classes), "classes").tolist() if hasattr(classes, "dtype") else list(classes)
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in listed)
     except TypeError as error:
         raise InputError(f"classes must be a list of names, not {shown(classes)}") from error
     if len(names) != count:
@@ -380,8 +380,8 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
             raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
         for key in (name, str(name)):  # 1 equals 1.0 and True, and reads like "1"
             if key in first:
-                alike = "is given twice" if type(first[key]) is type(name) else f"reads like {first[key]!r}"
-                raise InputError(f"class name {name!r} {alike}; names must differ")
+                conflict = "is given twice" if type(first[key]) is type(name) else f"reads like {first[key]!r}"
+                raise InputError(f"class name {name!r} {conflict}; names must differ")
         first[name] = first[str(name)] = name
     return names
 
@@ -458,14 +458,14 @@ def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[st
     """Further columns by name, one value per row."""
     if columns is not None and not isinstance(columns, Mapping):
         raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
-    kept: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, values in (columns or {}).items():
         if not isinstance(name, str):
             raise InputError(f"columns are named by text, not {shown(name)}")
-        kept[name] = as_array(values, f"column {name!r}")
-        if kept[name].shape[:1] != (rows,):
-            raise InputError(f"column {name!r} has {len(np.atleast_1d(kept[name]))} values but there are {rows} rows")
-    return kept
+        arrays[name] = as_array(values, f"column {name!r}")
+        if arrays[name].shape[:1] != (rows,):
+            raise InputError(f"column {name!r} has {len(np.atleast_1d(arrays[name]))} values but there are {rows} rows")
+    return arrays
 
 
 def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
@@ -503,12 +503,14 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
         if wrong.any():
-            at = _first(wrong)
-            raise InputError(f"labels must be class indices: {where(at)} is {y[at]}; were y_true and y_prob swapped?")
+            index = _first(wrong)
+            raise InputError(
+                f"labels must be class indices: {where(index)} is {y[index]}; were y_true and y_prob swapped?"
+            )
     low, high = y.min(), y.max()
     if low < 0 or high >= count:
         wrong = (y < 0) | (y >= count)
-        at = _first(wrong)
+        index = _first(wrong)
         hint = (
             "labels -1/1 need classes=[-1, 1]"
             if low == -1 and count == 2
@@ -516,7 +518,7 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
             if low == 1 and high == count
             else f"labels are class indices 0..{count - 1}, or names listed in classes="
         )
-        raise InputError(f"labels: {where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
+        raise InputError(f"labels: {where(index)} is {y[index]:g}, but there are {count} classes; {hint}")
     return _signed(y)
 
 
@@ -610,8 +612,8 @@ def check_finite(logits: Floats) -> None:
         return
     wrong = np.isnan(logits) | (logits == np.inf)
     if wrong.any():
-        at = _first(wrong)
-        raise InputError(f"logits: {where(at)} is {logits[at]}; remove or repair such rows before measuring")
+        index = _first(wrong)
+        raise InputError(f"logits: {where(index)} is {logits[index]}; remove or repair such rows before measuring")
     if logits.ndim == 2:
         ruled_out = np.flatnonzero(np.isneginf(logits).all(axis=1))
         if len(ruled_out):

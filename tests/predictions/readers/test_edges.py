@@ -12,7 +12,7 @@ import pytest
 import truecal as tc
 from truecal.predictions.files import _reason, kind_of, read_json
 from truecal.predictions.frames import _listed, choose, choose_predictions, matching
-from truecal.predictions.readers import Wanted, read_file, read_table
+from truecal.predictions.readers import ReadRequest, read_file, read_table
 
 
 def chosen(columns, **options):
@@ -170,7 +170,7 @@ def test_lines_packed_by_zstd_are_read_whole_or_not_at_all(tmp_path, text):
 
 
 def test_logits_are_kept_from_columns_and_lists():
-    wanted, frame = Wanted(), pl.DataFrame({"y": [0, 1], "z_0": [1.0, 0.0], "z_1": [2.0, -1.0]})
+    wanted, frame = ReadRequest(), pl.DataFrame({"y": [0, 1], "z_0": [1.0, 0.0], "z_1": [2.0, -1.0]})
     assert read_table(frame, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
     listed = pl.DataFrame({"y": [0, 1], "logits": [[1.0, 2.0], [0.0, -1.0]]})
     assert read_table(listed, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
@@ -190,10 +190,10 @@ def test_logits_are_kept_from_columns_and_lists():
 )
 def test_rows_that_miss_a_value_are_left_out_in_any_library(made):
     frame = made({"y": [1, None, 0, 0], "p": [0.5, 0.25, None, 0.75], "other": [None, 1.0, 1.0, 1.0]})
-    reading = read_table(frame, Wanted(drop_null=True))
+    reading = read_table(frame, ReadRequest(drop_null=True))
     assert (reading.preds.probs.tolist(), reading.preds.labels.tolist(), reading.dropped) == ([0.5, 0.75], [1, 0], 2)
     with pytest.raises(tc.InputError, match=r"all 1 rows have missing values in p, y"):
-        read_table(made({"y": [1], "p": [None], "other": [1.0]}), Wanted(drop_null=True))
+        read_table(made({"y": [1], "p": [None], "other": [1.0]}), ReadRequest(drop_null=True))
 
 
 def test_a_missing_value_in_one_of_several_columns_is_named():
@@ -259,7 +259,7 @@ def test_arrays_of_an_npz_file(tmp_path):
     with pytest.raises(tc.InputError, match="name one array of predictions"):
         tc.read(path, label="y", probs=["p", "w"])
     with pytest.raises(tc.InputError, match="there is no column 'site' for --by"):
-        read_file(path, Wanted(by=("site",)))
+        read_file(path, ReadRequest(by=("site",)))
 
 
 def test_an_empty_table_is_refused(tmp_path):
@@ -326,7 +326,7 @@ def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern(tmp_pat
     (tmp_path / "words.csv").write_text("y,p\nTrue,0.5\nFALSE,0.25\n")
     assert tc.read(tmp_path / "words.csv").labels.tolist() == [1, 0]
     weighted = pl.DataFrame({"y": [1, 0], "p": [0.5, 0.25], "score": [2.0, 3.0]})
-    preds = read_table(weighted, Wanted(weights="score")).preds
+    preds = read_table(weighted, ReadRequest(weights="score")).preds
     assert (preds.probs.tolist(), preds.weights.tolist()) == ([0.5, 0.25], [2.0, 3.0])
     single = tc.Predictions.from_frame(pl.DataFrame({"y": [1, 0], "p_1": [0.5, 0.25]}), label="y", probs="p_*")
     assert single.probs.tolist() == [0.5, 0.25]

@@ -10,8 +10,8 @@ import pytest
 
 import truecal as tc
 from truecal.predictions.eval_logs import (
-    Answer,
     EvalLog,
+    LoggedAnswer,
     _is_options,
     _member,
     inspect_log,
@@ -19,7 +19,7 @@ from truecal.predictions.eval_logs import (
     is_inspect,
     truth_of,
 )
-from truecal.predictions.readers import Wanted, read_file
+from truecal.predictions.readers import ReadRequest, read_file
 
 
 @pytest.mark.parametrize(
@@ -46,25 +46,25 @@ def test_options_per_character_are_divided_by_their_lengths(tmp_path):
     path = tmp_path / "samples.jsonl"
     held = document(arguments=[["q", " a"], ["q", " four"]])
     path.write_text(json.dumps(held))
-    assert read_file(path, Wanted(preset="options-per-character")).preds.probs.tolist() == pytest.approx(
+    assert read_file(path, ReadRequest(preset="options-per-character")).preds.probs.tolist() == pytest.approx(
         [1 / (1 + math.exp(-1 + 3 / 4))]
     )
     for arguments in (None, [["q", " a"]]):
         path.write_text(json.dumps(document(arguments=arguments)))
         with pytest.raises(tc.InputError, match="document 0 does not hold its options, whose lengths acc_norm"):
-            read_file(path, Wanted(preset="options-per-character"))
+            read_file(path, ReadRequest(preset="options-per-character"))
 
 
 def test_a_document_may_hold_nothing_but_what_it_needs(tmp_path):
     path = tmp_path / "samples.jsonl"
     path.write_text(json.dumps(document()))
-    reading = read_file(path, Wanted())
+    reading = read_file(path, ReadRequest())
     assert reading.preds.probs.tolist() == pytest.approx([1 / (1 + math.exp(-2))])
     assert reading.preds.labels.tolist() == [1]
     with pytest.raises(tc.InputError, match="the preset 'stated' does not fit lm-eval samples of options"):
-        read_file(path, Wanted(preset="stated"))
+        read_file(path, ReadRequest(preset="stated"))
     with pytest.raises(tc.InputError, match="the preset 'agreement' does not fit lm-eval samples of options"):
-        read_file(path, Wanted(preset="agreement"))
+        read_file(path, ReadRequest(preset="agreement"))
 
 
 def test_a_score_of_the_harness_is_that_of_the_first_answer(tmp_path):
@@ -73,7 +73,7 @@ def test_a_score_of_the_harness_is_that_of_the_first_answer(tmp_path):
     held = document(target="4", exact_match=1.0, filtered_resps=["3"])
     rows = [{**held, "resps": [["3", "4", "4"]]}, {**held, "resps": [["3", "5", "5"]]}, {**held, "resps": [["3", "3"]]}]
     path.write_text("\n".join(map(json.dumps, rows)))
-    preds = read_file(path, Wanted()).preds
+    preds = read_file(path, ReadRequest()).preds
     assert preds.labels.tolist() == [1, 0, 1]
     assert preds.probs.tolist() == pytest.approx([2 / 3, 2 / 3, 1])
 
@@ -121,7 +121,7 @@ def test_what_scores_say(value, truth):
 
 def test_confidences_of_a_log_may_be_mixed():
     log = EvalLog(
-        "log", "stated", (Answer("1", 0.5, True), Answer("2", "90%", False, "t"), Answer("2", None, None, "t"))
+        "log", "stated", (LoggedAnswer("1", 0.5, True), LoggedAnswer("2", "90%", False, "t"), LoggedAnswer("2", None, None, "t"))
     )
     assert log.frame()["question"].to_list() == ["1", "t/2", "t/2"]
     assert log.frame()["correct"].to_list() == [1, 0, None]
@@ -158,7 +158,7 @@ def test_trials_of_helm_are_repeats(tmp_path):
     assert preds.columns["repeat"].tolist() == [2, 0]
     assert len(set(preds.clusters.tolist())) == 1
     path.write_text(json.dumps([*rows, {"instance_id": "b", "stats": stats}]))
-    reading = read_file(path, Wanted(drop_null=True))
+    reading = read_file(path, ReadRequest(drop_null=True))
     assert (len(reading.preds), reading.notes) == (2, ("1 of 3 answers have no score of right or wrong",))
 
 
@@ -180,9 +180,9 @@ def test_samples_of_inspect_that_say_little():
     scored = {"id": 2, "epoch": 3, "scores": {"s": {"value": 1}}, "metadata": {"confidence": None, "p_true": 0.25}}
     log = inspect_log({"eval": {}, "samples": [{"id": 1}, scored, {"id": 3, "scores": {"s": None}}]})
     assert log.answers == (
-        Answer("1", None, None, repeat=1),
-        Answer("2", 0.25, True, repeat=3),
-        Answer("3", None, None, repeat=1),
+        LoggedAnswer("1", None, None, repeat=1),
+        LoggedAnswer("2", 0.25, True, repeat=3),
+        LoggedAnswer("3", None, None, repeat=1),
     )
     assert log.confidence == "of the metadata"
     assert inspect_log({"eval": {}, "samples": []}).answers == ()
@@ -194,14 +194,14 @@ def test_an_archive_of_inspect_has_a_header_and_samples(tmp_path, name):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(name, json.dumps({"eval": {}, "id": 1}))
     with pytest.raises(tc.errors.FileError, match="is not an Inspect log: it holds no samples"):
-        read_file(path, Wanted())
+        read_file(path, ReadRequest())
 
 
 def test_a_line_that_is_no_json_is_numbered_from_one(tmp_path):
     path = tmp_path / "samples.jsonl"
     path.write_text(json.dumps(document()) + "\n\nno\n")
     with pytest.raises(tc.errors.FileError, match="is not a readable jsonl file: line 3: "):
-        read_file(path, Wanted())
+        read_file(path, ReadRequest())
 
 
 def test_a_member_packed_by_zstd_begins_after_its_name_and_extra_field(tmp_path):

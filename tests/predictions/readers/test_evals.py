@@ -10,7 +10,7 @@ import pytest
 
 import truecal as tc
 from truecal.predictions.eval_logs import inspect_log
-from truecal.predictions.readers import Wanted, read_file
+from truecal.predictions.readers import ReadRequest, read_file
 
 LOGS = Path(__file__).with_name("logs")
 # Written by lm-eval 0.4.13: --model dummy --tasks toy --include_path logs --log_samples (task: logs/toy.yaml)
@@ -18,7 +18,7 @@ SAMPLES = LOGS / "samples_toy_2026-11-16T09-55-58.153816.jsonl"
 
 
 def test_lm_eval_options():
-    reading = read_file(SAMPLES, Wanted())
+    reading = read_file(SAMPLES, ReadRequest())
     documents = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
     assert reading.preds.labels.tolist() == [int(d["acc"]) for d in documents]  # right as the harness counts it
     logs = [float(log) for log, _ in documents[0]["filtered_resps"]]
@@ -30,7 +30,7 @@ def test_lm_eval_options():
 
 
 def test_lm_eval_options_per_character():
-    reading = read_file(SAMPLES, Wanted(preset="options-per-character"))
+    reading = read_file(SAMPLES, ReadRequest(preset="options-per-character"))
     documents = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
     assert reading.preds.labels.tolist() == [int(d["acc_norm"]) for d in documents]
     assert "acc_norm" in reading.summary
@@ -51,14 +51,14 @@ def test_lm_eval_agreement(tmp_path):
     path = tmp_path / "samples_gsm_2026-01-01T00-00-00.jsonl"
     rows = [generated(0, ["7", "7", "8", "7"], "7", 1.0), generated(1, ["3", "4", "4", "4"], "4", 0.0)]
     path.write_text("\n".join(map(json.dumps, rows)))
-    reading = read_file(path, Wanted())
+    reading = read_file(path, ReadRequest())
     assert reading.preds.probs.tolist() == [0.75, 0.75]
     assert reading.preds.labels.tolist() == [1, 1]
     path.write_text(json.dumps(generated(0, ["7"], "7", 1.0)))
     with pytest.raises(tc.InputError, match="sample each several times"):
-        read_file(path, Wanted())
+        read_file(path, ReadRequest())
     with pytest.raises(tc.InputError, match="not options"):
-        read_file(path, Wanted(preset="options"))
+        read_file(path, ReadRequest(preset="options"))
 
 
 def sample(question, epoch, value, confidence):
@@ -115,8 +115,8 @@ def test_inspect_logs(tmp_path, kind):
     else:
         archive(path, packed=kind == "zstd")
     with pytest.raises(tc.InputError, match="--drop-null"):
-        read_file(path, Wanted())
-    reading = read_file(path, Wanted(drop_null=True))
+        read_file(path, ReadRequest())
+    reading = read_file(path, ReadRequest(drop_null=True))
     assert sorted(zip(reading.preds.probs.tolist(), reading.preds.labels.tolist(), strict=True)) == [
         (0.6, 1),
         (0.7, 0),
@@ -134,7 +134,7 @@ def test_a_damaged_eval_file_is_named(tmp_path):
     path = tmp_path / "run.eval"
     path.write_bytes(b"PK\x03\x04 no")
     with pytest.raises(tc.errors.FileError, match=r"run.eval is damaged"):
-        read_file(path, Wanted())
+        read_file(path, ReadRequest())
 
 
 def test_helm_instances(tmp_path):
@@ -229,7 +229,7 @@ def test_the_first_of_several_scorers_is_named():
 def test_two_answers_are_several(tmp_path):
     path = tmp_path / "samples_gsm_2026-01-01T00-00-00.jsonl"
     path.write_text("\n".join(json.dumps(generated(i, ["7", "8"], "7", 1.0)) for i in range(3)))
-    assert read_file(path, Wanted()).preds.probs.tolist() == [0.5] * 3
+    assert read_file(path, ReadRequest()).preds.probs.tolist() == [0.5] * 3
 
 
 @pytest.mark.parametrize(
@@ -242,13 +242,13 @@ def test_a_target_beyond_the_options_is_no_option(tmp_path, target, accuracy, co
     path.write_text(
         json.dumps({**held, "arguments": [["q", " a"], ["q", " b"]], "resps": [[[-2.0, False]], [[-0.1, True]]]})
     )
-    assert read_file(path, Wanted()).preds.labels.tolist() == [correct]
+    assert read_file(path, ReadRequest()).preds.labels.tolist() == [correct]
 
 
 def test_of_answers_given_equally_often_the_first_counts(tmp_path):
     path = tmp_path / "a.csv"
     rows = [f"{q},{answer},{right}" for q in range(60) for answer, right in ((f"z{q % 7}", 1), (f"a{q % 5}", 0))]
     path.write_text("\n".join(["question,answer,correct", *rows]))
-    preds = read_file(path, Wanted(preset="agreement")).preds
+    preds = read_file(path, ReadRequest(preset="agreement")).preds
     assert preds.labels.tolist() == [1] * 60
     assert preds.probs.tolist() == [0.5] * 60

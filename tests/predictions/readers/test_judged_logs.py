@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers import Wanted, read_file
+from truecal.predictions.readers import ReadRequest, read_file
 
 ROWS = 80
 # Written by DeepEval 4.3.1 with a metric that compares texts
@@ -88,7 +88,7 @@ def written(path, kind):
 @pytest.mark.parametrize("kind", ["promptfoo", "deepeval", "inspect"])
 def test_people_give_labels_and_the_log_is_the_judge(tmp_path, kind):
     confidence, verdict, human = draw()
-    reading = read_file(written(tmp_path / "results.json", kind), Wanted())
+    reading = read_file(written(tmp_path / "results.json", kind), ReadRequest())
     preds = reading.preds
     assert preds.probs.tolist() == confidence
     assert preds.labels.tolist() == [-1 if value is None else int(value) for value in human]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers import Wanted, read_file
+from truecal.predictions.readers import ReadRequest, read_file
 
 ROWS = [(1, 0.9), (0, 0.25), (1, 0.5), (0, 0.125)]
 
@@ -67,7 +67,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file_gives_the_same_predictions(tmp_path, kind):
     said = []
-    preds = tc.read(written(tmp_path, kind), say=said.append)
+    preds = tc.read(written(tmp_path, kind), progress=said.append)
     assert preds.labels.tolist() == [y for y, _ in ROWS]
     assert preds.probs.tolist() == [p for _, p in ROWS]
     assert "label 'y' [detected], probabilities 'p' [detected]" in said[0]
@@ -93,7 +93,7 @@ def test_usual_names_are_recognised_and_said(tmp_path, score, label):
     path = tmp_path / "a.csv"
     path.write_text(f"id,{score},{label}\n1,0.9,1\n2,0.3,0\n")
     said = []
-    assert tc.read(path, say=said.append).probs.tolist() == [0.9, 0.3]
+    assert tc.read(path, progress=said.append).probs.tolist() == [0.9, 0.3]
     assert f"label {label!r} [detected], probabilities {score!r} [detected]" in said[0]
 
 
@@ -172,16 +172,16 @@ def test_missing_values_name_the_option_that_leaves_them_out(tmp_path):
     with pytest.raises(tc.InputError, match=r"drop_null=True \(--drop-null\)"):
         tc.read(path)
     said = []
-    assert len(tc.read(path, drop_null=True, say=said.append)) == 1
+    assert len(tc.read(path, drop_null=True, progress=said.append)) == 1
     assert "2 rows with missing values left out" in said[0]
 
 
 @pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame])
 def test_nan_is_dropped_in_frames_of_any_library(library):
-    from truecal.predictions.readers import Wanted, read_table
+    from truecal.predictions.readers import ReadRequest, read_table
 
     frame = library({"y": [1, 0, 1], "p": [0.5, float("nan"), 0.25]})
-    reading = read_table(frame, Wanted(drop_null=True))
+    reading = read_table(frame, ReadRequest(drop_null=True))
     assert (len(reading.preds), reading.dropped) == (2, 1)
 
 
@@ -283,8 +283,8 @@ def test_logits_are_kept_beside_the_predictions(tmp_path):
     logits, probs = np.array([[1.0, 2.0], [0.5, 0.0]]), np.array([[0.25, 0.75], [0.5, 0.5]])
     np.savez(tmp_path / "z.npz", logits=logits, labels=[0, 1])
     np.savez(tmp_path / "p.npz", probs=probs, labels=[0, 1])
-    np.testing.assert_array_equal(read_file(tmp_path / "z.npz", Wanted()).logits, logits)
-    assert read_file(tmp_path / "p.npz", Wanted()).logits is None
+    np.testing.assert_array_equal(read_file(tmp_path / "z.npz", ReadRequest()).logits, logits)
+    assert read_file(tmp_path / "p.npz", ReadRequest()).logits is None
 
 
 def test_the_first_value_that_is_no_number_is_named(tmp_path):
