@@ -121,7 +121,9 @@ def test_what_scores_say(value, truth):
 
 def test_confidences_of_a_log_may_be_mixed():
     log = EvalLog(
-        "log", "stated", (LoggedAnswer("1", 0.5, True), LoggedAnswer("2", "90%", False, "t"), LoggedAnswer("2", None, None, "t"))
+        "log",
+        "stated",
+        (LoggedAnswer("1", 0.5, True), LoggedAnswer("2", "90%", False, "t"), LoggedAnswer("2", None, None, "t")),
     )
     assert log.frame()["question"].to_list() == ["1", "t/2", "t/2"]
     assert log.frame()["correct"].to_list() == [1, 0, None]
