@@ -298,7 +298,7 @@ def scan(
     >>> frame = pl.LazyFrame({"p": p, "y": rng.random(4000) < np.where(day == "mon", p, p**2), "day": day})
     >>> found = scan(frame, label="y", score="p", by="day")
     >>> {day: round(float(est), 3) for (day,), est in found.groups().items()}
-    {'mon': 0.0, 'tue': 0.183}
+    {'mon': 0.009, 'tue': 0.183}
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     request = ColumnRequest(label, score, probs, logits, weights, columns_by, classes)
