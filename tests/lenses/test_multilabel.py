@@ -137,3 +137,15 @@ def test_torch_metric_takes_pictures_and_ignores():
     metric = CalibrationMetric(ignore_index=-100)
     metric.update(torch.tensor(q), torch.tensor(classes))
     assert metric.estimate().n == (classes != -100).sum()
+
+
+@pytest.mark.parametrize("estimator", [tc.RankSeries(), tc.BinnedECE(bins=12)])
+def test_very_many_labels_from_one_pass_are_those_of_label_by_label(monkeypatch, estimator):
+    preds = tc.Predictions.from_multilabel(*draw(5000, 6))
+    one_by_one = tc.measure(preds, estimator=estimator)
+    monkeypatch.setattr("truecal.resampling.columns._MIN_PROBABILITIES", 0)
+    together = tc.measure(preds, estimator=estimator)
+    assert together.value == pytest.approx(one_by_one.value, rel=1e-9)
+    assert together.direction == pytest.approx(one_by_one.direction, abs=1e-9)
+    widths = [e.interval.high - e.interval.low for e in (together, one_by_one)]
+    assert 0.7 < widths[0] / widths[1] < 1.4

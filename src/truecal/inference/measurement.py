@@ -210,7 +210,7 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
     if shares is not None:
         return _many(preds, estimator, lens, shares, level, rng)
-    if isinstance(lens, AllLabels) and columns.groups_suffice(preds):
+    if isinstance(lens, AllLabels) and not preds.multilabel and columns.groups_suffice(preds):
         return _all_labels(preds, estimator, level, rng)
     sample = lens.sample(preds)
     if sample.units is None:
@@ -394,7 +394,9 @@ def _columns(
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
     parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
     resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
-    rates = np.bincount(preds.labels, minlength=preds.class_count) / len(preds)
+    label_counts = (
+        preds.labels.sum(axis=0) if preds.multilabel else np.bincount(preds.labels, minlength=preds.class_count)
+    )
     assert resampled.parts is not None
     return Estimate(
         value=resampled.value,
@@ -403,7 +405,7 @@ def _columns(
         effective_n=float(len(preds)),
         estimator=estimator,
         norm=estimator.norm,
-        direction=float(shares @ (preds.probs.mean(axis=0, dtype=np.float64) - rates)),
+        direction=float(shares @ (preds.probs.mean(axis=0, dtype=np.float64) - label_counts / len(preds))),
         interval=resampled.interval(),
         p_value=resampled.joint_p_value,
         parts=root(resampled.parts, estimator.norm),

@@ -162,7 +162,7 @@ class ClassWise(Lens):
         return np.asarray(self.weights) / np.sum(self.weights)
 
     def every_column(self, preds: Predictions) -> bool:
-        return not preds.binary and not preds.multilabel
+        return not preds.binary
 
     def pushed_down(self) -> PushedDown:
         return PushedDown("classes")

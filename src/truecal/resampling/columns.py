@@ -28,7 +28,7 @@ _KEYS = (0x3F800000 >> _KEY_SHIFT) + 1  # of scores up to 1
 
 def groups_suffice(preds: Predictions) -> bool:
     """Decide whether there are so many independent rows and classes that groups of rows stand for them."""
-    if preds.binary or preds.multilabel or preds.weights is not None or preds.clusters is not None:
+    if preds.binary or preds.weights is not None or preds.clusters is not None:
         return False
     return len(preds) >= _MIN_ROWS and preds.probs.size > _MIN_PROBABILITIES
 
@@ -85,9 +85,12 @@ def _unit_sums(tables: list[Any], datasets: int) -> UnitSums:
 
 
 def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Indices]]:
-    """Yield the scores of every class and the rows that have its label."""
+    """Yield the scores of every class and the rows that have its label, or have it among their labels, shape (n, classes)."""
     classes = probs.shape[1]
-    rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
+    if labels.ndim == 2:
+        rows = [np.flatnonzero(column) for column in labels.T]
+    else:
+        rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
     step = max(1, _TRANSPOSED // len(probs))
     for start in range(0, classes, step):
         columns = validation.turned(probs[:, start : start + step])
