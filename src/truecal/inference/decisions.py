@@ -8,6 +8,8 @@ A case is acted on if its score is at least t, where a false alarm costs t and a
 For a curve T(c) = E[y | c] that does not fall, loss(t) is what acting on T(c) instead of c saves.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -61,7 +63,7 @@ class DecisionCells:
     redrawn: bool  # whether rows are independent and count once, so that outcomes can be redrawn
 
     @classmethod
-    def of(cls, sample: Sample, thresholds: Float64s, rng: np.random.Generator) -> "DecisionCells":
+    def of(cls, sample: Sample, thresholds: Float64s, rng: np.random.Generator) -> DecisionCells:
         """Cut the rows of a sample into cells."""
         from scipy.sparse import csr_array
 
@@ -70,17 +72,17 @@ class DecisionCells:
         units, profile, order = Units.of(sample, rng), sample.profile, sample.order
         series, scores = ClusteredSeries.of(sample, units), sample.scores[order].astype(np.float64)
         positions = np.searchsorted(scores, thresholds)
-        places = np.unique(np.concatenate([cell_starts(profile, _MAX_CUTS), positions]))
-        cell = np.repeat(np.arange(len(places) - 1), np.diff(places))
+        starts = np.unique(np.concatenate([cell_starts(profile, _MAX_CUTS), positions]))
+        cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
         weights = weights * float(profile.size[0] / profile.total[0])
-        ones, unit, shape = weights * sample.outcomes[order], units.of_row[order], (len(places) - 1, units.count)
+        ones, unit, shape = weights * sample.outcomes[order], units.of_row[order], (len(starts) - 1, units.count)
         counts: Float64s = np.bincount(cell, weights, shape[0]).astype(np.float64)
         events: Float64s = np.bincount(cell, ones, shape[0]).astype(np.float64)
         means = np.bincount(cell, weights * scores, shape[0]) / counts
         return cls(
             thresholds,
-            np.searchsorted(places, positions),
+            np.searchsorted(starts, positions),
             counts,
             events,
             means,
@@ -109,7 +111,7 @@ class DecisionCells:
             costs[:, j] = (1 - t) * reached[:, 0] - worth[:, cut]
         return losses, costs
 
-    def simulate(self, rates: Float64s, draws: "Draws | None", rng: np.random.Generator) -> tuple[Float64s, ...]:
+    def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
         """Compute the losses if `rates` were true, and losses and costs of redraws from them.
 
         Independent rows: numbers of rows are Poisson, outcomes binomial. Clusters and weighted rows: whole units are
@@ -134,7 +136,7 @@ class Draws(NamedTuple):
     signs: Float64s
 
     @classmethod
-    def of(cls, units: int, rng: np.random.Generator) -> "Draws":
+    def of(cls, units: int, rng: np.random.Generator) -> Draws:
         """Draw units with replacement."""
         copies = rng.multinomial(units, np.full(units, 1 / units), _REDRAWS).T.astype(float)
         return cls(copies, rng.choice([-1.0, 1.0], copies.shape))
@@ -193,13 +195,44 @@ class DecisionLoss(Tabular):
 
     Attributes
     ----------
-    thresholds : (T,) scores from which a case is acted on.
-    loss : (T,) bias-corrected loss; low, high : (T,) simultaneous band.
-    point_low, point_high : (T,) interval of each threshold alone.
-    cost, cost_low, cost_high : (T,) mean cost of acting on the scores (the Murphy diagram), with pointwise intervals.
-    p_value : test that a calibrated model explains all losses.
-    unit : what a false alarm and a missed event cost together: 1, or the sum of `costs`.
-    level, n, units, lens, name : what it rests on.
+    thresholds : array of shape (T,)
+        Scores from which a case is acted on.
+    loss : array of shape (T,)
+        Bias-corrected loss.
+    low : array of shape (T,)
+        Lower limits of the band.
+    high : array of shape (T,)
+        Upper limits of the band.
+    point_low : array of shape (T,)
+        Lower limits for each threshold alone.
+    point_high : array of shape (T,)
+        Upper limits for each threshold alone.
+    cost : array of shape (T,)
+        Mean cost of acting on the scores (the Murphy diagram).
+    cost_low : array of shape (T,)
+        Lower limits of the cost at each threshold alone.
+    cost_high : array of shape (T,)
+        Upper limits of the cost at each threshold alone.
+    p_value : float
+        Of the test that a calibrated model explains all losses.
+    level : float
+        Level of the band and of the intervals.
+    n : int
+        Number of rows.
+    units : int
+        Number of independent rows or clusters.
+    lens : str
+        What was judged, in words.
+    name : str
+        Name of the model.
+    unit : float
+        What a false alarm and a missed event cost together: 1, or the sum of `costs`.
+    cells : DecisionCells or None
+        Counts that a comparison with another model needs.
+
+    See Also
+    --------
+    truecal.decision_loss : Computes it.
     """
 
     thresholds: Float64s
@@ -228,7 +261,18 @@ class DecisionLoss(Tabular):
         return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)
 
     def at(self, threshold: float) -> LossAt:
-        """Look up the loss at one of the thresholds, with the interval of this threshold alone."""
+        """Look up the loss at one of the thresholds, with the interval of this threshold alone.
+
+        Parameters
+        ----------
+        threshold : float
+            One of `thresholds`.
+
+        Returns
+        -------
+        LossAt
+            Loss and limits.
+        """
         i = int(np.argmin(np.abs(self.thresholds - threshold)))
         if abs(self.thresholds[i] - threshold) > 1e-9:
             raise InputError(
@@ -238,6 +282,7 @@ class DecisionLoss(Tabular):
         return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)
 
     def frame(self) -> Frame:
+        """Return one row per threshold."""
         names = "loss low high point_low point_high cost cost_low cost_high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
@@ -265,6 +310,7 @@ class LossDifference(Tabular):
     names: tuple[str, str]
 
     def frame(self) -> Frame:
+        """Return one row per threshold."""
         names = "loss low high cost cost_low cost_high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
@@ -279,7 +325,19 @@ class LossDifference(Tabular):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecisionLosses(Tabular):
-    """Losses of several models on the same rows, by name, and their differences."""
+    """Losses of several models on the same rows, by name, and their differences.
+
+    Attributes
+    ----------
+    each : mapping of str to DecisionLoss
+        Losses by the name of the model.
+    differences : tuple of LossDifference
+        Loss of the first model less that of each other one, with simultaneous bands.
+
+    See Also
+    --------
+    truecal.decision_loss : Computes it from several named Predictions.
+    """
 
     each: Mapping[str, DecisionLoss]
     differences: tuple[LossDifference, ...]
@@ -290,6 +348,7 @@ class DecisionLosses(Tabular):
         return self.each[name]
 
     def frame(self) -> Frame:
+        """Return one row per model and threshold."""
         return Frame.from_records([{"model": name, **row} for name, loss in self.each.items() for row in loss.frame()])
 
     def __str__(self) -> str:
@@ -419,7 +478,7 @@ class _Spread(NamedTuple):
     scale: Float64s
 
     @classmethod
-    def of(cls, true: Float64s, redraws: Float64s, floor: Float64s) -> "_Spread":
+    def of(cls, true: Float64s, redraws: Float64s, floor: Float64s) -> _Spread:
         bias = redraws.mean(axis=0) - true
         deviations = np.sqrt(np.maximum(redraws - bias, 0.0)) - np.sqrt(true)
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
@@ -500,7 +559,29 @@ def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> L
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreDecomposition(Tabular):
-    """A proper score in parts, score = miscalibration - discrimination + uncertainty, each (value, low, high)."""
+    """A proper score in parts, score = miscalibration - discrimination + uncertainty, each (value, low, high).
+
+    Attributes
+    ----------
+    name : str
+        Brier score or log loss.
+    score : tuple of float
+        The mean score.
+    miscalibration : tuple of float
+        What a recalibration would take away.
+    discrimination : tuple of float
+        What knowing the scores saves against the mean outcome alone.
+    uncertainty : tuple of float
+        Score of the mean outcome alone.
+    level : float
+        Level of the intervals.
+    n : int
+        Number of rows.
+
+    See Also
+    --------
+    truecal.inference.decompose_score : Computes it.
+    """
 
     name: str
     score: tuple[float, float, float]
@@ -511,6 +592,7 @@ class ScoreDecomposition(Tabular):
     n: int
 
     def frame(self) -> Frame:
+        """Return one row per part."""
         parts = ("score", "miscalibration", "discrimination", "uncertainty")
         rows = [dict(zip(("value", "low", "high"), getattr(self, part), strict=True)) for part in parts]
         return Frame.from_records([{"part": part, **row} for part, row in zip(parts, rows, strict=True)])

@@ -121,7 +121,7 @@ class JudgedSeries:
     @cached_property
     def functions(self) -> Float64s:
         """Polynomials orthonormal in the mid-rank of the score over all rows, shape (N, K)."""
-        rows, (values, place, counts) = (
+        rows, (values, group, counts) = (
             len(self.scores),
             np.unique(self.scores, return_inverse=True, return_counts=True),
         )
@@ -129,7 +129,7 @@ class JudgedSeries:
         order = int(min(max_order(np.array([self.size]))[0], len(values)))
         vectors = np.polynomial.legendre.legvander(2 * ranks - 1, order - 1) * np.sqrt(counts / rows)[:, None]
         q, r = np.linalg.qr(vectors)
-        return np.asarray((q * np.where(r.diagonal() < 0, -1, 1) / np.sqrt(counts / rows)[:, None])[place])
+        return np.asarray((q * np.where(r.diagonal() < 0, -1, 1) / np.sqrt(counts / rows)[:, None])[group])
 
     @cached_property
     def predicted(self) -> tuple[Float64s, Float64s]:
@@ -149,11 +149,11 @@ class JudgedSeries:
             out_of_fold[~train] = rates[self.trusted[~train]]
         return everywhere, out_of_fold
 
-    def means(self, functions: Float64s, known: Float64s) -> Means:
-        """Compute (1) for given functions (N, K); `known` (N,) is subtracted from the outcome, with a known mean."""
+    def means(self, functions: Float64s, control: Float64s) -> Means:
+        """Compute (1) for given functions (N, K); `control` (N,) is subtracted from the outcome, with a known mean."""
         everywhere, out_of_fold = self.predicted
         phi, w = functions[self.trusted], self.weights[:, None]
-        y, g, c = (phi * a[:, None] for a in (self.outcomes, out_of_fold, known[self.trusted]))
+        y, g, c = (phi * a[:, None] for a in (self.outcomes, out_of_fold, control[self.trusted]))
         rows = len(functions)
         mean_g = functions.T @ everywhere / rows
         between = float((functions**2).sum(axis=1) @ everywhere**2) / rows - float(mean_g @ mean_g)
@@ -162,7 +162,7 @@ class JudgedSeries:
         residual = y - share * g
         scale = float(np.trace(self.covariance(c, c)))
         kappa = float(np.trace(self.covariance(residual, c))) / scale if scale > 0 else 0.0
-        mean_c = functions.T @ known / len(known)
+        mean_c = functions.T @ control / len(control)
         beta = share * mean_g + (w * residual).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
         # the trusted rows vary around what all rows would show, and all rows around the population
         fraction = np.sqrt(len(self.trusted) / len(self.scores))

@@ -36,18 +36,18 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:
-        judged = [
-            (float(held.score.metadata[confidence]), held.score.value in _RIGHT, str(held.sample_id))
-            for held in scores
-            if held.score.value in (*_RIGHT, *_WRONG) and (held.score.metadata or {}).get(confidence) is not None
+        answers = [
+            (float(item.score.metadata[confidence]), item.score.value in _RIGHT, str(item.sample_id))
+            for item in scores
+            if item.score.value in (*_RIGHT, *_WRONG) and (item.score.metadata or {}).get(confidence) is not None
         ]
-        if not judged:
+        if not answers:
             raise InputError(
                 f"no score has {confidence!r} in its metadata and is right or wrong; see Score(metadata=...)"
             )
-        stated, correct, samples = zip(*judged, strict=True)
+        stated, correct, samples = zip(*answers, strict=True)
         clusters = samples if len(set(samples)) < len(samples) else None
         estimate = tc.measure(tc.Predictions.from_answers(stated, correct, clusters=clusters))
-        return {**estimate_numbers(estimate, "calibration_error"), "unjudged": float(len(scores) - len(judged))}
+        return {**estimate_numbers(estimate, "calibration_error"), "unjudged": float(len(scores) - len(answers))}
 
     return compute

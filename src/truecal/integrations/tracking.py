@@ -24,8 +24,8 @@ def reliability_figure(preds: tc.Predictions, lens: Lens | None) -> Iterator[Any
     """Draw a reliability diagram, and close it when it was logged."""
     from matplotlib import pyplot
 
-    judged = default_lens(preds) if lens is None else lens
-    figure = tc.plot.ReliabilityDisplay.from_profile(judged(preds)).figure_
+    lens = default_lens(preds) if lens is None else lens
+    figure = tc.plot.ReliabilityDisplay.from_profile(lens(preds)).figure_
     try:
         yield figure
     finally:
