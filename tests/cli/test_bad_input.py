@@ -132,7 +132,7 @@ def test_unwritable_out(truecal, tmp_path, binary_csv, verb):
         (["measure"], "FILE"),
         (["measure", "{file}", "--estimator", "magic"], "magic"),
         (["measure", "{file}", "--estimator", "smooth", "--bins", "3"], "has no --bins"),
-        (["measure", "{file}", "--norm", "x"], "--norm must be"),
+        (["measure", "{file}", "--norm", "x"], "'x' is not a number of at least 1, or inf"),
         (["measure", "{file}", "--norm", "0.5"], "norm must be"),
         (["measure", "{file}", "--level", "2"], "--level"),
         (["measure", "{file}", "--lens", "magic"], "no lens 'magic'"),

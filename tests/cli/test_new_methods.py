@@ -67,6 +67,6 @@ def test_a_judge_is_compared_and_refused_in_scans(truecal, tmp_path):
         (tmp_path / f"{name}.csv").write_text("\n".join(["confidence,correct,verdict", *rows]))
     answer = run_json(truecal, "compare", tmp_path / "a.csv", tmp_path / "b.csv", "--judge", "verdict")
     assert answer["pairs"][0]["high"] < 0
-    assert "with the judge worth" in truecal("measure", tmp_path / "a.csv", "--judge", "verdict").out
+    assert "with the judge, as informative as" in truecal("measure", tmp_path / "a.csv", "--judge", "verdict").out
     ran = truecal("measure", tmp_path / "a.csv", "--judge", "verdict", "--engine", "polars")
     assert (ran.code, "--judge needs the rows" in ran.err) == (2, True)

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import click
 
 from truecal.cli.output import Reply, render
+from truecal.errors import InputError
 from truecal.writing import check_not_input, check_output, write_whole
 
 # "--name, --other METAVAR  help", with lines of help that are indented further
@@ -54,6 +55,28 @@ class NumberRange(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a number from {self.min} to {self.max}.", param, ctx)
         return number
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A value that a function makes of text; the function raises ValueError where the text is not what is expected."""
+
+    name = "text"
+
+    def __init__(self, parse: Callable[[str], Any], expected: str) -> None:
+        self.parse, self.expected = parse, expected
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except InputError:  # which says more
+            raise
+        except ValueError:
+            self.fail(f"{value!r} is not {self.expected}", param, ctx)
+
+
+def parse_numbers(text: str) -> list[float]:
+    """Parse numbers with commas between them."""
+    return [float(word) for word in text.split(",")]
 
 
 class OutputFile(click.Option):
@@ -90,6 +113,7 @@ Several = Annotated[int, click.IntRange(2)]  # of something that one alone canno
 Seed = Annotated[int, click.IntRange(0)]
 Probability = Annotated[float, NumberRange(0, 1)]
 Fraction = Annotated[float, NumberRange(0, 1, min_open=True, max_open=True)]  # neither 0 nor 1
+Numbers = Annotated[list[float], Parsed(parse_numbers, "a list of numbers, such as 0.05,0.1")]
 Words = tuple[str, ...]  # of an option that may be repeated
 WriteTo = Annotated[str, OutputFile]
 WriteFolder = Annotated[str, partial(OutputFile, folder=True)]

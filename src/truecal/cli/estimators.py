@@ -11,7 +11,7 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.command import Count, Fraction, Seed
+from truecal.cli.command import Count, Fraction, Parsed, Seed, parse_numbers
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -88,38 +88,29 @@ def _value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def _floats(text: str) -> list[float]:
-    """Parse numbers with commas between them; none where one is not a number."""
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        return []
-
-
 def _distance(word: str) -> Any:
     name, _, text = word.partition("=")
-    numbers, limits = _floats(text), _limits(text)
+    limits = _limits(text)
     if word == "total-variation":
         return tc.estimators.TotalVariation()
-    if name == "lp" and len(numbers) == 1:
-        return tc.estimators.Lp(numbers[0])
-    if name == "weights" and numbers:
-        return tc.estimators.ClassWeighted(numbers)
+    if name == "lp":
+        return tc.estimators.Lp(float(text))
+    if name == "weights":
+        return tc.estimators.ClassWeighted(parse_numbers(text))
     if name == "matrix" and text:
         return tc.estimators.Mahalanobis(_json(text, "the matrix"))
     if name == "interval" and limits is not None and max(map(abs, limits)) < inf:
         return tc.estimators.InterInterval(*limits)
-    options = "total-variation, lp=P, weights=W,..., matrix=FILE or interval=LOW:HIGH"
-    raise InputError(f"there is no distance {word!r}; use {options}, with numbers for P, W, LOW and HIGH")
+    raise ValueError(word)
 
 
 def _binning(word: str) -> Any:
     name, _, text = word.partition("=")
-    if name == "kd-tree" and (not text or _floats(text)):
-        return tc.estimators.KDTree(*_floats(text))
-    if name in ("width", "mass") and text.isdigit():
-        return tc.estimators.EqualWidth(int(text)) if name == "width" else tc.estimators.EqualMass(int(text))
-    raise InputError(f"there is no binning {word!r}; use kd-tree=FRACTION, width=BINS or mass=BINS")
+    if name == "kd-tree":
+        return tc.estimators.KDTree(float(text)) if text else tc.estimators.KDTree()
+    if name not in ("width", "mass"):
+        raise ValueError(word)
+    return tc.estimators.EqualWidth(int(text)) if name == "width" else tc.estimators.EqualMass(int(text))
 
 
 def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
@@ -132,18 +123,22 @@ def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
     )
 
 
-def parse_scale(text: str | None) -> dict[str, tuple[float, float]] | None:
-    """Parse the words of --scale and their limits."""
+def _scale(text: str) -> dict[str, tuple[float, float]]:
+    """Parse words and their limits."""
     scale: dict[str, tuple[float, float]] = {}
-    for part in () if text is None else text.split(","):
+    for part in text.split(","):
         word, _, span = part.rpartition("=")
         limits = _limits(span)
-        if limits is None or max(map(abs, limits)) == inf or not word.strip():
-            raise click.UsageError(f"--scale is WORD=LOW:HIGH,..., such as low=0:0.1,high=0.1:1, not {part!r}")
-        if word.strip() in scale:
-            raise click.UsageError(f"--scale names {word.strip()!r} twice")
+        if limits is None or max(map(abs, limits)) == inf or not word.strip() or word.strip() in scale:
+            raise ValueError(part)
         scale[word.strip()] = limits
-    return None if text is None else scale
+    return scale
+
+
+Scale = Annotated[
+    dict[str, tuple[float, float]],
+    Parsed(_scale, "WORD=LOW:HIGH,... with different words, such as low=0:0.1,high=0.1:1"),
+]
 
 
 def _json(file: str, what: str) -> Any:
@@ -157,6 +152,16 @@ def _json(file: str, what: str) -> Any:
 
 # ----------------------------------------------------------------------------------------------------
 # Estimators and lenses
+
+
+def _norm(text: str) -> float:
+    return int(text) if text.isdigit() else float(text)
+
+
+Norm = Annotated[float, Parsed(_norm, "a number of at least 1, or inf")]
+_DISTANCES = (
+    "total-variation, lp=P, weights=W,..., matrix=FILE or interval=LOW:HIGH, with numbers for P, W, LOW and HIGH"
+)
 
 
 @dataclass(frozen=True)
@@ -178,9 +183,9 @@ class EstimatorOptions:
     estimator: Annotated[str | None, click.Choice([*names.ESTIMATORS, *names.CITED, "all"])] = None
     bins: Count | None = None
     scheme: Literal["width", "mass"] | None = None
-    norm: str | None = None
-    distance: str | None = None
-    binning: str | None = None
+    norm: Norm | None = None
+    distance: Annotated[Any, Parsed(_distance, _DISTANCES)] = None
+    binning: Annotated[Any, Parsed(_binning, "kd-tree=FRACTION, width=BINS or mass=BINS")] = None
     level: Fraction = 0.95
     seed: Seed = 0
 
@@ -193,21 +198,19 @@ class EstimatorOptions:
                         f"--{name} is for one probability per row; here bins of whole predictions are judged, which "
                         "--distance and --binning choose"
                     )
-            options: dict[str, Any] = {} if self.norm is None else {"norm": _norm(self.norm)}
-            options |= {} if self.distance is None else {"distance": _distance(self.distance)}
-            options |= {} if self.binning is None else {"binning": _binning(self.binning)}
-            return [tc.GeneralizedECE(**options)]
+            options = {"norm": self.norm, "distance": self.distance, "binning": self.binning}
+            return [tc.GeneralizedECE(**{name: value for name, value in options.items() if value is not None})]
         if self.estimator == "all":
             return [make_estimator(name) for name in names.ESTIMATORS]
         return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]
 
 
 def make_estimator(
-    name: str, *, bins: int | None = None, scheme: str | None = None, norm: str | None = None
+    name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
 ) -> "Estimator":
     """Make the estimator of a name with settings; one that it does not have is refused."""
     named = names.estimator_named(name)
-    settings = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
+    settings = {"bins": bins, "scheme": scheme, "norm": norm}
     options = {option: value for option, value in settings.items() if value is not None}
     allowed = {field.name for field in fields(getattr(tc.estimators, named.name))}
     for option in options:
@@ -224,10 +227,3 @@ def make_lens(word: str, classes: "tc.Predictions | Mapping[str, object]") -> "L
         return _grouping(word.removeprefix("grouping="), by_word)
     lens: Lens | None = None if word == "auto" else names.lens_named(word, by_word).of(tc.lenses)
     return lens
-
-
-def _norm(text: str) -> float:
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError as error:
-        raise InputError(f"--norm must be a number of at least 1, or inf, not {text!r}") from error

@@ -15,7 +15,7 @@ import numpy as np
 
 import truecal as tc
 from truecal import names
-from truecal.cli.command import Words
+from truecal.cli.command import Parsed, Words
 from truecal.cli.estimators import classes_by_word, make_lens, parse_selection, selected_columns
 from truecal.cli.output import note
 from truecal.errors import FileError, InputError
@@ -25,6 +25,25 @@ from truecal.predictions import files, readers
 if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
     from truecal.predictions.selection import Selection
+
+
+def _class_names(text: str) -> list[str]:
+    """Return class names with commas between them, or those in @FILE."""
+    if not text.startswith("@"):
+        return [name.strip() for name in text.split(",")]
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise FileError(f"cannot read the class names in {text[1:]}: {reason}") from error
+
+
+def _word_values(text: str) -> dict[str, float]:
+    """Return the probabilities that words stand for."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(word.strip() for word, *_ in pairs):
+        raise ValueError(text)
+    return {word.strip(): float(value) for word, _, value in pairs}
 
 
 # Two labels of which everybody takes the second as positive
@@ -85,12 +104,12 @@ class Input(OutputColumns):
     judge: str | None = None
     drop_null: bool = False
     percent: bool = False
-    words: str | None = None
+    words: Annotated[dict[str, float] | None, Parsed(_word_values, "WORD=P,..., such as likely=0.8,unsure=0.5")] = None
     preset: Literal["stated", "options", "options-per-character", "agreement"] | None = None
     multilabel: bool = False
     unnormalised: bool = False
     select: Words = ()
-    classes: str | None = None
+    classes: Annotated[list[str] | None, Parsed(_class_names, "A,B,...")] = None
     quiet: bool = False
     files: Words = ()
     engine: str | None = None
@@ -121,13 +140,11 @@ class Input(OutputColumns):
     def wanted(self) -> readers.ReadRequest:
         """Return what the options ask of a file."""
         same = ("label", "logits", "weights", "clusters", "pos_label", "percent", "drop_null", "preset", "judge")
-        options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel")}
+        options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel", "classes", "words")}
         return readers.ReadRequest(
             **options,
             probs=self.probabilities,
             by=tuple(dict.fromkeys((*self.by, *selected_columns(self.select)))),
-            classes=class_names(self.classes),
-            words=_word_values(self.words),
             normalized=not self.unnormalised,
         )
 
@@ -226,31 +243,6 @@ def _is_guess(preds: "tc.Predictions") -> bool:
     if preds.classes is None or preds.of_answers:
         return False
     return tuple(str(name).lower() for name in preds.classes) not in _POSITIVE_LAST
-
-
-def class_names(text: str | None) -> list[str] | None:
-    """Return the names in --classes, or in the file it points at."""
-    if text is None or not text.startswith("@"):
-        return None if text is None else [name.strip() for name in text.split(",")]
-    try:
-        return Path(text[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a text file"
-        raise FileError(f"cannot read the class names in {text[1:]}: {reason}") from error
-
-
-def _word_values(text: str | None) -> dict[str, float] | None:
-    """Return the probabilities in --words."""
-    values: dict[str, float] = {}
-    for part in () if text is None else text.split(","):
-        word, _, value = part.rpartition("=")
-        try:
-            values[word.strip()] = float(value)
-        except ValueError:
-            word = ""
-        if not word.strip():
-            raise click.UsageError(f"--words is WORD=P,..., such as likely=0.8,unsure=0.5, not {part!r}")
-    return None if text is None else values
 
 
 @contextmanager

@@ -4,16 +4,16 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 import truecal as tc
 from truecal import names, parallel
-from truecal.cli.command import Count, Fraction, Seed, Several, Words, command
-from truecal.cli.estimators import make_estimator
+from truecal.cli.command import Count, Fraction, Numbers, Parsed, Seed, Several, Words, command
+from truecal.cli.estimators import Norm, make_estimator
 from truecal.cli.input import Input, OneFile, OptionalFile, PlainOptionalFile, load
-from truecal.cli.output import Reply, parse_numbers
+from truecal.cli.output import Reply
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame
 
@@ -52,9 +52,9 @@ class TriedEstimator:
 
     estimator: str = "rank-series"
     bins: Count | None = None
-    norm: str | None = None
+    norm: Norm | None = None
 
-    def make(self, default_norm: str | None = None) -> "Estimator":
+    def make(self, default_norm: float | None = None) -> "Estimator":
         """Make the estimator of a name, or load one of the user's."""
         if ":" in self.estimator:
             if self.bins is not None or self.norm is not None:
@@ -177,7 +177,7 @@ def power(
     simulated = None if world is None else _world(world)
     if source.files:
         simulated = _fit_world(source).empirical_world
-    estimator = tried.make(default_norm="2")
+    estimator = tried.make(default_norm=2)
     question: dict[str, Any] = {"error": error, "target": target, "alpha": alpha, "m": m}
     needed = tc.lab.samples_needed(estimator, world=simulated, **question, **simulation.settings)
     rows = Frame.from_records(
@@ -192,14 +192,19 @@ def power(
     return _answer("lab power", rows, {"estimator": tried.estimator, **numbers}, f"{text}\n\n{rows.to_text()}")
 
 
+def _width(word: str) -> tuple[str, float]:
+    name, _, width = word.partition("=")
+    return name, float(width)
+
+
 @command(lab)
 def sample_size(
     source: PlainOptionalFile,
     *,
     prevalence: Fraction | None = None,
     c_statistic: Fraction | None = None,
-    width: Words = (),
-    thresholds: str | None = None,
+    width: tuple[Annotated[tuple[str, float], Parsed(_width, "NAME=WIDTH, such as slope=0.4")], ...] = (),
+    thresholds: Numbers | None = None,
     level: Fraction = 0.95,
 ) -> Reply:
     """Find how many rows a validation needs, for intervals of given widths (Riley et al. 2021).
@@ -213,13 +218,12 @@ def sample_size(
     """
     if bool(source.files) == (prevalence is not None or c_statistic is not None):
         raise click.UsageError("give FILE, or --prevalence and --c-statistic")
-    widths = {name: parse_numbers(text, "--width")[0] for name, _, text in (word.partition("=") for word in width)}
     needed = tc.clinical.sample_size(
         load(source).preds.class_probs(1) if source.files else None,
         prevalence=prevalence,
         c_statistic=c_statistic,
-        widths=widths or None,
-        thresholds=() if thresholds is None else parse_numbers(thresholds, "--thresholds"),
+        widths=dict(width) or None,
+        thresholds=thresholds or (),
         level=level,
     )
     facts = {"rows_needed": needed.rows, "events": needed.events}

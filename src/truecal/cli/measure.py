@@ -8,10 +8,21 @@ import numpy as np
 
 import truecal as tc
 from truecal import digits, names, parallel
-from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Probability, Seed, Several, WriteTo, command
-from truecal.cli.estimators import EstimatorOptions, classes_by_word, parse_scale
+from truecal.cli.command import (
+    ALL_FORMATS,
+    Count,
+    Fraction,
+    NumberRange,
+    Numbers,
+    Probability,
+    Seed,
+    Several,
+    WriteTo,
+    command,
+)
+from truecal.cli.estimators import EstimatorOptions, Scale, classes_by_word
 from truecal.cli.input import Files, GroupedFiles, Input, OneFile, PlainFile, grouped, load
-from truecal.cli.output import Reply, Statement, number, parse_numbers, save_figure, table, working
+from truecal.cli.output import Reply, Statement, number, save_figure, table, working
 from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
 from truecal.groups.group_tables import MANY_GROUPS, measure_many
@@ -70,7 +81,7 @@ def measure(
     clinical: bool = False,
     net_benefit: bool = False,
     abstention: bool = False,
-    thresholds: str | None = None,
+    thresholds: Numbers | None = None,
     combine: bool = False,
 ) -> Reply:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
@@ -133,7 +144,7 @@ def _measure_rows(
     max_error: float | None,
     combine: bool,
     like: str | None,
-    thresholds: str | None,
+    thresholds: list[float] | None,
 ) -> Measured:
     """Measure the rows of one file: all of them or group by group, then as another tool does."""
     loaded = load(source)
@@ -186,13 +197,12 @@ def _measure_rows(
 
 
 def _losses(
-    preds: "tc.Predictions", thresholds: str, lens: "Lens", options: EstimatorOptions
+    preds: "tc.Predictions", thresholds: list[float], lens: "Lens", options: EstimatorOptions
 ) -> "list[tc.inference.LossAt]":
     """Compute what miscalibration costs at every threshold."""
-    grid = parse_numbers(thresholds, "--thresholds")
-    loss = tc.decision_loss(preds, grid, lens=lens, level=options.level, rng=options.seed)
+    loss = tc.decision_loss(preds, thresholds, lens=lens, level=options.level, rng=options.seed)
     assert isinstance(loss, tc.inference.DecisionLoss)
-    return [loss.at(t) for t in grid]
+    return [loss.at(t) for t in thresholds]
 
 
 def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
@@ -282,7 +292,7 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
     if e.chance is not None:
         lines["if it were calibrated"] = f"{e.chance:{spec}}"
     if isinstance(e, tc.inference.JudgedEstimate):
-        lines["trusted labels"] = f"{e.trusted}, with the judge worth {e.worth:.0f}"
+        lines["trusted labels"] = f"{e.trusted}; with the judge, as informative as {e.worth:.0f} labels"
         lines["outcome rate"] = digits.with_interval(*e.accuracy)
     lines["judged"] = f"{e.lens}, n = {e.n}{e.selection and f', where {e.selection}'}"
     if e.sketch_error is not None:
@@ -318,7 +328,7 @@ def estimates_table(measured: Sequence[GroupEstimate]) -> str:
 View = tuple[Mapping[str, object], str, Sequence[Mapping[str, Any]]]  # content, text and rows
 
 
-def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: str | None) -> Reply:
+def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: list[float] | None) -> Reply:
     """Reply with another table of the same rows."""
     if source.scans:
         raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
@@ -337,7 +347,7 @@ def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresh
             by = list(source.by) or None
             content, text, rows = _clinical(tc.clinical.summary(preds, level=level, lens=lens, by=by, rng=options.seed))
         else:
-            risks = _around_prevalence(preds) if thresholds is None else parse_numbers(thresholds, "--thresholds")
+            risks = thresholds or _around_prevalence(preds)
             curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens, rng=options.seed)
             rows = list(curve.frame())
             content, text = {"thresholds": rows}, str(curve)
@@ -510,7 +520,7 @@ def audit(
 def likert(
     source: PlainFile,
     *,
-    scale: str | None = None,
+    scale: Scale | None = None,
     of: str | None = None,
     figure: WriteTo | None = None,
     level: Fraction = 0.95,
@@ -534,9 +544,10 @@ def likert(
     classes = classes_by_word(preds)
     if of is not None and of not in classes:
         raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
-    words = parse_scale(scale) or answer_scales.SCALE
     with working("judging words"):
-        report = tc.likert(preds, words, of=None if of is None else classes[of], level=level, rng=seed)
+        report = tc.likert(
+            preds, scale or answer_scales.SCALE, of=None if of is None else classes[of], level=level, rng=seed
+        )
     if figure is not None:
         save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""

@@ -185,14 +185,6 @@ _RENDERERS: dict[str, Callable[[Reply], str]] = {
 # Words and tables
 
 
-def parse_numbers(text: str, option: str) -> list[float]:
-    """Parse numbers with commas between them."""
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError as error:
-        raise click.UsageError(f"{option} is a list of numbers, such as 0.05,0.1, not {text!r}") from error
-
-
 def page_written(kind: str, path: Path, **content: object) -> Reply:
     """Reply which page was written, and how large it is."""
     size = path.stat().st_size

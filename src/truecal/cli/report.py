@@ -11,11 +11,11 @@ import click
 
 import truecal as tc
 from truecal import digits
-from truecal.cli.command import Fraction, Seed, WriteTo, command
-from truecal.cli.estimators import EstimatorOptions, parse_scale
+from truecal.cli.command import Fraction, Numbers, Seed, WriteTo, command
+from truecal.cli.estimators import EstimatorOptions, Scale
 from truecal.cli.input import GroupedFiles, load
 from truecal.cli.measure import GroupEstimate, estimates_table
-from truecal.cli.output import Reply, command_line, number, page_written, parse_numbers, table, working
+from truecal.cli.output import Reply, command_line, number, page_written, table, working
 from truecal.cli.scan import scan_files
 from truecal.errors import InputError, MissingExtraError
 from truecal.inference.conclusion import conclude
@@ -31,8 +31,8 @@ def report(
     dossier: Literal["tripod-ai"] | None = None,
     clinical: bool = False,
     title: str = "Calibration report",
-    scale: str | None = None,
-    thresholds: str | None = None,
+    scale: Scale | None = None,
+    thresholds: Numbers | None = None,
     out: WriteTo = "report.html",
     level: Fraction = 0.95,
     seed: Seed = 0,
@@ -62,8 +62,7 @@ def report(
         )
     common: dict[str, Any] = {"level": level, "source": source.name, "command": command_line(), "rng": seed}
     page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast, "clinical": clinical}
-    page["scale"] = parse_scale(scale)
-    page["thresholds"] = None if thresholds is None else parse_numbers(thresholds, "--thresholds")
+    page |= {"scale": scale, "thresholds": thresholds}
     data: Any = scan_files(source) if source.scans else None
     if data is None:
         loaded = load(source)

@@ -14,7 +14,7 @@ import truecal as tc
 from truecal import names
 from truecal.cli.command import Words, WriteFolder, WriteTo, command
 from truecal.cli.estimators import make_lens, parse_selection, selected_columns
-from truecal.cli.input import GroupedFiles, Input, class_names
+from truecal.cli.input import GroupedFiles, Input
 from truecal.cli.output import Reply, note, working
 from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
@@ -57,7 +57,7 @@ def scan_files(source: Input) -> "tc.engines.Scan":
     _refuse_rows(source)
     files = sources.files_of(list(source.files))
     schema = sources.opened(files[:1], source.engine)[0].collect_schema()
-    columns, classes = list(schema), class_names(source.classes)
+    columns, classes = list(schema), source.classes
     other = [] if source.weights is None else [source.weights]
     choice = frames.choose(
         columns, label=source.label, probs=source.probabilities, logits=source.logits, other=other, by=source.by
