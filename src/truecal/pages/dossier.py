@@ -23,7 +23,7 @@ from truecal.pages.render import render, write_page
 
 KINDS = ("tripod-ai",)
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
-_MOST_FOREST_GROUPS = 40  # whose forest plot fits on a page; more are in the table only
+_MAX_FOREST_GROUPS = 40  # whose forest plot fits on a page; more are in the table only
 
 
 def write_dossier(
@@ -178,7 +178,7 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
         "distribution of the risks beneath.": _svg(flexible, 4.6),
         "Decision curve: net benefit of the model, with its interval.": _svg(decision, 4.6),
     }
-    if result.sites is not None and len(result.sites.names) <= _MOST_FOREST_GROUPS:
+    if result.sites is not None and len(result.sites.names) <= _MAX_FOREST_GROUPS:
         height = min(1.0 + 0.3 * (len(result.sites.names) + 2), 12.6)  # figure and caption stay on one page
         for name, title in (("oe", "O/E ratio"), ("slope", "Calibration slope")):
             display = tc.plot.ForestDisplay.from_sites(result.sites, name, plot=False)

@@ -290,12 +290,13 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
     >>> fitted_limits(tc.profile.Profile.from_arrays(np.linspace(0.01, 0.3, 500), np.zeros(500)))
     (0.0, 0.32)
     """
-    scores = np.asarray(profile.scores[0], np.float64)
-    weights = np.ones(len(scores)) if profile.weights is None else profile.weights[0]
-    mass = np.cumsum(weights) / np.sum(weights)
-    tail = (1 - coverage) / 2
-    ends = np.searchsorted(mass, [tail, 1 - tail])
-    low, high = (float(scores[min(end, len(scores) - 1)]) for end in ends)
+    scores, tail = profile.scores[0], (1 - coverage) / 2
+    if profile.weights is None:
+        ends = np.array([tail, 1 - tail]) * len(scores)
+    else:
+        mass = np.cumsum(profile.weights[0])
+        ends = np.searchsorted(mass, np.array([tail, 1 - tail]) * mass[-1])
+    low, high = (float(scores[min(int(end), len(scores) - 1)]) for end in ends)
     span = high - low
     if span <= 0 or span > 0.6:
         return 0.0, 1.0

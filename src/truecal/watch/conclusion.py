@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from truecal import digits, names
 from truecal.watch.findings import GroupStep, WatchStep
 from truecal.watch.watch import Watch
 
@@ -16,6 +17,8 @@ class WatchConclusion:
     ----------
     step : WatchStep
         The state after the last batch.
+    judged : str
+        What the scores are of, in words.
     batches : int
         Batches of the group that has most.
     tolerance : float
@@ -31,6 +34,7 @@ class WatchConclusion:
     """
 
     step: WatchStep
+    judged: str
     batches: int
     tolerance: float
     alpha: float
@@ -52,6 +56,18 @@ class WatchConclusion:
         """The verdict in a word."""
         return "Alarm" if self.step.alarm else "Changed" if self.step.changed else "No alarm"
 
+    def where(self, group: GroupStep) -> str:
+        """Return the region of scores in which a group is off the most, with what was predicted and observed."""
+        region = group.worst
+        scores = (
+            "all scores" if (region.low, region.high) == (0, 1) else f"scores {region.low:.4g} to {region.high:.4g}"
+        )
+        kind = "" if group.worst_class is None else f"class {group.worst_class}, "
+        return (
+            f"{kind}{scores}: {names.tendency(self.judged, region.error)} by {digits.points(abs(region.error))} "
+            f"({digits.percent(region.mean_score)} predicted, {digits.percent(region.frequency)} observed)"
+        )
+
     @property
     def sentence(self) -> str:
         """Which group is off since when, in which region of the scores, and what to do."""
@@ -63,7 +79,7 @@ class WatchConclusion:
         if len(self.affected) > 1:
             subject = f"{len(self.affected)} of {len(groups)} groups, {worst.name} most: "
         return (
-            f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {worst.worst}. "
+            f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {self.where(worst)}. "
             f"Advice: {worst.advice}."
         )
 
@@ -100,4 +116,5 @@ def conclude_watch(watch: Watch) -> WatchConclusion:
     """
     settings = watch.settings
     batches = max(len(watch.group(*key).history.lines) for key in watch.groups)
-    return WatchConclusion(watch.step(), batches, settings.tolerance, settings.alpha, settings.run_length)
+    step, limits = watch.step(), (settings.tolerance, settings.alpha, settings.run_length)
+    return WatchConclusion(step, watch.judged, batches, *limits)
