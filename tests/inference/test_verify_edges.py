@@ -11,7 +11,7 @@ import truecal as tc
 from truecal.estimators import RankSeries
 from truecal.inference import exact_limit, rows_needed, verify
 from truecal.inference.exact_limit import OutputCells
-from truecal.inference.exact_tails import Null, terms
+from truecal.inference.exact_tails import NullTerms, terms
 from truecal.inference.measurement import measure_profile
 from truecal.inference.verification import _supported, upper_bound
 from truecal.lenses import ClassWise
@@ -122,7 +122,7 @@ def naive_tails(cells, squared, closed, stop):
                 continue
             rest = (1 - part) * squared
             rates = np.array([min(max(s[k] + gaps[k], 0), 1) for k in range(len(s))])
-            null = Null(s, counts, rates, a, seen, cells.spread, n * rest)
+            null = NullTerms(s, counts, rates, a, seen, cells.spread, n * rest)
             if part == 1:
                 yield null.tail()
                 continue

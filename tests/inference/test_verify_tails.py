@@ -9,7 +9,7 @@ from scipy.stats import binom, poisson
 import truecal as tc
 from benchmarks.coverage.worlds import FEW_OUTPUTS, few_outputs
 from truecal.inference.exact_limit import promised
-from truecal.inference.exact_tails import Null, terms
+from truecal.inference.exact_tails import NullTerms, terms
 
 
 def naive_term(s, n, k):
@@ -49,7 +49,7 @@ def test_the_tail_is_that_of_all_datasets(name):
     np.testing.assert_allclose(
         seen, [w * naive_term(*cell) for w, *cell in zip(weight, s, n, k, strict=True)], atol=1e-14
     )
-    null = Null(s, n, p, weight, seen)
+    null = NullTerms(s, n, p, weight, seen)
     expected = enumerated(s, n, p, weight, max(float(seen.sum()), 0.0))
     # Within rounding to 2048 cells: T a fraction of a cell beyond the one observed may count.
     assert expected - 1e-9 <= null.tail() <= expected + 0.01
@@ -58,7 +58,7 @@ def test_the_tail_is_that_of_all_datasets(name):
 
 def test_the_dataset_seen_counts_as_seen():
     """All outputs 1 and no miss: only that dataset has so small a T."""
-    null = Null(np.array([1.0]), np.array([20.0]), np.array([0.9]), np.ones(1), np.zeros(1))
+    null = NullTerms(np.array([1.0]), np.array([20.0]), np.array([0.9]), np.ones(1), np.zeros(1))
     assert null.tail() == pytest.approx(0.9**20, rel=1e-6)
 
 
@@ -74,7 +74,7 @@ def test_an_output_of_poisson_counts(name):
         left = observed - weight[j] * naive_term(s[j], ones + zeros, ones)
         others = enumerated(s[:j], n[:j], p[:j], weight[:j], left) if j else float(left >= -1e-12)
         expected += chance * others
-    found = Null(s, n, p, weight, seen).tail_with(j, rows, rate)
+    found = NullTerms(s, n, p, weight, seen).tail_with(j, rows, rate)
     assert expected - 1e-6 <= found <= expected + 0.015
 
 
@@ -86,7 +86,7 @@ def test_stretched_sums_and_many_outputs_against_simulation(outputs, spread):
     drawn = terms(s, n, rng.binomial(n.astype(int), p, (20_000, outputs)).astype(float)).sum(axis=1)
     stretched = drawn.mean() + np.sqrt(spread) * (drawn - drawn.mean())
     observed = np.quantile(stretched, 0.05)
-    null = Null(s, n, p, np.ones(outputs), np.full(outputs, observed / outputs), spread)
+    null = NullTerms(s, n, p, np.ones(outputs), np.full(outputs, observed / outputs), spread)
     # With many outputs the normal tail is the heavier one.
     assert 0.045 < null.tail() < (0.075 if outputs > 200 else 0.056)
 
@@ -96,7 +96,7 @@ def test_large_counts_are_looked_at_in_steps():
     rng = np.random.default_rng(0)
     drawn = terms(s, n, rng.binomial(n.astype(int), p, (40_000, 2)).astype(float)).sum(axis=1)
     seen = np.full(2, np.quantile(drawn, 0.05) / 2)
-    assert Null(s, n, p, np.ones(2), seen).tail() == pytest.approx(0.05, abs=0.006)
+    assert NullTerms(s, n, p, np.ones(2), seen).tail() == pytest.approx(0.05, abs=0.006)
 
 
 @pytest.mark.parametrize("name", ["spread", "confident", "hard 0 and 1, one miss"])

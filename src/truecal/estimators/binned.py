@@ -150,11 +150,11 @@ def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:
 def _any_norm(profile: Profile, cut: Cut, bins: Bins, norm: float) -> Float64s:
     """sum |c - rate|^p / n, bin by bin: a row counts with the part of its weight that lies in the bin."""
     ends = profile.sums("w", cut)
-    place = np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
+    prefix = np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
     power = np.zeros(profile.batch)
     for k in range(bins.weight.shape[1]):
         low, high = ends[:, k, None], ends[:, k + 1, None]
-        inside = np.maximum(np.minimum(high, place[:, 1:]) - np.maximum(low, place[:, :-1]), 0.0)
+        inside = np.maximum(np.minimum(high, prefix[:, 1:]) - np.maximum(low, prefix[:, :-1]), 0.0)
         power += np.sum(inside * np.abs(profile.scores - bins.rate[:, k, None]) ** norm, axis=1)
     return power / profile.total
 

@@ -137,7 +137,7 @@ def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Fl
     return sums[0], sums[1], sums[2]
 
 
-def effective_counts(profile: Profile, places: Indices) -> Float64s:
+def effective_counts(profile: Profile, starts: Indices) -> Float64s:
     """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
 
     n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters v is known from;
@@ -146,11 +146,11 @@ def effective_counts(profile: Profile, places: Indices) -> Float64s:
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])
-    places = np.concatenate([[0], places[1:-1], [profile.rows]])  # rows of weight zero at either end as well
-    code = np.repeat(np.arange(len(places) - 1), np.diff(places)) * len(unit) + of_row
-    here, at = np.unique(code, return_inverse=True)
-    rows, ones = (np.bincount(at, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))
-    return effective_size(here // len(unit), rows, ones, len(places) - 1)
+    starts = np.concatenate([[0], starts[1:-1], [profile.rows]])  # rows of weight zero at either end as well
+    code = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * len(unit) + of_row
+    pairs, pair = np.unique(code, return_inverse=True)
+    rows, ones = (np.bincount(pair, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))
+    return effective_size(pairs // len(unit), rows, ones, len(starts) - 1)
 
 
 def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
@@ -164,9 +164,9 @@ def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) 
     square = np.bincount(group, (ones - rate[group] * rows) ** 2, groups)
     several = units > 1
     variance = np.where(several, square * units / np.maximum(units - 1, 1) / safe**2, 0.0)
-    known = (variance > 0) & several
+    varies = (variance > 0) & several
     student = np.where(several, stdtrit(np.maximum(units - 1, 1), 0.975), 12.7)
-    worth = np.where(known, rate * (1 - rate) / np.where(known, variance, 1.0) * (1.96 / student) ** 2, units)
+    worth = np.where(varies, rate * (1 - rate) / np.where(varies, variance, 1.0) * (1.96 / student) ** 2, units)
     return np.minimum(worth, total)
 
 
@@ -184,9 +184,9 @@ def distinct_cut(profile: Profile) -> Cut:
     """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
     starts = np.full((profile.scores.shape[0], int(profile.distinct.max()) + 1), profile.rows)
     starts[:, 0] = 0
-    for place, scores in zip(starts, profile.scores, strict=True):
+    for row, scores in zip(starts, profile.scores, strict=True):
         inner = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-        place[1 : len(inner) + 1] = inner
+        row[1 : len(inner) + 1] = inner
     return Cut(starts, starts)
 
 

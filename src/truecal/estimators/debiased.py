@@ -132,13 +132,13 @@ class DebiasedECE(Estimator):
         return SketchBound(*open_bins)
 
 
-def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
+def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
     notes = []
-    if used < asked:
-        notes.append(f"{used} bins instead of {asked}: a bin needs two rows to be debiased")
-    least = float(covered.min())
-    if least == 0:
+    if used < requested:
+        notes.append(f"{used} bins instead of {requested}: a bin needs two rows to be debiased")
+    covered_share = float(covered.min())
+    if covered_share == 0:
         notes.append("too few rows to remove any bias; this is the plain plug-in")
-    elif least < 1 - 1e-12:
-        notes.append(f"{1 - least:.1%} of the data fell into bins of fewer than two rows and was left out")
+    elif covered_share < 1 - 1e-12:
+        notes.append(f"{1 - covered_share:.1%} of the data fell into bins of fewer than two rows and was left out")
     return tuple(notes)

@@ -184,8 +184,8 @@ class Estimates(Tabular):
     def __len__(self) -> int:
         return len(self.each)
 
-    def __getitem__(self, place: int) -> Estimate:
-        return self.each[place]
+    def __getitem__(self, position: int) -> Estimate:
+        return self.each[position]
 
     def frame(self) -> Frame:
         """One row per estimator, with its options."""

@@ -78,10 +78,10 @@ def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
     while length > 1:
         weight, outcome = _sums(profile, hull)
         ends = np.minimum(starts + length, rows)
-        least = _sums(profile, starts)[1]  # outcomes only add up, so no point of a stretch lies below its first
-        most = np.interp(_sums(profile, ends)[0], weight, outcome)  # and the minorant only rises
+        smallest = _sums(profile, starts)[1]  # outcomes only add up, so no point of a stretch lies below its first
+        largest = np.interp(_sums(profile, ends)[0], weight, outcome)  # and the minorant only rises
         stride = length // 8
-        starts = (starts[least < most][:, None] + np.arange(0, length, stride)).ravel()
+        starts = (starts[smallest < largest][:, None] + np.arange(0, length, stride)).ravel()
         starts = starts[starts < rows]
         hull = _lower(profile, hull, starts)
         length = stride
@@ -108,10 +108,10 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
     from scipy.optimize import isotonic_regression
 
     step = np.diff(weight)
-    some = np.flatnonzero(step > 0)
-    slope = np.diff(outcome)[some] / step[some]
-    blocks = isotonic_regression(slope, weights=step[some]).blocks
-    return np.concatenate([[0], some[blocks[1:-1]], [len(weight) - 1]])
+    rising = np.flatnonzero(step > 0)
+    slope = np.diff(outcome)[rising] / step[rising]
+    blocks = isotonic_regression(slope, weights=step[rising]).blocks
+    return np.concatenate([[0], rising[blocks[1:-1]], [len(weight) - 1]])
 
 
 def _curve(profile: Profile, edges: Indices) -> Curve:

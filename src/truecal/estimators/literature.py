@@ -197,9 +197,9 @@ class KSError(Estimator):
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         # The walk is exact at the ends of cells; inside one it can leave the line between them by the cell's share, up or down.
         mass = cells.sums("w", cells.at_count(np.arange(cells.rows + 1)[None, :]))
-        most = float(np.diff(mass, axis=1).max() / cells.total[0])
+        largest = float(np.diff(mass, axis=1).max() / cells.total[0])
         value = float(estimate.value)
-        return SketchBound(max(value - cells.rounding, 0.0), min(value + 2 * most + cells.rounding, 1.0))
+        return SketchBound(max(value - cells.rounding, 0.0), min(value + 2 * largest + cells.rounding, 1.0))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -289,8 +289,8 @@ def _likeliest(probs: Float64s) -> float:
     """The bandwidth under which the predictions have the highest leave-one-out likelihood."""
     likelihoods = []
     for h in _BANDWIDTHS:
-        own = logsumexp(_log_kernel(probs, float(h)), axis=1)
-        likelihoods.append(float(np.maximum(own, -1e6).sum()))
+        log_density = logsumexp(_log_kernel(probs, float(h)), axis=1)
+        likelihoods.append(float(np.maximum(log_density, -1e6).sum()))
     return float(_BANDWIDTHS[int(np.argmax(likelihoods))])
 
 
@@ -417,11 +417,11 @@ class ForeignECE(Estimator):
             )
         ends = np.full((profile.batch if by_rows else len(profile.scores), self.bins + 2), profile.rows)
         ends[:, 0] = 0
-        for i, own in enumerate(ends):
+        for i, row_ends in enumerate(ends):
             scores = profile.scores[i % len(profile.scores)]
             number = self._repeated(scores, profile, i) if by_rows else RULES[self.rule](scores, self.bins)
             starts = np.flatnonzero(np.diff(number)) + 1
-            own[1 : len(starts) + 1] = starts
+            row_ends[1 : len(starts) + 1] = starts
         return Cut(ends, ends)
 
     def _repeated(self, scores: Scores, profile: Profile, dataset: int) -> Indices:
@@ -536,16 +536,16 @@ class KernelError(PairEstimator):
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:
         """The estimate with outcomes drawn from the probabilities, shape (resamples,)."""
         n, events = probs.shape
-        found = np.empty(self.resamples)
+        estimates = np.empty(self.resamples)
         for i in range(self.resamples):
             label = draw_labels(probs, rng)
             residual = -probs.copy()
             residual[np.arange(n), label] += 1
             if events == 2:  # the second column is the first with its sign turned
-                found[i] = residual[:, 0] @ kernel @ residual[:, 0]
+                estimates[i] = residual[:, 0] @ kernel @ residual[:, 0]
             else:
-                found[i] = np.vdot(residual, kernel @ residual) / 2
-        return found / (n * (n - 1))
+                estimates[i] = np.vdot(residual, kernel @ residual) / 2
+        return estimates / (n * (n - 1))
 
 
 def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:

@@ -131,10 +131,10 @@ class NearestECE(Estimator):
         for i in range(profile.batch):
             c = profile.scores[i % len(profile.scores)].astype(np.float64)
             shared = (last - first)[i % len(first)]
-            left = c - profile.outcomes[i] - (c if self.score == "own" else 0.0)
+            remaining = c - profile.outcomes[i] - (c if self.score == "own" else 0.0)
             risks = []
             for k in tried.tolist():
-                off = left - _gaps_by_rows(c, surplus[i], int(k))
+                off = remaining - _gaps_by_rows(c, surplus[i], int(k))
                 off /= 1 - 1 / np.maximum(shared, max(k, 2))
                 risks.append(off @ off)
             chosen[i] = tried[int(np.argmin(risks))]
@@ -193,12 +193,12 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: flo
     starts = np.sort(np.concatenate([weight[:-1], weight[1:] - width]))
     starts = starts[(starts >= 0) & (starts < total - width)]
     last = len(c) - 1
-    left = np.clip(np.searchsorted(weight, starts, "right") - 1, 0, last)
+    lower = np.clip(np.searchsorted(weight, starts, "right") - 1, 0, last)
     right = np.clip(np.searchsorted(weight, starts + width, "right") - 1, 0, last)
-    middle = (c[left].astype(np.float64) + c[right]) / 2
+    middle = (c[lower].astype(np.float64) + c[right]) / 2
     begin = np.append(starts, total - width)[np.searchsorted(middle, c)]
-    own = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
-    begin = np.clip(begin, np.minimum(*own), np.maximum(*own))
+    limits = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
+    begin = np.clip(begin, np.minimum(*limits), np.maximum(*limits))
     return np.asarray(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width
 
 
@@ -212,12 +212,12 @@ def _dense_share(profile: Profile) -> Float64s:
     """Share of the data in the run of dense stripes around the fullest one; 0 where no stripe is dense."""
     share = np.diff(profile.sums("w", profile.width_cut(STRIPES)), axis=1) / profile.total[:, None]
     dense = share * STRIPES >= DENSE
-    found = np.zeros(profile.batch)
+    dense_share = np.zeros(profile.batch)
     for i, peak in enumerate(share.argmax(axis=1)):
         if dense[i, peak]:
             gaps = np.flatnonzero(~dense[i])
-            at = np.searchsorted(gaps, peak)
-            first = gaps[at - 1] + 1 if at else 0
-            last = gaps[at] if at < len(gaps) else STRIPES
-            found[i] = share[i, first:last].sum()
-    return found
+            position = np.searchsorted(gaps, peak)
+            first = gaps[position - 1] + 1 if position else 0
+            last = gaps[position] if position < len(gaps) else STRIPES
+            dense_share[i] = share[i, first:last].sum()
+    return dense_share

@@ -73,8 +73,8 @@ class Boxes:
 def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
     """What the bins of all rows may hold, given the cells."""
     cut = binning.cuts(profile, bins)
-    found = Bins.of(profile, cut)
-    weight, score, outcome = found.weight[0], found.score_sum[0], found.outcome_sum[0]
+    sums = Bins.of(profile, cut)
+    weight, score, outcome = sums.weight[0], sums.score_sum[0], sums.outcome_sum[0]
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
     total = float(profile.total[0])
     if binning.scheme == "width":
@@ -87,9 +87,9 @@ def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
         open_ = part(profile, cell, fraction)
 
     def ranged(centre: Float64s, amount: Float64s, lowest: float | None = 0.0) -> Range:
-        at = np.zeros(bins + 1)
-        at[edge] = amount
-        spread = at[:-1] + at[1:]
+        open_at = np.zeros(bins + 1)
+        open_at[edge] = amount
+        spread = open_at[:-1] + open_at[1:]
         low, high = centre - spread, centre + spread
         return Range(low if lowest is None else np.maximum(low, lowest), np.minimum(high, total))
 
@@ -123,9 +123,9 @@ def over(values: Float64s, box: Boxes) -> float:
     return float(values.sum()) / box.total
 
 
-def picked(values: Range, some: NDArray[np.bool_]) -> Range:
+def picked(values: Range, members: NDArray[np.bool_]) -> Range:
     """The ranges of some bins."""
-    return Range(values.low[some], values.high[some])
+    return Range(values.low[members], values.high[members])
 
 
 @dataclass(frozen=True)
@@ -164,32 +164,32 @@ def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _O
     """A known weight of the cell is below the cut, but which of its rows is not known; the sketch takes its best guess."""
     w, c, y, cc, cy = _sums(profile, cell)
     below, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
-    fewest, most = np.maximum(y - (w - below), 0.0), np.minimum(below, y)
-    least = np.maximum(below * profile.low[cell], c - (w - below) * profile.high[cell])
+    fewest, most_ones = np.maximum(y - (w - below), 0.0), np.minimum(below, y)
+    least_score = np.maximum(below * profile.low[cell], c - (w - below) * profile.high[cell])
     # Below the cut no larger mean than in all
     lower, higher = (
-        np.maximum(c0 - least, 0.0),
+        np.maximum(c0 - least_score, 0.0),
         np.maximum(fraction * c - c0, 0.0),
     )
-    residual = np.maximum(most - y0 + lower, y0 - fewest + higher)
+    residual = np.maximum(most_ones - y0 + lower, y0 - fewest + higher)
     square = _reach(y - 2 * cy + cc, y0 - 2 * cy0 + cc0)
-    return _Open(np.zeros(len(cell)), residual, np.maximum(most - y0, y0 - fewest), square)
+    return _Open(np.zeros(len(cell)), residual, np.maximum(most_ones - y0, y0 - fewest), square)
 
 
-def _reach(whole: Float64s, taken: Float64s) -> Float64s:
+def _reach(whole: Float64s, part: Float64s) -> Float64s:
     """How far any part of a positive sum can be from what was taken for it."""
-    return np.maximum(np.abs(whole - taken), np.abs(taken))
+    return np.maximum(np.abs(whole - part), np.abs(part))
 
 
 def _cells_on_edges(profile: CellProfile, bins: int, closed: Literal["left", "right"]) -> tuple[Indices, Indices]:
     """Inner edges that run through a cell, and that cell."""
     edge = np.arange(1, bins)
-    at = (edge / bins).astype(profile.precision).astype(np.float64)
+    value = (edge / bins).astype(profile.precision).astype(np.float64)
     side: Literal["left", "right"] = closed
-    cell = np.searchsorted(profile.high, at, side)  # the first whose highest score is not below the edge
+    cell = np.searchsorted(profile.high, value, side)  # the first whose highest score is not below the edge
     there = cell < profile.rows
-    edge, at, cell = edge[there], at[there], cell[there]
-    through = profile.low[cell] < at if closed == "left" else profile.low[cell] <= at
+    edge, value, cell = edge[there], value[there], cell[there]
+    through = profile.low[cell] < value if closed == "left" else profile.low[cell] <= value
     return edge[through], cell[through]
 
 
@@ -221,15 +221,15 @@ def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     first = np.where(mixed, np.where(zeros_first, 1 - rate, rate), 0.5)  # share of the cell's weight that comes first
     down, up = (score - profile.low) / np.maximum(1 - first, 1e-300), (profile.high - score) / np.maximum(first, 1e-300)
     room = np.where(ranged, np.maximum(np.minimum(down, up), 0.0) / 2, 0.0)
-    some = weight * first
+    first_weight = weight * first
     if profile.counted:
-        some = np.rint(some)
-    kept = np.flatnonzero(np.stack([np.ones(len(ranged), bool), ranged], axis=1))
+        first_weight = np.rint(first_weight)
+    filled = np.flatnonzero(np.stack([np.ones(len(ranged), bool), ranged], axis=1))
 
     def rows(whole: Float64s, before: Float64s, after: Float64s) -> Float64s:
         pairs = np.empty((len(before), profile.rows, 2))
         pairs[..., 0], pairs[..., 1] = np.where(ranged, before, whole), after
-        return pairs.reshape(len(before), -1).take(kept, axis=1)
+        return pairs.reshape(len(before), -1).take(filled, axis=1)
 
     ones = profile.products[0] / positive(rate)  # mean c of the ones, which zeros do not have
     before = np.where(mixed, np.where(zeros_first, 0.0, 1.0), rate)
@@ -237,7 +237,7 @@ def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     return Profile(
         np.maximum.accumulate(rows(score, score - room * (1 - first), score + room * first), axis=1),
         rows(rate, before, after),
-        rows(weight, some, weight - some),
+        rows(weight, first_weight, weight - first_weight),
         rows(profile.squares[0], profile.squares, profile.squares),
         rows(profile.products[0], ones * before, ones * after),
     )
@@ -253,12 +253,12 @@ def debiased_range(
     """Between which powers the debiased error of all rows lies; None where no bin has two rows and all bins are known."""
     box = boxes(profile, binning, binning.bins)
     scale = float(profile.size[0] / profile.total[0])
-    fewest, most = box.weight.low * scale, box.weight.high * scale
+    fewest, largest = box.weight.low * scale, box.weight.high * scale
     usable = fewest >= 2
-    if (~usable & (fewest != most)).any() or not usable.any():  # a bin that may or may not be left out
+    if (~usable & (fewest != largest)).any() or not usable.any():  # a bin that may or may not be left out
         return None if box.settled else (-1.0, 1.0)
     weight = Range(box.weight.low[usable], box.weight.high[usable])
-    count = Range(fewest[usable], most[usable])
+    count = Range(fewest[usable], largest[usable])
     rate = picked(box.rate(), usable)
     chance = _chance(rate)
     gap = picked(box.gap(), usable)
@@ -320,16 +320,16 @@ def label_binned_range(profile: CellProfile, binning: Binning, *, norm: float, v
         rest = Range(box.outcome.low - 2 * box.residual.high, box.outcome.high - 2 * box.residual.low)
         corners = np.stack([r * x for r in (rate.low, rate.high) for x in (rest.low, rest.high)])
         filled = box.weight.high > 0
-        taken = [over(corners.max(axis=0)[filled], box), over(corners.min(axis=0)[filled], box)]
-        return squares - taken[0] - profile.rounding, squares - taken[1] + profile.rounding
+        corner_sums = [over(corners.max(axis=0)[filled], box), over(corners.min(axis=0)[filled], box)]
+        return squares - corner_sums[0] - profile.rounding, squares - corner_sums[1] + profile.rounding
     if p == np.inf:
         reach = float(shift[box.weight.high > 0].max() + (profile.high - profile.low).max())
         return max(value - reach, 0.0), value + reach
-    moved = float((box.weight.high - box.weight.low).sum()) / 2 / box.total
-    reach = over(box.weight.high * shift, box) + moved + profile.rounding
+    open_share = float((box.weight.high - box.weight.low).sum()) / 2 / box.total
+    reach = over(box.weight.high * shift, box) + open_share + profile.rounding
     spread = np.sqrt(np.maximum(profile.squares - profile.scores**2, 0.0))  # a cell's rows count with their mean
-    some = profile.low < profile.high
-    reach += float((profile.weights * spread)[0, some].sum()) / box.total
+    ranged = profile.low < profile.high
+    reach += float((profile.weights * spread)[0, ranged].sum()) / box.total
     return max(value - reach, 0.0), value + reach
 
 
@@ -362,36 +362,36 @@ def nearest_range(
     return low - profile.rounding, high + profile.rounding
 
 
-def _gaps(profile: CellProfile, fewest: float, most: float) -> Range:
+def _gaps(profile: CellProfile, fewest: float, largest: float) -> Range:
     """Range of |mean c - mean y| over the windows of the rows of every cell, for windows of `fewest` to `most` rows."""
     weight = profile.prefix("w")[0]
     n = float(weight[-1])
-    fewest, most = min(fewest, n), min(most, n)
+    fewest, largest = min(fewest, n), min(largest, n)
     score, outcome, product = (profile.prefix(name)[0] for name in ("c", "y", "cy"))
     surplus = score - outcome
     # Zeros' c and ones' 1 - c
     loose = np.where(profile.low < profile.high, np.diff(score + outcome - 2 * product), 0.0)
     walk = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(surplus)) + loose)])  # how much can be gained up to here
     begin, end = weight[:-1], weight[1:]
-    first = _start(profile.high, weight, most, profile.low)
+    first = _start(profile.high, weight, largest, profile.low)
     last = _start(profile.low, weight, fewest, profile.high) + 1
-    first = np.clip(np.clip(first, begin - most + 1, begin), 0, n - fewest)
+    first = np.clip(np.clip(first, begin - largest + 1, begin), 0, n - fewest)
     last = np.clip(np.clip(last, end - fewest, end), 0, n - fewest)
     first, last = np.minimum(first, last), np.maximum(first, last)
 
-    def at(place: Float64s, table: Float64s) -> Float64s:
-        return np.interp(place, weight, table)
+    def at(position: Float64s, table: Float64s) -> Float64s:
+        return np.interp(position, weight, table)
 
-    def cut(place: Float64s) -> Float64s:
+    def cut(position: Float64s) -> Float64s:
         """What a cell cut at a place leaves open."""
-        cell = np.clip(np.searchsorted(weight, place, "right") - 1, 0, len(loose) - 1)
-        return np.where(place < n, loose[cell], 0.0)
+        cell = np.clip(np.searchsorted(weight, position, "right") - 1, 0, len(loose) - 1)
+        return np.where(position < n, loose[cell], 0.0)
 
     inside = at(first + fewest, surplus) - at(first, surplus)
-    moved = at(last, walk) - at(first, walk) + at(np.minimum(last + most, n), walk) - at(first + fewest, walk)
-    moved = moved + cut(first) + cut(last) + cut(first + fewest) + cut(last + most)
-    size = Range(inside - moved, inside + moved).absolute()
-    return Range(np.minimum(size.low / most, 1.0), np.minimum(size.high / fewest, 1.0))
+    open_size = at(last, walk) - at(first, walk) + at(np.minimum(last + largest, n), walk) - at(first + fewest, walk)
+    open_size = open_size + cut(first) + cut(last) + cut(first + fewest) + cut(last + largest)
+    size = Range(inside - open_size, inside + open_size).absolute()
+    return Range(np.minimum(size.low / largest, 1.0), np.minimum(size.high / fewest, 1.0))
 
 
 def _start(ends: Float64s, weight: Float64s, k: float, score: Float64s) -> Float64s:
@@ -399,8 +399,8 @@ def _start(ends: Float64s, weight: Float64s, k: float, score: Float64s) -> Float
     starts = np.sort(np.concatenate([weight[:-1], weight[1:] - k]))
     starts = starts[(starts >= 0) & (starts <= weight[-1] - k)]
     last = len(ends) - 1
-    left, right = (np.clip(np.searchsorted(weight, s, "right") - 1, 0, last) for s in (starts, starts + k))
-    middle = (ends[left] + ends[right]) / 2
+    lower, right = (np.clip(np.searchsorted(weight, s, "right") - 1, 0, last) for s in (starts, starts + k))
+    middle = (ends[lower] + ends[right]) / 2
     return np.append(starts, weight[-1] - k)[np.searchsorted(middle, score)]
 
 
@@ -415,10 +415,10 @@ def _neighbours(
     if region is not None:
         share = _share_in(profile, region)
     else:
-        found = _dense(profile)
-        if found is None:
+        dense = _dense(profile)
+        if dense is None:
             return None
-        share = found
+        share = dense
     spread = max(1 + np.log(n) - log(alpha), 1.0)
     ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
     return ends[0], ends[1]
@@ -431,28 +431,28 @@ def _share_in(profile: CellProfile, region: tuple[float, float]) -> tuple[float,
     sure = (profile.low >= low) & (profile.high <= high)
     possible = (profile.high >= low) & (profile.low <= high)
     total = float(profile.total[0])
-    return tuple(float(profile.weights[0, some].sum()) / total for some in (sure, possible))  # type: ignore[return-value]
+    return tuple(float(profile.weights[0, cells].sum()) / total for cells in (sure, possible))  # type: ignore[return-value]
 
 
 def _dense(profile: CellProfile) -> tuple[float, float] | None:
     """Range of the share in the dense run of stripes, or None when another run may be the one."""
     box = boxes(profile, Binning(STRIPES, "width", "keep", "left"), STRIPES)
-    least, most = box.weight.low / box.total, box.weight.high / box.total
-    dense = least * STRIPES >= DENSE
-    if (dense != (most * STRIPES >= DENSE)).any():
+    lower, upper = box.weight.low / box.total, box.weight.high / box.total
+    dense = lower * STRIPES >= DENSE
+    if (dense != (upper * STRIPES >= DENSE)).any():
         return None
-    peak = int(least.argmax())
-    rivals = np.flatnonzero(most >= least[peak])
+    peak = int(lower.argmax())
+    rivals = np.flatnonzero(upper >= lower[peak])
     gaps = np.flatnonzero(~dense)
-    at = int(np.searchsorted(gaps, peak))
-    first = int(gaps[at - 1]) + 1 if at else 0
-    last = int(gaps[at]) if at < len(gaps) else STRIPES
+    position = int(np.searchsorted(gaps, peak))
+    first = int(gaps[position - 1]) + 1 if position else 0
+    last = int(gaps[position]) if position < len(gaps) else STRIPES
     if not dense[peak]:
         return None if dense[rivals].any() else (0.0, 0.0)
     if ((rivals < first) | (rivals >= last)).any():
         return None
-    centre = (least + most)[first:last].sum() / 2
-    open_ends = ((most - least)[first] + (most - least)[last - 1]) / 2
+    centre = (lower + upper)[first:last].sum() / 2
+    open_ends = ((upper - lower)[first] + (upper - lower)[last - 1]) / 2
     return max(float(centre - open_ends), 0.0), min(float(centre + open_ends), 1.0)
 
 
@@ -480,19 +480,19 @@ class Stops:
 
 def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     """All numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
-    fewest, most = _most(profile)
+    fewest, largest = _most(profile)
     first, low, high = 0, np.inf, -np.inf
-    here = boxes(profile, binning, 1)
+    box = boxes(profile, binning, 1)
     for b in range(1, _MOST_BINS):
         after = boxes(profile, binning, b + 1)
         rising, falling = _rises(picked(after.rate(), after.weight.high > 0))
         if not rising or b >= fewest:  # the sweep may end here
             first = first or b
-            ends = binned_range(here, norm)
+            ends = binned_range(box, norm)
             low, high = min(low, ends[0]), max(high, ends[1])
-        if falling or b >= most:
+        if falling or b >= largest:
             return Stops(first, b, (low, high))
-        here = after
+        box = after
     return Stops(first or _MOST_BINS, None, _any_bins(norm, profile))
 
 
@@ -516,5 +516,5 @@ def _rises(rate: Range) -> tuple[bool, bool]:
     """Whether rates surely do not fall, and whether they surely do."""
     so_far = np.maximum.accumulate(rate.high)
     surely = bool((so_far[:-1] <= rate.low[1:] + _ROUNDING).all())
-    least = np.maximum.accumulate(rate.low)
-    return surely, bool((least[:-1] > rate.high[1:] + 2 * _ROUNDING).any())
+    lower = np.maximum.accumulate(rate.low)
+    return surely, bool((lower[:-1] > rate.high[1:] + 2 * _ROUNDING).any())

@@ -30,8 +30,8 @@ _SEARCH_FROM = 16  # rows per cell from which searching every edge beats countin
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
-    place = _cell_starts(profile, cells)
-    cut = Cut(place, place)
+    starts = _cell_starts(profile, cells)
+    cut = Cut(starts, starts)
     weight, score, outcome = (
         np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
     )
@@ -41,14 +41,16 @@ def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64
 def _cell_starts(profile: Profile, cells: int) -> Indices:
     """How many rows lie below each edge j / cells, the last one closed. A power of two makes edges and products exact."""
     if profile.rows > _SEARCH_FROM * cells:
-        place = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
-        place[:, -1] = profile.rows
-        return place
-    place = np.zeros((len(profile.scores), cells + 1), np.intp)
-    for own, scores in zip(place, profile.scores, strict=True):  # fewer rows than that are counted faster than searched
+        starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
+        starts[:, -1] = profile.rows
+        return starts
+    starts = np.zeros((len(profile.scores), cells + 1), np.intp)
+    for row_starts, scores in zip(
+        starts, profile.scores, strict=True
+    ):  # fewer rows than that are counted faster than searched
         cell = np.minimum((scores * scores.dtype.type(cells)).astype(np.intp), cells - 1)
-        np.cumsum(np.bincount(cell, minlength=cells), out=own[1:])
-    return place
+        np.cumsum(np.bincount(cell, minlength=cells), out=row_starts[1:])
+    return starts
 
 
 def midpoints(cells: int) -> Float64s:
@@ -65,8 +67,8 @@ def smooth(values: Float64s, response: Float64s) -> Float64s:
 def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
     """Response of a Gaussian of standard deviation sigma, shape (batch, cells)."""
     response = np.zeros((len(sigma), cells))
-    heard = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
-    response[:, :heard] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(heard))) ** 2)
+    terms = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
+    response[:, :terms] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(terms))) ** 2)
     return response
 
 
@@ -123,9 +125,9 @@ class KernelDensityECE(Estimator):
         response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
-        heard = density > 1e-12 / _CELLS  # below that only rounding is left of the density
-        curve = np.clip(positive / np.where(heard, density, 1.0), 0.0, 1.0)
-        share = np.where(heard, density, 0.0)
+        supported = density > 1e-12 / _CELLS  # below that only rounding is left of the density
+        curve = np.clip(positive / np.where(supported, density, 1.0), 0.0, 1.0)
+        share = np.where(supported, density, 0.0)
         share = share / share.sum(axis=1, keepdims=True)
         return power_mean(midpoints(_CELLS) - curve, share, self.norm)
 
@@ -179,10 +181,10 @@ def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tup
     """The error and the bandwidth it is measured at; one value per row, residuals times weights."""
 
     def error(sigma: float) -> float:
-        at = np.linspace(0, 1, max(round(10 / sigma), 200))
+        grid = np.linspace(0, 1, max(round(10 / sigma), 200))
         points = max(2000, round(20 / sigma)) // 2 + 1
-        size = np.abs(_smoothed(scores, residuals, sigma, points, at)).sum()
-        return float(size / (_smoothed(scores, weights, sigma, points, at) + _ADDED).sum())
+        size = np.abs(_smoothed(scores, residuals, sigma, points, grid)).sum()
+        return float(size / (_smoothed(scores, weights, sigma, points, grid) + _ADDED).sum())
 
     def too_narrow(sigma: float) -> bool:
         return sigma < _SMALLEST or sigma < error(sigma)
@@ -196,20 +198,20 @@ def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tup
     return error(high), high
 
 
-def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, at: Float64s) -> Float64s:
+def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, points_at: Float64s) -> Float64s:
     """Values at the scores, convolved with the Gaussian on a grid of so many points, at the places `at`."""
     from scipy.signal import fftconvolve
 
-    place = scores * (points - 1)
-    lower = np.clip(place.astype(np.intp), 0, points - 2)
-    part = place - lower
+    position = scores * (points - 1)
+    lower = np.clip(position.astype(np.intp), 0, points - 2)
+    part = position - lower
     grid = np.bincount(lower, (1 - part) * values, points) + np.bincount(lower + 1, part * values, points)
     mirrored = np.concatenate([grid[:0:-1], grid, grid[-2::-1]])
     offset = np.linspace(-0.5, 0.5, points)
     kernel = np.exp(-(offset**2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
     start = points // 2
     smooth = fftconvolve(mirrored, kernel, "valid")[start : start + points]
-    return np.interp(at, np.linspace(0, 1, points), smooth)
+    return np.interp(points_at, np.linspace(0, 1, points), smooth)
 
 
 # ----------------------------------------------------------------------------------------------------

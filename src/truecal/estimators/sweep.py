@@ -70,14 +70,14 @@ class SweepECE(Estimator):
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""
         options.level(level)
-        own = super().interval(profile, level=level, rng=rng)
+        interval = super().interval(profile, level=level, rng=rng)
         if not _falls(profile):
-            return own
+            return interval
         other = RankSeries(norm=1 if self.norm == 1 else 2, level=level)(profile).interval
         assert other is not None
-        high = 1.0 if self.norm > 2 else max(float(own.high), float(other.high))
-        low = min(float(own.low), float(other.low))
-        return Interval(low, high, level, f"{own.method}, widened: outcomes fall with the scores")
+        high = 1.0 if self.norm > 2 else max(float(interval.high), float(other.high))
+        low = min(float(interval.low), float(other.low))
+        return Interval(low, high, level, f"{interval.method}, widened: outcomes fall with the scores")
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_], Float64s]:
         """The number of bins the sweep settles on in every dataset, whether that separates all scores, and the error."""
@@ -101,34 +101,36 @@ class SweepECE(Estimator):
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The largest number of bins before rates fall, and whether all n of equal mass would do."""
-        most = np.minimum(profile.total if profile.counted else profile.rows, options.MAX_BINS).astype(np.intp)
-        most = (
-            np.broadcast_to(most, (profile.batch,))
+        largest = np.minimum(profile.total if profile.counted else profile.rows, options.MAX_BINS).astype(np.intp)
+        largest = (
+            np.broadcast_to(largest, (profile.batch,))
             if profile.weights is not None
             else np.full(profile.batch, profile.rows)
         )
         count, finest = np.ones(profile.batch, np.intp), np.zeros(profile.batch, bool)
         few = int(profile.distinct.max()) <= _LONG  # looking at all of them first costs little
-        at, part = np.arange(profile.batch), profile  # the datasets looked at
+        datasets, part = np.arange(profile.batch), profile  # the datasets looked at
         active = profile.distinct > 1  # those of them whose sweep goes on
         b = 2
         while active.any():
-            if 2 * active.sum() <= len(at):  # looking at some in vain costs less than copying the others at every step
-                at, active, part = at[active], np.ones(int(active.sum()), bool), part.take(active)
+            if 2 * active.sum() <= len(
+                datasets
+            ):  # looking at some in vain costs less than copying the others at every step
+                datasets, active, part = datasets[active], np.ones(int(active.sum()), bool), part.take(active)
             if b > _LONG or (b == 2 and few):
                 endless = active & _rises(*_finest(part))
-                count[at[endless]] = most[at[endless]]
-                finest[at[endless]] = self.scheme == "mass"
+                count[datasets[endless]] = largest[datasets[endless]]
+                finest[datasets[endless]] = self.scheme == "mass"
                 if endless.any():
                     active &= ~endless
                     continue
-            ahead = max(b, _AHEAD) if len(at) == 1 else b  # several at a time, ever more
-            tried = range(b, b + max(1, min(ahead, _STEP // (len(at) * b))))
+            ahead = max(b, _AHEAD) if len(datasets) == 1 else b  # several at a time, ever more
+            tried = range(b, b + max(1, min(ahead, _STEP // (len(datasets) * b))))
             cut = self.binning(1).cuts(part, tried)
             weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
-            passed = _rises_each(weight, ones, np.asarray(tried)) & (most[at][:, None] >= np.asarray(tried))
+            passed = _rises_each(weight, ones, np.asarray(tried)) & (largest[datasets][:, None] >= np.asarray(tried))
             steps = np.where(active, np.logical_and.accumulate(passed, axis=1).sum(axis=1), 0)
-            count[at] += steps
+            count[datasets] += steps
             active = steps == len(tried)
             b = tried.stop
         return count, finest

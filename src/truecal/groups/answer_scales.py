@@ -16,7 +16,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.estimators.generalized import binning, distances
-from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree
+from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree, VectorBins
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays
@@ -198,10 +198,11 @@ def _measured(
         )
 
     # As the estimators say it of these rows; both distances are seen in the same bins.
-    total = estimator(distances.TotalVariation()).judged(sample, options.generator(rng), partition)
+    bins = VectorBins.of(sample, partition)
+    total = estimator(distances.TotalVariation()).measure_sample(sample, options.generator(rng), partition, bins)
     beyond = estimator(distances.InterInterval(category.low, category.high))
-    inter_interval = beyond.judged(sample, options.generator(rng), partition, total.bins).estimate
-    within = total.estimate.but(lens=lens.describe(judged))
+    inter_interval = beyond.measure_sample(sample, options.generator(rng), partition, bins)
+    within = total.but(lens=lens.describe(judged))
     seen = within.bins
     assert seen is not None
     weight, score, outcome, count = (

@@ -83,13 +83,13 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     """
     options.level(level)
     cells.refuse_batch(profile)
-    place = cells.cell_starts(profile, _CELLS)
-    count = len(place) - 1
+    starts = cells.cell_starts(profile, _CELLS)
+    count = len(starts) - 1
     first, last = np.triu_indices(count)
-    sums = {name: profile.sums(name, Cut(place[None], place[None]))[0] for name in ("w", "c", "y")}
+    sums = {name: profile.sums(name, Cut(starts[None], starts[None]))[0] for name in ("w", "c", "y")}
     scale = float(profile.size[0] / profile.total[0])
     weight, score, outcome = (sums[name][last + 1] - sums[name][first] for name in ("w", "c", "y"))
-    effective = None if profile.units is None else _effective_runs(profile, place, first, last)
+    effective = None if profile.units is None else _effective_runs(profile, starts, first, last)
     runs = Bins(weight[None], score[None], outcome[None], weight[None] * scale, single=True, effective=effective)
     bottom, top = runs.interval(_run_level(count, level))
     low = np.zeros(count)
@@ -98,7 +98,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     np.minimum.at(high, first, top)
     low = np.maximum.accumulate(low)  # from the last score of each group on
     high = np.minimum.accumulate(high[::-1])[::-1]  # up to the first score of each group
-    begin, end = profile.scores[0, place[:-1]], profile.scores[0, place[1:] - 1]
+    begin, end = profile.scores[0, starts[:-1]], profile.scores[0, starts[1:] - 1]
     before = np.concatenate([[0.0], low[:-1]])
     beyond = np.concatenate([high[1:], [1.0]])
     same = begin == end
@@ -135,13 +135,13 @@ def _largest_runs(groups: int) -> Float64s:
     return np.sort(largest)
 
 
-def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indices) -> Float64s:
+def _effective_runs(profile: Profile, starts: Indices, first: Indices, last: Indices) -> Float64s:
     """Effective sample size of every run of groups when rows belong together, shape (1, runs)."""
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])
-    groups = len(place) - 1
-    code = np.repeat(np.arange(groups), np.diff(place)) * len(unit) + of_row
+    groups = len(starts) - 1
+    code = np.repeat(np.arange(groups), np.diff(starts)) * len(unit) + of_row
     size = groups * len(unit)
     rows, ones = (
         np.concatenate([np.zeros((1, len(unit))), np.bincount(code, w, size).reshape(groups, -1).cumsum(axis=0)])

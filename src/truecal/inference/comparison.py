@@ -325,7 +325,7 @@ def compare(
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
-        if any(given is not None for given in (sample_weight, clusters, classes, judge)):
+        if any(option is not None for option in (sample_weight, clusters, classes, judge)):
             raise InputError("Predictions hold their weights, clusters, classes and judge; leave them out")
         return compare_many(
             {names[0]: y_true, names[1]: prob_a},
@@ -539,24 +539,24 @@ def _units_by_key(
     for name, preds in all_preds.items():
         validation.refuse_missing(column(preds, key), f"{key!r} of {name}", "key")
     keys = {name: column(preds, key).astype(str) for name, preds in all_preds.items()}
-    known = np.unique(keys[first])
+    values_of_first = np.unique(keys[first])
     for name, values in keys.items():
-        odd = np.setxor1d(known, values)
+        odd = np.setxor1d(values_of_first, values)
         if len(odd):
-            where = first if odd[0] in known else name
+            where = first if odd[0] in values_of_first else name
             raise InputError(
                 f"{len(odd)} values of {key!r} are not in both {first} and {name}, such as {odd[0]!r} (in {where} only); compare "
                 "the rows they share, or unpaired"
             )
-    codes = {name: np.searchsorted(known, values) for name, values in keys.items()}
+    codes = {name: np.searchsorted(values_of_first, values) for name, values in keys.items()}
     clusters = all_preds[first].clusters
     if clusters is not None:
-        of_key = np.full(len(known), -1, np.intp)
+        of_key = np.full(len(values_of_first), -1, np.intp)
         of_key[codes[first]] = clusters
         if not np.array_equal(of_key[codes[first]], clusters):
             raise InputError(f"rows of one {key!r} lie in several clusters; a key belongs to one cluster")
         codes = {name: of_key[values] for name, values in codes.items()}
-    alone = clusters is None and all(len(values) == len(known) for values in codes.values())
+    alone = clusters is None and all(len(values) == len(values_of_first) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
     drawn = Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.inference.exact_tails import Null, terms
+from truecal.inference.exact_tails import NullTerms, terms
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.special import clopper_pearson
@@ -78,10 +78,10 @@ class BinnedError:
         shares = self.shares
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
         noise = rate * (1 - rate) / self.counts
-        seen = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
-        total = float(shares @ seen)
+        squares = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
+        total = float(shares @ squares)
         chances = []
-        for shape in [np.ones_like(seen), seen / total] if total > 0 else [np.ones_like(seen)]:
+        for shape in [np.ones_like(squares), squares / total] if total > 0 else [np.ones_like(squares)]:
             square = t * shape  # e_j^2: the weighted sum is t
             variance = float(shares**2 @ (4 * square * noise + 2 * noise**2))
             variance += max(float(shares @ square**2) - t**2, 0.0) / self.n  # from the frequencies of the outputs
@@ -140,8 +140,8 @@ class OutputCells:
     @classmethod
     def of(cls, profile: Profile) -> "OutputCells":
         """From one dataset whose weights, if any, are counts."""
-        found = BinnedError.of(profile)
-        return cls(found.outputs, found.counts, found.ones, np.ones(len(found.outputs)), found.n)
+        error = BinnedError.of(profile)
+        return cls(error.outputs, error.counts, error.ones, np.ones(len(error.outputs)), error.n)
 
     @classmethod
     def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
@@ -150,17 +150,17 @@ class OutputCells:
         w = np.ones(len(samples[0])) if weights is None else weights
         outputs, counts, ones, weight, codes, first = [], [], [], [], [], 0
         for sample, share in zip(samples, shares, strict=True):
-            values, at = np.unique(sample.scores.astype(np.float64), return_inverse=True)
+            values, code = np.unique(sample.scores.astype(np.float64), return_inverse=True)
             outputs.append(values)
-            counts.append(np.bincount(at, w, len(values)))
-            ones.append(np.bincount(at, w * sample.outcomes, len(values)))
+            counts.append(np.bincount(code, w, len(values)))
+            ones.append(np.bincount(code, w * sample.outcomes, len(values)))
             weight.append(np.full(len(values), share))
-            codes.append(at + first)
+            codes.append(code + first)
             first += len(values)
         s, n, k, a = (np.concatenate(parts) for parts in (outputs, counts, ones, weight))
-        seen = n > 0
+        filled = n > 0
         spread = 2.0 if len(samples) > _MOST_PAIRS else _spread(np.stack(codes), s, n, k, a, w)
-        return cls(s[seen], n[seen], k[seen], a[seen], float(w.sum()), spread)
+        return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
 
     def with_outputs(self, possible: Float64s) -> "OutputCells":
         """With the outputs that are possible but were not seen, as outputs of no rows."""
@@ -186,14 +186,14 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
     probs = s[codes]
     q = probs / np.maximum(probs.sum(axis=0), 1e-12)
     root = a / np.maximum(n, 1)
-    own = np.bincount(codes.ravel(), (w * q * (1 - q)).ravel(), len(s))
+    variances = np.bincount(codes.ravel(), (w * q * (1 - q)).ravel(), len(s))
     together = 0.0
     for c in range(len(codes)):
         for d in range(c):
             pair = np.bincount(codes[c] * len(s) + codes[d], w * q[c] * q[d])
-            at = np.flatnonzero(pair)
-            together += 2 * float((root[at // len(s)] * root[at % len(s)] * pair[at] ** 2).sum())
-    quadratic = 1 + together / max(float(((root * own) ** 2).sum()), 1e-300)
+            pairs = np.flatnonzero(pair)
+            together += 2 * float((root[pairs // len(s)] * root[pairs % len(s)] * pair[pairs] ** 2).sum())
+    quadratic = 1 + together / max(float(((root * variances) ** 2).sum()), 1e-300)
     gap = ((k / np.maximum(n, 1) - s) * a)[codes]
     linear = ((q * gap**2).sum(axis=0) - (q * gap).sum(axis=0) ** 2) @ w
     alone = (q * (1 - q) * gap**2).sum(axis=0) @ w
@@ -240,8 +240,8 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
 def promised(outputs: Float64s, counts: Float64s, ones: Float64s, threshold: float, level: float) -> bool:
     """Whether an error below `threshold` is promised of outputs seen so often, with so many ones; others may exist."""
-    seen = counts > 0
-    cells = OutputCells(outputs[seen], counts[seen], ones[seen], np.ones(int(seen.sum())), float(counts.sum()))
+    filled = counts > 0
+    cells = OutputCells(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
     return rejects(cells, threshold, level)
 
 
@@ -253,10 +253,10 @@ def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = Fa
 def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
     """P(T <= observed) under one null after the other, without some that are at most `stop`."""
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
-    seen = a * terms(s, n_k, cells.ones)
+    observed = a * terms(s, n_k, cells.ones)
     plausible = _plausible(cells)
     shapes = _shapes(cells, plausible)
-    least, most = clopper_pearson(n_k, np.full(len(s), n), _BOX)
+    lowest, highest = clopper_pearson(n_k, np.full(len(s), n), _BOX)
     rare = np.flatnonzero(n_k < _RARE)
     for part in _PARTS:
         for shape in shapes if part > 0 else shapes[:1]:
@@ -264,7 +264,7 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
             if gaps is None:
                 continue
             rest = (1 - part) * squared
-            null = Null(s, n_k, np.clip(s + gaps, 0, 1), a, seen, cells.spread, n * rest)
+            null = NullTerms(s, n_k, np.clip(s + gaps, 0, 1), a, observed, cells.spread, n * rest)
             if part == 1:
                 yield null.tail()
                 continue
@@ -272,12 +272,12 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
             if unseen > stop:
                 yield unseen * null.tail()
             for j in rare:
-                left = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
-                needed = left / plausible.cap[j] ** 2
-                if needed > most[j]:
+                excess = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
+                needed = excess / plausible.cap[j] ** 2
+                if needed > highest[j]:
                     continue
-                for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
-                    rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(left / share), 0, 1))
+                for share in {max(float(lowest[j]), needed), max(float(n_k[j] / n), needed)}:
+                    rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(excess / share), 0, 1))
                     yield null.tail_with(int(j), n * share, rate)
 
 
@@ -297,42 +297,42 @@ def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float],
     w = cells.weight * n_k / cells.rows
     rate = cells.ones / np.maximum(n_k, 1)
     excess = np.maximum((rate - s) ** 2 - s * (1 - s) / np.maximum(n_k, 1), 0.0)
-    seen = np.sign(rate - s) * np.sqrt(excess) * (n_k > 0)
+    observed = np.sign(rate - s) * np.sqrt(excess) * (n_k > 0)
     p = s + plausible.side * plausible.cap
     order = np.argsort(-cells.weight * (4 * p * (1 - p) + plausible.cap**2), kind="stable")
     return [
         lambda z: _filled(w, plausible, order, z),
-        lambda z: _along(s, w, seen, z),
+        lambda z: _along(s, w, observed, z),
         lambda z: _along(s, w, plausible.room, z),
     ]
 
 
 def _filled(w: Float64s, plausible: _Plausible, order: Indices, squared: float) -> Float64s | None:
     """Outputs filled up to their caps, those first that give T the largest variance per unit of squared error."""
-    gaps, left = np.zeros_like(w), squared
+    gaps, remaining = np.zeros_like(w), squared
     for j in order:
         if w[j] > 0:
-            size = min(float(plausible.cap[j]), float(np.sqrt(left / w[j])))
+            size = min(float(plausible.cap[j]), float(np.sqrt(remaining / w[j])))
             gaps[j] = plausible.side[j] * size
-            left -= float(w[j]) * size**2
-            if left <= 1e-15:
+            remaining -= float(w[j]) * size**2
+            if remaining <= 1e-15:
                 return gaps
     return None
 
 
 def _along(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
     """Gaps c * direction, cut where a rate would leave [0, 1], with the wanted squared error."""
-    most = np.where(direction > 0, 1 - s, s) * (direction != 0)
-    if w @ most**2 < squared:
+    room = np.where(direction > 0, 1 - s, s) * (direction != 0)
+    if w @ room**2 < squared:
         return None
     size = np.abs(direction)
     high = float(np.sqrt(squared / (w @ size**2)))
-    if (high * size <= most).all():
+    if (high * size <= room).all():
         return high * direction
     low = 0.0
-    while w @ np.minimum(high * size, most) ** 2 < squared:
+    while w @ np.minimum(high * size, room) ** 2 < squared:
         high *= 4
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if w @ np.minimum(middle * size, most) ** 2 < squared else (low, middle)
-    return np.sign(direction) * np.minimum(high * size, most)
+        low, high = (middle, high) if w @ np.minimum(middle * size, room) ** 2 < squared else (low, middle)
+    return np.sign(direction) * np.minimum(high * size, room)

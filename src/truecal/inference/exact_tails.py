@@ -35,25 +35,25 @@ def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:
 
 
 @dataclass(frozen=True, eq=False)
-class Null:
+class NullTerms:
     """Outputs s with n rows and true rate p each; `weight` of every term.
 
-    seen : the terms observed. spread : variance of T over that of independent terms. more : how much larger the mean of T may
-    become when one output is given Poisson counts.
+    observed_terms : the terms observed. spread : variance of T over that of independent terms.
+    more : how much larger the mean of T may become when one output is given Poisson counts.
     """
 
     s: Float64s
     n: Float64s
     p: Float64s
     weight: Float64s
-    seen: Float64s
+    observed_terms: Float64s
     spread: float = 1.0
     more: float = 0.0
 
     @cached_property
     def observed(self) -> float:
         """A T below 0 is no evidence of an error below 0."""
-        return max(float(self.seen.sum()), 0.0) + 1e-9
+        return max(float(self.observed_terms.sum()), 0.0) + 1e-9
 
     def tail(self) -> float:
         """P(T <= observed)."""
@@ -69,13 +69,13 @@ class Null:
             mean, variance = (float(each.sum() - each[j]) for each in self._moments)
             return self._normal(mean + own_mean, variance + own_variance)
         (ones, p_ones), (zeros, p_zeros) = _poisson(share * rate), _poisson(share * (1 - rate))
-        own = self.weight[j] * terms(
+        values = self.weight[j] * terms(
             self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros)))
         )
         mass = p_ones[:, None] * p_zeros
         others = self._before[j] * self._after[j]
-        mean = float(self._moments[0].sum() - self._moments[0][j] + (own * mass).sum())
-        transform = self._transformed(own.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
+        mean = float(self._moments[0].sum() - self._moments[0][j] + (values * mass).sum())
+        transform = self._transformed(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
         return self._below(others * transform[0], mean)
 
     @property
@@ -134,7 +134,7 @@ class Null:
         end = mean + (self.observed - mean) / np.sqrt(self.spread)
         last = int(np.rint((end - _LEAST * float(self.weight.sum())) / self._step))
         if self.spread == 1:
-            last = max(last, int(self._cell(self.seen, self.weight).sum()))
+            last = max(last, int(self._cell(self.observed_terms, self.weight).sum()))
         upto = int(np.clip(last + 1, 0, _CELLS))
         masses = np.fft.irfft(transform, _CELLS)[:upto] / _DAMPING[:upto]
         return float(np.clip(masses.sum(), 0.0, 1.0))

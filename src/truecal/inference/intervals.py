@@ -171,9 +171,9 @@ def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
     power, fourth = (p * gap**2).sum(axis=1), (p * gap**4).sum(axis=1)
     floor = 2 * (p**2 * np.maximum(spread, chance) ** 2).sum(axis=1)
     flat = power <= 0
-    here = np.where(flat, 1.0, power)
-    noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / here)
-    sampled = np.where(flat, 0.0, np.maximum(fourth / here**2 - 1, 0.0) / n[:, 0])
+    divisor = np.where(flat, 1.0, power)
+    noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / divisor)
+    sampled = np.where(flat, 0.0, np.maximum(fourth / divisor**2 - 1, 0.0) / n[:, 0])
     return interval.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
 
 

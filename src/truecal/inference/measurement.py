@@ -181,24 +181,24 @@ def measure(
         estimator = as_estimator(estimator)
     estimator = with_level(estimator, level, generator)
     if isinstance(estimator, VectorEstimator):
-        judged, select = estimator.chosen(preds, select)
+        rows, select = estimator.chosen(preds, select)
         lens = estimator.own_lens(lens)
     else:
-        judged = preds if select is None else select(preds)
-    lens = lens or default_lens(judged)
-    estimate = _measured(judged, estimator, lens, level, generator)
+        rows = preds if select is None else select(preds)
+    lens = lens or default_lens(rows)
+    estimate = _measured(rows, estimator, lens, level, generator)
     by_label = select is not None and select.uses_labels
-    notes = (*([] if by_label else _notes(judged)), *estimate.warnings)
+    notes = (*([] if by_label else _notes(rows)), *estimate.warnings)
     if select is not None and by_label:
         expected = _if_calibrated(preds, estimator, lens, select, generator)
-        told = "an error of its own" if expected is None else f"{expected:.4f}"
-        note = f"rows were selected by their label, so a calibrated model with these outputs would show {told}, not 0"
+        stated = "an error of its own" if expected is None else f"{expected:.4f}"
+        note = f"rows were selected by their label, so a calibrated model with these outputs would show {stated}, not 0"
         notes, estimate = (note, *notes), replace(estimate, chance=expected, p_value=None)
     if select is not None:
-        small = small_selection(len(judged), len(preds))
+        small = small_selection(len(rows), len(preds))
         notes = notes if small is None else (small, *notes)
-        estimate = replace(estimate, selection=f"{select} ({len(judged)} of {len(preds)} rows)")
-    return replace(estimate, lens=lens.describe(judged), warnings=notes)
+        estimate = replace(estimate, selection=f"{select} ({len(rows)} of {len(preds)} rows)")
+    return replace(estimate, lens=lens.describe(rows), warnings=notes)
 
 
 def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
@@ -388,9 +388,9 @@ def _columns(
     powers: Float64s | None = None
     warnings: tuple[str, ...] = ()
     if not isinstance(estimator, BinnedECE):
-        found = [estimator.estimate(profile) for profile in lens.profiles(preds)]
-        powers = np.concatenate([each.power for each in found])
-        warnings = tuple(dict.fromkeys(note for each in found for note in each.warnings))
+        findings = [estimator.estimate(profile) for profile in lens.profiles(preds)]
+        powers = np.concatenate([each.power for each in findings])
+        warnings = tuple(dict.fromkeys(note for each in findings for note in each.warnings))
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
     parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
     resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)

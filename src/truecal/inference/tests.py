@@ -133,12 +133,12 @@ def hosmer_lemeshow(
     profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
     from scipy.special import chdtrc
 
-    found = _signed(profile, _chi_square(bins))
+    statistic = _signed(profile, _chi_square(bins))
     freedom = np.empty(profile.batch)
-    for place, part in cells.share_scores(profile):
-        freedom[place] = len(_starts(cells.collapse(part), bins))
-    p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
-    return verdict_of(profile, found, p, method)
+    for position, part in cells.share_scores(profile):
+        freedom[position] = len(_starts(cells.collapse(part), bins))
+    p = np.maximum(chdtrc(freedom, statistic), np.finfo(float).tiny)
+    return verdict_of(profile, statistic, p, method)
 
 
 def _signed(profile: Profile, statistic: draws.Statistic) -> Float64s:

@@ -355,9 +355,9 @@ def _promised(
     outputs: ArrayLike | None,
 ) -> Verification:
     if outputs is not None:
-        given = validation.as_floats(outputs, "outputs").astype(np.float64)
-        validation.refuse_outside_unit(given, "outputs")
-        possible = np.unique(given)
+        values = validation.as_floats(outputs, "outputs").astype(np.float64)
+        validation.refuse_outside_unit(values, "outputs")
+        possible = np.unique(values)
         unlisted = np.setdiff1d(cells.outputs, possible)
         if len(unlisted):
             raise InputError(

@@ -84,12 +84,12 @@ def _ranked(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
             largest = np.partition(block, count - k, axis=1)[:, count - k :]
             largest.sort(axis=1)
             top[start : start + step] = largest[:, ::-1]
-        own = block[np.arange(len(block)), label][:, None]
-        above = np.count_nonzero(block > own, axis=1)
-        tied = np.flatnonzero((np.count_nonzero(block >= own, axis=1) > above + 1) & (above < k))
+        label_score = block[np.arange(len(block)), label][:, None]
+        above = np.count_nonzero(block > label_score, axis=1)
+        tied = np.flatnonzero((np.count_nonzero(block >= label_score, axis=1) > above + 1) & (above < k))
         if len(tied):  # equal probabilities rank in the order of the classes
             before = np.arange(count) < label[tied, None]
-            above[tied] += np.count_nonzero((block[tied] == own[tied]) & before, axis=1)
+            above[tied] += np.count_nonzero((block[tied] == label_score[tied]) & before, axis=1)
         ranks[start : start + step] = np.minimum(above, k)
     return top, ranks
 
@@ -157,7 +157,7 @@ class Grouping(Lens):
             raise InputError(
                 f"groups must be a mapping such as {{'pet': ['cat', 'dog'], 'wild': ['fox']}}, not {groups!r}"
             )
-        kept = []
+        members_by_name = []
         for name, members in groups.items():
             if isinstance(members, (str, bytes)) or not isinstance(
                 members, (Sequence, set, frozenset, np.ndarray, range)
@@ -165,16 +165,16 @@ class Grouping(Lens):
                 raise InputError(f"group {name!r} must list its classes, not be {members!r}")
             if len(members) == 0:
                 raise InputError(f"group {name!r} is empty; every group needs at least one class")
-            kept.append((name, tuple(members)))
-        seen: dict[object, str] = {}
-        for name, members in kept:
+            members_by_name.append((name, tuple(members)))
+        group_of: dict[object, str] = {}
+        for name, members in members_by_name:
             for member in members:
-                if member in seen:
+                if member in group_of:
                     raise InputError(
-                        f"class {member!r} is in group {seen[member]!r} and again in {name!r}; groups must not overlap"
+                        f"class {member!r} is in group {group_of[member]!r} and again in {name!r}; groups must not overlap"
                     )
-                seen[member] = name
-        object.__setattr__(self, "groups", tuple(kept))
+                group_of[member] = name
+        object.__setattr__(self, "groups", tuple(members_by_name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -238,30 +238,30 @@ class Grouping(Lens):
         """
         upper = Grouping(groups)
         lower: dict[object, tuple[object, ...]] = dict(self.groups)
-        asked = [member for _, members in upper.groups for member in members]
-        unknown = [str(member) for member in asked if member not in lower]
+        members_used = [member for _, members in upper.groups for member in members]
+        unknown = [str(member) for member in members_used if member not in lower]
         if unknown:
             raise InputError(
                 f"there is no group {_listed(unknown)} to group further; the groups are {_listed(list(lower))}"
             )
-        missing = [str(name) for name in lower if name not in asked]
+        missing = [str(name) for name in lower if name not in members_used]
         if missing:
             raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
         return Grouping({name: tuple(c for m in members for c in lower[m]) for name, members in upper.groups})
 
-    def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
+    def then(self, lens: Lens, *, select: Selection | None = None) -> "GroupedLens":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
         check_lens(lens)
-        return Grouped(self, lens, select)
+        return GroupedLens(self, lens, select)
 
 
 def _listed(names: Sequence[object]) -> str:
-    shown = ", ".join(map(str, names[:10]))
-    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+    text = ", ".join(map(str, names[:10]))
+    return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 
 
 @dataclass(frozen=True)
-class Grouped(Lens):
+class GroupedLens(Lens):
     """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""
 
     grouping: Grouping

@@ -20,7 +20,11 @@ def test_every_row_of_the_sweep_is_the_error_of_its_own_tree():
             counts = estimate.vector_bins.count
             assert sweep.value[i] == pytest.approx(estimate.value, abs=1e-12)
             assert sweep.bins[i] == estimate.vector_bins.filled
-            assert (sweep.fewest[i], sweep.median[i], sweep.most[i]) == (counts.min(), np.median(counts), counts.max())
+            assert (sweep.smallest[i], sweep.median[i], sweep.largest[i]) == (
+                counts.min(),
+                np.median(counts),
+                counts.max(),
+            )
 
 
 def test_the_sweep_runs_from_coarse_to_fine_and_chance_grows_with_the_bins():

@@ -6,7 +6,7 @@ file.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -24,6 +24,10 @@ from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
 # Bins of vectors: which predictions share a bin, and what each bin holds
+
+_MAX_WRITTEN = (
+    2_000_000  # rows that counts are written out to; beyond, a row is one draw of that weight, which has more noise
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +96,8 @@ class EqualWidth(VectorBinning):
 
 def _renumbered(code: Indices) -> tuple[Indices, int]:
     """The same groups, numbered 0..count-1."""
-    found, index = np.unique(code, return_inverse=True)
-    return index.astype(np.intp, copy=False), len(found)
+    groups, index = np.unique(code, return_inverse=True)
+    return index.astype(np.intp, copy=False), len(groups)
 
 
 @dataclass(frozen=True)
@@ -125,12 +129,12 @@ def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
-    place = cut.below[0]
+    starts = cut.below[0]
     # A cut between two rows falls between two distinct scores: a row lies above it when its score reaches the upper one.
-    inner = place[1:-1]
+    inner = starts[1:-1]
     upper = np.where(inner < profile.rows, profile.scores[0, np.minimum(inner, profile.rows - 1)], np.inf)
     bin_of = np.searchsorted(upper, scores, "right")
-    return Partition(bin_of, len(place) - 1, Bins.of(profile, cut))
+    return Partition(bin_of, len(starts) - 1, Bins.of(profile, cut))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +158,16 @@ class VectorBins:
     def of(cls, vector: Sample, partition: Partition) -> "VectorBins":
         """Gather the rows of every bin, in float64."""
         b, d = partition.count, vector.dimension
-        w, at = vector.weights, partition.bin_of
-        seen = partition.bins
-        weight = np.bincount(at, w, b).astype(np.float64) if seen is None else seen.weight[0]
+        w, bin_of = vector.weights, partition.bin_of
+        sums = partition.bins
+        weight = np.bincount(bin_of, w, b).astype(np.float64) if sums is None else sums.weight[0]
         explicit = np.empty((b, vector.probs.shape[1]))
-        if seen is not None and explicit.shape[1] == 1:
-            explicit[:, 0] = seen.score_sum[0]
+        if sums is not None and explicit.shape[1] == 1:
+            explicit[:, 0] = sums.score_sum[0]
         else:
             for j in range(explicit.shape[1]):
-                explicit[:, j] = np.bincount(at, weighted(vector.probs[:, j], w), b)
-        outcome = np.bincount(at * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
+                explicit[:, j] = np.bincount(bin_of, weighted(vector.probs[:, j], w), b)
+        outcome = np.bincount(bin_of * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
         counted = w is None or bool((w == np.rint(w)).all())
         scale = 1.0 if counted or w is None else float(kish(w) / w.sum())
         return cls(
@@ -217,6 +221,15 @@ class VectorBins:
             self.count[None],
             single=True,
         )
+
+
+def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
+    """Take one row for every row that a whole-number weight stands for; other weights stay."""
+    weights = sample.weights
+    if weights is None or (weights == 1).all() or (weights != np.rint(weights)).any() or weights.sum() > _MAX_WRITTEN:
+        return sample, partition
+    rows = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
+    return replace(sample.take(rows), weights=None), replace(partition, bin_of=partition.bin_of[rows])
 
 
 def weighted(values: Floats, weights: Float64s | None) -> Floats:
@@ -300,10 +313,10 @@ class Tree:
             if above != node and (top[above] != above or self.size[above] < minimum):
                 top[node] = top[above]
         highest = np.array(top, np.intp)
-        found = np.zeros(len(top), bool)
-        found[highest[self.leaf_of]] = True
-        number = np.cumsum(found) - 1
-        return Partition(number[highest][self.leaf_of], int(found.sum()))
+        filled = np.zeros(len(top), bool)
+        filled[highest[self.leaf_of]] = True
+        number = np.cumsum(filled) - 1
+        return Partition(number[highest][self.leaf_of], int(filled.sum()))
 
 
 def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
@@ -326,8 +339,8 @@ def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
             continue
         for side in (~low, low):  # the low side is taken up first
             chosen = np.flatnonzero(side)
-            kept = None if weights is None else weights.take(chosen)
-            waiting.append((columns.take(chosen, axis=1), kept, rows.take(chosen), node, depth + 1))
+            side_weights = None if weights is None else weights.take(chosen)
+            waiting.append((columns.take(chosen, axis=1), side_weights, rows.take(chosen), node, depth + 1))
     return Tree(leaf_of, parent, size, deepest)
 
 

@@ -129,13 +129,13 @@ def _gaps(
     at_once = _DRAWN if large is None else _AT_ONCE
     step = max(1, at_once // max(b * d, len(bin_of), 1))
     for start in range(0, draws, step):
-        some = min(step, draws - start)
-        code = (np.arange(some)[:, None] * b + bin_of) * d + redraw_labels(ends, some, rng)
+        size = min(step, draws - start)
+        code = (np.arange(size)[:, None] * b + bin_of) * d + redraw_labels(ends, size, rng)
         each = None if weight is None else np.broadcast_to(weight, code.shape).ravel()
-        flat = np.bincount(code.ravel(), each, some * b * d)
-        counts = flat.reshape(some, b, d).astype(np.float64)
+        flat = np.bincount(code.ravel(), each, size * b * d)
+        counts = flat.reshape(size, b, d).astype(np.float64)
         if large is not None:
-            counts[:, large.member] = sums[large.member] + large.surplus(some, rng)
+            counts[:, large.member] = sums[large.member] + large.surplus(size, rng)
         yield (counts - sums) / bins.safe
 
 
@@ -155,9 +155,9 @@ def _flipped(
     draws = redraws_of(len(pair) * d)
     step = max(1, _TURNED // (len(pair) * d))
     for start in range(0, draws, step):
-        some = min(step, draws - start)
-        signs = draw_signs(some, len(present), rng)
-        gap = np.zeros((some, b, d))
+        size = min(step, draws - start)
+        signs = draw_signs(size, len(present), rng)
+        gap = np.zeros((size, b, d))
         gap[:, filled] = np.add.reduceat(signs[:, unit, None] * surplus, first, axis=1)
         yield gap / bins.safe
 

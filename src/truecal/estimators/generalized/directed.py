@@ -41,10 +41,10 @@ class Directed:
         cls, sample: Sample, partition: Partition, bins: VectorBins, distance: Distance, norm: float, fitted: Float64s
     ) -> "Directed":
         """`fitted` : better outputs, shape (d, n); the noise of labels is theirs."""
-        at, weight = partition.bin_of, sample.weights
-        expected = np.stack([np.bincount(at, weighted(q, weight), partition.count) for q in fitted], axis=1)
+        bin_of, weight = partition.bin_of, sample.weights
+        expected = np.stack([np.bincount(bin_of, weighted(q, weight), partition.count) for q in fitted], axis=1)
         surplus = bins.outcome_sum - expected
-        beyond = beyond_chance(surplus, fitted, weight, at, sample.units)
+        beyond = beyond_chance(surplus, fitted, weight, bin_of, sample.units)
         gap = (expected - bins.output_sum + np.where(beyond, surplus, 0.0)) / bins.safe
         slope = slopes(gap, bins, distance, norm, sample.event)
         value = float(bins.share @ (slope * bins.gap).sum(axis=1))
@@ -64,11 +64,11 @@ def deviation(sample: Sample, partition: Partition, bins: VectorBins, slope: Flo
     labels, noise = sample.labels, np.empty(len(sample))
     by_event = np.ascontiguousarray(slope.T)
     for rows in blocks(len(sample)):
-        at = partition.bin_of[rows]
-        mean = np.zeros(len(at))
+        bin_of = partition.bin_of[rows]
+        mean = np.zeros(len(bin_of))
         for each, q in zip(by_event, fitted, strict=True):
-            mean += each.take(at) * q[rows]
-        np.subtract(slope.take(at * slope.shape[1] + labels[rows]), mean, out=noise[rows])
+            mean += each.take(bin_of) * q[rows]
+        np.subtract(slope.take(bin_of * slope.shape[1] + labels[rows]), mean, out=noise[rows])
     weight = sample.weights
     if weight is not None:
         noise *= weight

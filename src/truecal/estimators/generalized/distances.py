@@ -187,10 +187,10 @@ class Mahalanobis(Distance):
         if skew.max(initial=0.0) > 1e-9 * size:
             i, j = (int(k) for k in np.unravel_index(int(skew.argmax()), m.shape))
             raise InputError(f"the matrix must be symmetric: M[{i}, {j}] is {m[i, j]:g} but M[{j}, {i}] is {m[j, i]:g}")
-        least = float(np.linalg.eigvalsh((m + m.T) / 2).min(initial=0.0))
-        if least < -1e-9 * size:
+        smallest = float(np.linalg.eigvalsh((m + m.T) / 2).min(initial=0.0))
+        if smallest < -1e-9 * size:
             raise InputError(
-                f"the matrix must be positive semidefinite, but has the eigenvalue {least:.4g}; otherwise errors could cancel"
+                f"the matrix must be positive semidefinite, but has the eigenvalue {smallest:.4g}; otherwise errors could cancel"
             )
         object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
 

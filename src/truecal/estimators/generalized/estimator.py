@@ -115,7 +115,7 @@ class GeneralizedECE(VectorEstimator):
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):
-            return self.judged(data.weighing(), options.generator(self.rng)).estimate
+            return self.measure_sample(data.weighing(), options.generator(self.rng))
         check_predictions(data, name="data")
         assert isinstance(data, Predictions)
         rows, select = self.chosen(data, None)
@@ -131,16 +131,16 @@ class GeneralizedECE(VectorEstimator):
             return self._class_wise(samples, shares, rng)
         (sample,) = samples
         sample.refuse_pooled()
-        return self.judged(sample, rng).estimate
+        return self.measure_sample(sample, rng)
 
-    def judged(
+    def measure_sample(
         self,
         sample: Sample,
         rng: np.random.Generator,
         partition: Partition | None = None,
         bins: VectorBins | None = None,
-    ) -> "Judged":
-        """The error of what a lens saw, in bins of one's own where they are given, with the bins behind it."""
+    ) -> Estimate:
+        """Measure one sample, in the given bins or those of the binning."""
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
         bins = VectorBins.of(sample, partition) if bins is None else bins
@@ -149,28 +149,29 @@ class GeneralizedECE(VectorEstimator):
             binned = Binned(sample, partition, bins, self.distance, self.norm, value)
             estimate = self._inferred(self._estimate(sample, value, None), binned, rng)
         else:
-            resampled = self._resampled(sample, partition, bins, rng, by_rows=False)
+            needed = self.level is not None or self.debiased
+            resampled = self.resample(sample, partition, bins, rng) if needed else None
             estimate = self._freed(self._estimate(sample, value, resampled), resampled)
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = replace(estimate, warnings=(note, *estimate.warnings))
         of_event = bins.of_event(sample.event) if sample.dimension == 2 else None
-        return Judged(replace(estimate, vector_bins=bins, bins=of_event), bins)
+        return replace(estimate, vector_bins=bins, bins=of_event)
 
     def _inferred(self, estimate: Estimate, binned: Binned, rng: np.random.Generator) -> Estimate:
         """With interval, p-value and chance level, and with a value freed of bias where that is asked for."""
         if self.level is None:
             freed = binned.debiased() if self.debiased else binned.value
             return replace(estimate, value=freed, power=self._power(freed))
-        found = Inference.of(binned, self.level, rng, debiased=self.debiased)
+        inference = Inference.of(binned, self.level, rng, debiased=self.debiased)
         return replace(
             estimate,
-            value=found.value,
-            power=self._power(found.value),
-            interval=Interval(found.low, found.high, self.level, "in fixed bins, along the fitted direction"),
-            p_value=found.p_value,
-            chance=found.chance,
+            value=inference.value,
+            power=self._power(inference.value),
+            interval=Interval(inference.low, inference.high, self.level, "in fixed bins, along the fitted direction"),
+            p_value=inference.p_value,
+            chance=inference.chance,
         )
 
     def compared(
@@ -200,9 +201,7 @@ class GeneralizedECE(VectorEstimator):
         partition = self.binning.partition(sample)
         bins = VectorBins.of(sample, partition)
         value = self._value(bins, sample.event)
-        judge = replace(self, level=0.95, replicates=resamples)  # any level: the draws do not depend on it
-        resampled = judge._resampled(sample, partition, bins, rng, by_rows=True)
-        assert resampled is not None
+        resampled = replace(self, replicates=resamples).resample(sample, partition, bins, rng)
         reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
         return value, resampled.truths(value), (1 + reached) / (1 + resamples)
 
@@ -210,21 +209,10 @@ class GeneralizedECE(VectorEstimator):
         far = self.distance.between(bins.gap, bins.mean_outcome, event)
         return float(root(power_mean(far, bins.share, self.norm), self.norm))
 
-    def _resampled(
-        self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator, *, by_rows: bool
-    ) -> Resampled | None:
-        if self.level is None and not self.debiased:
-            return None
-        return resample(
-            sample,
-            partition,
-            bins,
-            distance=self.distance,
-            norm=self.norm,
-            replicates=self.replicates,
-            rng=rng,
-            by_rows=by_rows,
-        )
+    def resample(self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator) -> Resampled:
+        """Resample the units of a sample in the given bins."""
+        distance, norm = self.distance, self.norm
+        return resample(sample, partition, bins, distance=distance, norm=norm, replicates=self.replicates, rng=rng)
 
     def _class_wise(self, samples: Iterable[Sample], shares: Float64s, rng: np.random.Generator) -> Estimate:
         """The power mean of one error per class; all classes see the same resampled rows."""
@@ -241,17 +229,16 @@ class GeneralizedECE(VectorEstimator):
                 notes = (
                     f"no interval: {len(vector)} rows x {len(shares)} classes are too many to resample; use OneClass",
                 )
-            else:
-                draws.append(self._resampled(vector, partition, bins, np.random.default_rng(seed), by_rows=True))
+            elif self.level is not None or self.debiased:
+                draws.append(self.resample(vector, partition, bins, np.random.default_rng(seed)))
 
         def overall(each: Float64s) -> Float64s:
             return root(combined(each**self.norm if self.norm < np.inf else each, shares, self.norm), self.norm)
 
-        kept = [draw for draw in draws if draw is not None]
         resampled = None
-        if kept:
-            truth = overall(np.stack([draw.truth for draw in kept]))
-            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept])))
+        if draws:
+            truth = overall(np.stack([draw.truth for draw in draws]))
+            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in draws])))
         parts = np.array(values)
         estimate = self._estimate(vector, float(overall(parts)), resampled)
         estimate = replace(estimate, parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
@@ -291,11 +278,3 @@ class GeneralizedECE(VectorEstimator):
             interval=interval,
             chance=None if resampled is None else float(resampled.chance.mean()),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """An Estimate with the bins behind it."""
-
-    estimate: Estimate
-    bins: VectorBins

@@ -31,13 +31,13 @@ def fitted_outputs(sample: Sample) -> Float64s:
     columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     weight = weight * float(kish(weight) / weight.sum())  # as many as the rows they are worth
-    some = slice(None, None, max(1, -(-columns.size // _NUMBERS)))
-    logs = logs_of(columns[:, some])
+    every = slice(None, None, max(1, -(-columns.size // _NUMBERS)))
+    logs = logs_of(columns[:, every])
     free = np.zeros(len(logs), bool)
     if sample.implied is not None:
         free[sample.implied] = True
-    units = None if sample.units is None else sample.units[some]
-    fit = _Fit(logs, sample.labels[some], weight[some], units)
+    units = None if sample.units is None else sample.units[every]
+    fit = _Fit(logs, sample.labels[every], weight[every], units)
     exponent, offset = fit.newton(free, 1.0, np.zeros(len(logs)))
     standing = fit.standing(exponent, offset) & ~free
     if standing.any():
@@ -75,12 +75,12 @@ class _Fit:
             q += offset[:, None]
             _softmax(q, out=q)
             mean = np.multiply(q, logs, out=product).sum(axis=0)
-            some = q[free]
+            of_events = q[free]
             slope = np.concatenate([[self.own - w @ mean], (self.seen - q @ w)[free] - _PRIOR * offset[free]])
             curve = np.empty((len(slope), len(slope)))
             curve[0, 0] = w @ (np.multiply(q, squares, out=product).sum(axis=0) - mean**2) + 1e-9
-            curve[0, 1:] = curve[1:, 0] = (some * (of_free - mean)) @ w
-            curve[1:, 1:] = np.diag(some @ w + _PRIOR) - (some * w) @ some.T
+            curve[0, 1:] = curve[1:, 0] = (of_events * (of_free - mean)) @ w
+            curve[1:, 1:] = np.diag(of_events @ w + _PRIOR) - (of_events * w) @ of_events.T
             step = np.clip(np.linalg.lstsq(curve, slope, rcond=None)[0], -_LONGEST, _LONGEST)
             exponent = float(np.clip(exponent + max(step[0], -0.5 * exponent), 0.02, 10.0))
             offset[free] += step[1:]
@@ -96,7 +96,7 @@ class _Fit:
 
 
 def beyond_chance(
-    surplus: Float64s, outputs: Float64s, weight: Float64s | None, at: Indices, units: Indices | None
+    surplus: Float64s, outputs: Float64s, weight: Float64s | None, bin_of: Indices, units: Indices | None
 ) -> NDArray[np.bool_]:
     """Which surpluses (b, d) of labels over outputs (d, n) chance does not explain, for rows in the bins `at`.
 
@@ -105,17 +105,17 @@ def beyond_chance(
     from scipy.special import ndtri
 
     b, heaviest = len(surplus), 1.0 if weight is None else float(weight.max())
-    pair, first = at, None
+    pair, first = bin_of, None
     if units is not None:
         present, unit = np.unique(units, return_inverse=True)
-        found, pair = np.unique(at * len(present) + unit, return_inverse=True)
-        first = found // len(present)
+        pairs, pair = np.unique(bin_of * len(present) + unit, return_inverse=True)
+        first = pairs // len(present)
         heaviest = float(np.bincount(pair, weight).max())
     variance = np.empty_like(surplus)
     squares = None if weight is None else weight**2
     for k, q in enumerate(outputs):
         if first is None:
-            variance[:, k] = np.bincount(at, weighted(q, squares) * (1 - q), b)
+            variance[:, k] = np.bincount(bin_of, weighted(q, squares) * (1 - q), b)
         else:
             variance[:, k] = np.bincount(first, np.bincount(pair, weighted(np.sqrt(q * (1 - q)), weight)) ** 2, b)
     z = float(-ndtri(_FALSE / 2 / max(surplus.size, 1)))

@@ -5,17 +5,15 @@ Too few bins average errors away; too many turn chance into error. Between the t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.generalized.binning import KDTree, grow
-from truecal.estimators.generalized.distances import Distance
+from truecal.estimators.generalized.binning import KDTree, VectorBins, grow
+from truecal.estimators.generalized.distances import Distance, TotalVariation
 from truecal.estimators.generalized.estimator import GeneralizedECE
-from truecal.estimators.generalized.resample import resample
-from truecal.lenses.lens import Lens, Sample
+from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection
@@ -36,7 +34,7 @@ class GranularitySweep:
     ----------
     fraction, value : the tree's fraction (gamma) and the error in its bins.
     spread : standard deviation of the error over bootstrap resamples. chance : mean error that a calibrated model would show.
-    bins, fewest, median, most : how many bins there are, and how many predictions they hold.
+    bins, smallest, median, largest : how many bins there are, and how many predictions they hold.
     stable : first and last position of the stable region. The region is that run of three fractions over which the value changes
         least, among runs with at least 4 bins at the coarse end and 10 predictions in the median bin at the fine end (among all
         runs if none has). Fractions that give the same bins as the one before count once.
@@ -47,9 +45,9 @@ class GranularitySweep:
     spread: Float64s
     chance: Float64s
     bins: Indices
-    fewest: Float64s
+    smallest: Float64s
     median: Float64s
-    most: Float64s
+    largest: Float64s
     stable: tuple[int, int]
 
     @property
@@ -59,7 +57,7 @@ class GranularitySweep:
 
     def frame(self) -> Frame:
         """One row per fraction."""
-        names = ("fraction", "value", "spread", "chance", "bins", "fewest", "median", "most")
+        names = ("fraction", "value", "spread", "chance", "bins", "smallest", "median", "largest")
         stable = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
 
@@ -88,33 +86,35 @@ def sweep_granularity(
     >>> bool((np.diff(sweep.value) > 0).all())  # nothing but chance: it grows with the bins
     True
     """
-    asked = _decreasing(fractions)
-    judge = _judge(lens, select, distance, norm, replicates, rng)
-    vector = _one_vector(judge, preds)
-    trees = [KDTree(f) for f in asked]
-    grown = grow(vector.columns, vector.weights, trees[-1].minimum(vector))
-    rows = []
+    if len(fractions) == 0:
+        raise InputError("give at least one fraction, such as fractions=[0.5, 0.1, 0.02]")
+    trees = [KDTree(f) for f in sorted({KDTree(f).fraction for f in fractions}, reverse=True)]  # coarse to fine
+    estimator = GeneralizedECE(
+        lens=lens, select=select, distance=distance or TotalVariation(), norm=norm, replicates=replicates, rng=rng
+    )
+    check_predictions(preds)
+    rows, _ = estimator.chosen(preds, None)
+    lens = estimator.own_lens(None)
+    if lens.shares(rows) is not None:
+        raise InputError(
+            "a class-wise lens has one set of bins per class; sweep one class at a time with OneClass(name)"
+        )
+    sample = lens.sample(rows)
+    sample.refuse_pooled()
+    grown = grow(sample.columns, sample.weights, trees[-1].minimum(sample))
+    table = []
     for tree in trees:
-        partition = grown.pruned(tree.minimum(vector))
-        judged = judge.judged(vector, options.generator(rng), partition)
-        bins, estimate = judged.bins, judged.estimate
+        partition = grown.pruned(tree.minimum(sample))
+        bins = VectorBins.of(sample, partition)
+        estimate = estimator.measure_sample(sample, options.generator(rng), partition, bins)
         points = bins.count[bins.weight > 0]
-        drawn = resample(
-            vector,
-            partition,
-            bins,
-            distance=judge.distance,
-            norm=norm,
-            replicates=replicates,
-            rng=options.generator(rng),
-        )
-        spread = drawn.values.std(ddof=1)
-        rows.append(
-            (estimate.value, spread, estimate.chance, bins.filled, points.min(), np.median(points), points.max())
-        )
-    value, spread, chance, bins_, fewest, median, most = (np.array(column) for column in zip(*rows, strict=True))
-    stable = _stable(value, bins_, median)
-    return GranularitySweep(np.array(asked), value, spread, chance, bins_.astype(np.intp), fewest, median, most, stable)
+        spread = estimator.resample(sample, partition, bins, options.generator(rng)).values.std(ddof=1)
+        numbers = estimate.value, spread, estimate.chance, bins.filled, points.min(), np.median(points), points.max()
+        table.append(numbers)
+    value, spread, chance, count, smallest, median, largest = np.array(table, np.float64).T
+    fraction = np.array([tree.fraction for tree in trees])
+    stable = _stable(value, count, median)
+    return GranularitySweep(fraction, value, spread, chance, count.astype(np.intp), smallest, median, largest, stable)
 
 
 def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
@@ -125,36 +125,3 @@ def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int
     sound = [r for r in runs if bins[r[0]] >= _FEWEST_BINS and median[r[-1]] >= _FEWEST_POINTS]
     best = min(sound or runs, key=lambda r: float(np.ptp(value[r])))
     return int(best[0]), int(best[-1])
-
-
-def _judge(
-    lens: Lens | None,
-    select: Selection | None,
-    distance: Distance | None,
-    norm: float,
-    replicates: int,
-    rng: int | np.random.Generator,
-) -> GeneralizedECE:
-    given = {"lens": lens, "select": select, "distance": distance}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return GeneralizedECE(**chosen, norm=norm, replicates=replicates, rng=rng)
-
-
-def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Sample:
-    check_predictions(preds)
-    rows, _ = judge.chosen(preds, None)
-    lens = judge.own_lens(None)
-    if lens.shares(rows) is not None:
-        raise InputError(
-            "a class-wise lens has one set of bins per class; sweep one class at a time with OneClass(name)"
-        )
-    sample = lens.sample(rows)
-    sample.refuse_pooled()
-    return sample
-
-
-def _decreasing(fractions: Sequence[float]) -> list[float]:
-    """Coarse to fine, each once."""
-    if len(fractions) == 0:
-        raise InputError("give at least one fraction, such as fractions=[0.5, 0.1, 0.02]")
-    return sorted({KDTree(f).fraction for f in fractions}, reverse=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.estimators.generalized.binning import Partition, VectorBins
+from truecal.estimators.generalized.binning import Partition, VectorBins, write_out
 from truecal.estimators.generalized.chance import Chance, noise_powers
 from truecal.estimators.generalized.directed import Directed, deviation, slopes
 from truecal.estimators.generalized.distances import Distance
@@ -31,9 +31,6 @@ from truecal.special import root
 from truecal.types import Float64s
 
 _LOWER = 0.7  # of the misses allowed, those of the lower end
-_MOST_ROWS = (
-    2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
-)
 _GRID = np.linspace(0.0, 6.0, 601)  # beyond, m(x) is x to nine digits
 
 
@@ -49,13 +46,9 @@ class Binned:
     value: float
 
     def written_out(self) -> "Binned":
-        """With one row for every row that a whole-number weight stands for."""
-        weights = self.sample.weights
-        if weights is None or (weights == 1).all() or (weights != np.rint(weights)).any() or weights.sum() > _MOST_ROWS:
-            return self
-        rows = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
-        plain = replace(self.sample.take(rows), weights=None)
-        return replace(self, sample=plain, partition=replace(self.partition, bin_of=self.partition.bin_of[rows]))
+        """Take one row for every row that a whole-number weight stands for."""
+        sample, partition = write_out(self.sample, self.partition)
+        return replace(self, sample=sample, partition=partition)
 
     def directed(self, fitted: Float64s) -> Directed:
         return Directed.of(self.sample, self.partition, self.bins, self.distance, self.norm, fitted)
@@ -81,9 +74,9 @@ class Inference:
         from scipy.special import ndtri
 
         binned = binned.written_out()
-        given = (binned.sample, binned.partition, binned.bins, binned.distance, binned.norm)
+        arguments = (binned.sample, binned.partition, binned.bins, binned.distance, binned.norm)
         value, norm = binned.value, binned.norm
-        chance = Chance.of(*given, rng)
+        chance = Chance.of(*arguments, rng)
         p = chance.p_value(value if norm in (1, np.inf) else value**norm)
         below, above = _LOWER * (1 - level), (1 - _LOWER) * (1 - level)
         fitted = fitted_outputs(binned.sample)
@@ -91,7 +84,7 @@ class Inference:
         expected = float(root(chance.powers, norm).mean())
         low, noise_level = 0.0, expected
         if p <= below:
-            noise = root(noise_powers(given[0], fitted, *given[1:], rng), norm)
+            noise = root(noise_powers(arguments[0], fitted, *arguments[1:], rng), norm)
             low = max(
                 along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0
             )
@@ -102,8 +95,8 @@ class Inference:
             high = _most(high, noise_level)
         high = min(high, binned.distance.largest(binned.sample.dimension))
         low = min(low, value)
-        told = float(np.clip(along.value, low, value)) if debiased else value
-        return cls(told, low, max(high, told), p, expected)
+        stated = float(np.clip(along.value, low, value)) if debiased else value
+        return cls(stated, low, max(high, stated), p, expected)
 
 
 def _most(mean: float, chance: float) -> float:
@@ -113,7 +106,7 @@ def _most(mean: float, chance: float) -> float:
     if chance <= 0:
         return mean
     size = chance * np.sqrt(np.pi / 2)
-    shown = np.sqrt(2 / np.pi) * np.exp(-(_GRID**2) / 2) + _GRID * (1 - 2 * ndtr(-_GRID))
-    if mean >= size * shown[-1]:
+    means = np.sqrt(2 / np.pi) * np.exp(-(_GRID**2) / 2) + _GRID * (1 - 2 * ndtr(-_GRID))
+    if mean >= size * means[-1]:
         return mean
-    return float(size * np.interp(mean / size, shown, _GRID))
+    return float(size * np.interp(mean / size, means, _GRID))
