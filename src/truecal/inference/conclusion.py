@@ -230,7 +230,7 @@ class Region:
 
         Parameters
         ----------
-        judged : str
+        lens : str
             What the scores are of, in words.
 
         Returns
