@@ -1,10 +1,15 @@
 """Coverage, type I error and power, judged by binomial tests over simulated worlds."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.stats import binomtest
 
 from tests.simulations import datasets
+from tests.study.own_metrics import mean_gap
+from truecal.cli.lab import lab
 from truecal.errors import InputError
 from truecal.estimators import BinnedECE, RankSeries, SweepECE
 from truecal.lab import (
@@ -155,3 +160,22 @@ def test_an_error_too_small_to_be_found_is_said(monkeypatch):
     monkeypatch.setattr(detection, "LARGEST", 200)
     with pytest.raises(InputError, match="too small"):
         samples_needed(RankSeries(), error=0.005, m=20)
+
+
+def test_a_function_is_an_estimator_in_power_and_coverage():
+    world = World(Uniform(), Power(1.5))
+    assert power(mean_gap, world, n=400, m=50).rate > 0.9
+    assert power_of_test(mean_gap, world, n=400, m=20, resamples=39).rate > 0.8
+    assert type_one(mean_gap, world, n=200, m=40, resamples=39).rate < 0.25
+    assert coverage(mean_gap, world, n=200, m=20).rate > 0.5  # its interval is that of the mean gap, not of the error
+    needed = samples_needed(mean_gap, error=0.1, m=50)
+    assert 20 < needed.low <= needed.n <= needed.high < 1000
+
+
+def test_the_power_of_a_function_on_the_command_line(tmp_path):
+    words = ["power", "--error", "0.1", "--m", "20", "--workers", "1", "--cache", str(tmp_path), "--json"]
+    words += ["--estimator", "tests.study.own_metrics:mean_gap"]
+    result = CliRunner().invoke(lab, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["norm"] == 1.0
+    assert list(tmp_path.rglob("*.npz"))  # a function of a module can be cached

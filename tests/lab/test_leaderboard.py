@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.study.own_metrics import mean_gap
 from truecal.cli.lab import lab
 from truecal.errors import InputError
 from truecal.lab import Leaderboard, Power, Uniform, World, leaderboard, ranking
@@ -50,3 +51,10 @@ def test_no_estimator_is_missing_from_the_leaderboard():
     cited = {kind for kind in known if kind.__module__ == "truecal.estimators.literature"}
     others = {tc.GeneralizedECE, *cited}
     assert {type(e) for e in all_estimators().values()} == known - others
+
+
+def test_a_function_is_ranked_beside_the_estimators(monkeypatch):
+    monkeypatch.setattr(ranking, "world_groups", lambda: {"calibrated": {"world": World(Uniform())}})
+    table = leaderboard(n=(200,), m=4, estimators={"mean gap": mean_gap}).table
+    assert set(table["estimator"]) == {*all_estimators(), "mean gap"}
+    assert np.isnan(next(row["coverage_90"] for row in table if row["estimator"] == "mean gap"))  # no interval by formula

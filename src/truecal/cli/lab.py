@@ -55,11 +55,13 @@ class TriedEstimator:
     norm: Norm | None = None
 
     def make(self, default_norm: float | None = None) -> "Estimator":
-        """Make the estimator of a name, or load one of the user's."""
+        """Make the estimator of a name, or load one of the user's, or a function of scores and outcomes."""
+        from truecal.estimators.base import as_estimator
+
         if ":" in self.estimator:
             if self.bins is not None or self.norm is not None:
                 raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
-            return _load("--estimator", self.estimator)
+            return as_estimator(_load("--estimator", self.estimator))
         plain = make_estimator(self.estimator, bins=self.bins, norm=self.norm)
         if self.norm is not None or default_norm is None or not hasattr(plain, "norm"):
             return plain

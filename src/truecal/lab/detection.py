@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, as_estimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator, with_level
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
 from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval
@@ -76,7 +76,7 @@ def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
 
 
 def coverage(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     world: World,
     *,
     n: int = 1000,
@@ -98,20 +98,20 @@ def coverage(
     options.level(level)
     estimator = as_estimator(estimator)
     options.instance(world, World, "world", "a World, such as tc.lab.PAPER_WORLDS['resnet110_c10']")
-    at_level = with_level(estimator, level)
-    measure: Measure = Bounds(at_level) if has_interval(at_level) else ResampledBounds(estimator, level)
+    leveled = with_level(estimator, level)
+    measure: Measure = Bounds(leveled) if has_interval(leveled) else ResampledBounds(estimator, level)
     ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)
     truth = world.true_error(estimator.norm)
-    return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
+    return Coverage(int(contains(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
 
 
-def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
-    """Which intervals, given as rows (value, low, high), hold the truth; the truth is known to about 1e-9."""
+def contains(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
+    """Which intervals, rows (value, low, high), contain the truth, which is computed to about 1e-9."""
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
 def type_one(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     world: World,
     *,
     n: int = 1000,
@@ -133,7 +133,7 @@ def type_one(
 
 
 def power_of_test(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     world: World,
     *,
     n: int = 1000,
@@ -155,13 +155,13 @@ def power_of_test(
     options.between(alpha, "alpha", 0, 1)
     if (resamples + 1) * alpha < 1:
         raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
-    cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
+    cell = Cell("world", world, n, m, (PValue(as_estimator(estimator), resamples),))
     ((p_values,),) = answers_of([cell], rng=rng, run=run)
     return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
 
 
 def power(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     world: World,
     *,
     n: int = 1000,
@@ -181,7 +181,7 @@ def power(
     True
     """
     options.between(alpha, "alpha", 0, 1)
-    question = (Value(estimator),)
+    question = (Value(as_estimator(estimator)),)
     null = world.with_calibrated_outcomes()
     cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
     (calibrated,), (real,) = answers_of(cells, rng=rng, run=run)
@@ -206,7 +206,7 @@ class SamplesNeeded:
 
 
 def samples_needed(
-    estimator: Estimator,
+    estimator: Estimator | ErrorFunction,
     *,
     error: float = 0.02,
     world: World | None = None,
@@ -229,16 +229,17 @@ def samples_needed(
     """
     options.between(error, "error", 0, 1)
     options.between(target, "target", 0, 1)
+    estimator = as_estimator(estimator)
     if world is None:
         world = World(Uniform(), power_curve(error, norm=estimator.norm))
     else:
         world = world.with_error(error, norm=estimator.norm)
     tried: dict[int, Detection] = {}
 
-    with (run or Run()).kept() as kept:
+    with (run or Run()).kept() as running:
 
         def reached(n: int) -> bool:
-            tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=kept)
+            tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=running)
             return tried[n].rate >= target
 
         low, high = 0, 64

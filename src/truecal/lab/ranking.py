@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError, extra
-from truecal.estimators.base import Estimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator, with_level
 from truecal.lab.curves import Curve, Power
-from truecal.lab.detection import held
+from truecal.lab.detection import contains
 from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
 from truecal.lab.trials import Bounds, Cell, Field, Run, all_estimators, answers_of, has_interval, tidy, trials
 from truecal.lab.worlds import PAPER_WORLDS, Seed, World
@@ -95,7 +95,7 @@ def leaderboard(
     *,
     n: tuple[int, ...] = SIZES,
     m: int = 250,
-    estimators: Mapping[str, Estimator] | None = None,
+    estimators: Mapping[str, Estimator | ErrorFunction] | None = None,
     worlds: Mapping[str, World] | None = None,
     rng: Seed = 0,
     run: Run | None = None,
@@ -108,8 +108,8 @@ def leaderboard(
         Sizes of the simulated datasets.
     m : int, default 250
         Simulated datasets per world and size.
-    estimators : mapping of str to Estimator, optional
-        Further estimators, ranked beside those of truecal.
+    estimators : mapping of str to Estimator or callable, optional
+        Further estimators, or functions of scores and outcomes, ranked beside those of truecal.
     worlds : mapping of str to World, optional
         Worlds of one's own, a further group.
     rng : int or Generator, default 0
@@ -135,13 +135,13 @@ def leaderboard(
     >>> board.table[0]["worlds"], len(board.table)
     ('uncalibrated', 60)
     """
-    ranked = {**all_estimators(), **(estimators or {})}
+    ranked = {**all_estimators(), **{name: as_estimator(one) for name, one in (estimators or {}).items()}}
     groups = world_groups() | ({"own": dict(worlds)} if worlds else {})
     rows: list[tuple[Field, ...]] = []
-    with (run or Run()).kept() as kept:
+    with (run or Run()).kept() as running:
         for group, members in groups.items():
-            results = trials(ranked, members, n=n, m=m, rng=rng, run=kept)
-            coverages = _coverages(ranked, members, n, m, rng, kept)
+            results = trials(ranked, members, n=n, m=m, rng=rng, run=running)
+            coverages = _coverages(ranked, members, n, m, rng, running)
             for name in ranked:
                 part = [t for t in results if t.estimator_name == name]
                 bias = np.array([100 * t.bias for t in part])
@@ -169,5 +169,5 @@ def _coverages(
     hits = np.zeros(len(able))
     for cell, answers in zip(cells, answers_of(cells, rng=rng, run=run), strict=True):
         for k, (bounds, estimator) in enumerate(zip(answers, able.values(), strict=True)):
-            hits[k] += held(bounds, cell.world.true_error(estimator.norm)).mean()
+            hits[k] += contains(bounds, cell.world.true_error(estimator.norm)).mean()
     return dict(zip(able, (hits / len(cells)).tolist(), strict=True))

@@ -7,7 +7,7 @@ scaled to mean 0 and standard deviation 1, digits as a whole, the others column 
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from truecal import parallel
 from truecal.errors import FileError, InputError, extra
+from truecal.names import load_object
 from truecal.predictions import files
 from truecal.special import softmax
 from truecal.writing import write_whole
@@ -33,7 +34,7 @@ _LEARNT = 0.8  # share of the rows set aside for learning that one seed learns f
 
 
 @dataclass(frozen=True)
-class Data:
+class ExampleData:
     """Rows to learn from and rows to judge."""
 
     train_x: Array
@@ -41,7 +42,7 @@ class Data:
     test_x: Array
     test_y: Labels
 
-    def learnt_from(self, seed: int) -> tuple[Array, Labels]:
+    def training_rows(self, seed: int) -> tuple[Array, Labels]:
         """The rows that models of this seed learn from."""
         rows = np.random.default_rng([seed, 1]).permutation(len(self.train_y))[: round(_LEARNT * len(self.train_y))]
         return self.train_x[rows], self.train_y[rows]
@@ -76,34 +77,28 @@ SHIFTS: dict[str, dict[str, Shift]] = {
 }
 
 
-def load(name: str) -> Data:
+def load(name: str) -> ExampleData:
     """One of the four: digits, cancer (bundled), clusters (five classes, 5 % of the labels wrong), spheres (two, not linear)."""
     datasets = extra("sklearn.datasets")
     x: Any
     y: Any
-    if name == "digits":
-        x, y = datasets.load_digits(return_X_y=True)
-        judged = 900
-    elif name == "cancer":
-        x, y = datasets.load_breast_cancer(return_X_y=True)
-        judged = 300
+    test_rows = {"digits": 900, "cancer": 300}.get(name, 3000)
+    if name in ("digits", "cancer"):
+        x, y = (datasets.load_digits if name == "digits" else datasets.load_breast_cancer)(return_X_y=True)
     elif name == "clusters":
-        x, y = datasets.make_classification(
-            4500, 20, n_informative=10, n_classes=5, flip_y=0.05, class_sep=1.2, random_state=1
-        )
-        judged = 3000
+        options = {"n_informative": 10, "n_classes": 5, "flip_y": 0.05, "class_sep": 1.2, "random_state": 1}
+        x, y = datasets.make_classification(4500, 20, **options)
     else:
         x, y = datasets.make_hastie_10_2(4500, random_state=2)
         y = y > 0
-        judged = 3000
     order = np.random.default_rng(0).permutation(len(y))
     x, y = np.asarray(x, np.float64)[order], np.asarray(y, np.int64)[order]
-    learnt, axis = x[judged:], None if name == "digits" else 0  # pixels have one scale, columns of numbers one each
-    x = (x - learnt.mean(axis)) / learnt.std(axis)
-    return Data(x[judged:], y[judged:], x[:judged], y[:judged])
+    train, axis = x[test_rows:], None if name == "digits" else 0  # pixels have one scale, columns of numbers one each
+    x = (x - train.mean(axis)) / train.std(axis)
+    return ExampleData(x[test_rows:], y[test_rows:], x[:test_rows], y[:test_rows])
 
 
-def shifted(data: Data, dataset: str, shift: Shift, severity: int, seed: int) -> Array:
+def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: int) -> Array:
     """The judged rows at a severity. Noise of one seed is the same for all models."""
     if severity == 0:
         return data.test_x
@@ -120,8 +115,8 @@ _EPOCHS, _BATCH = 40, 64
 class Network:
     """Two hidden layers of equal width, rectified, trained by Adam on the log loss."""
 
-    def __init__(self, hidden: int, seed: int) -> None:
-        self.hidden, self.seed = hidden, seed
+    def __init__(self, hidden: int, random_state: int) -> None:
+        self.hidden, self.random_state = hidden, random_state
 
     def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> "Network":
         import torch
@@ -131,7 +126,7 @@ class Network:
         self.classes_ = np.unique(y)
         rows, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.random_state)
             wide, count = X.shape[1], len(self.classes_)
             self.layers_: Any = nn.Sequential(
                 nn.Linear(wide, self.hidden),
@@ -163,26 +158,86 @@ class Network:
 _FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours often predict exactly 0
 
 
-@dataclass(frozen=True)
-class Model:
-    """A name, a family, a size, and how to make it from a seed."""
+@dataclass(frozen=True, eq=False)
+class ExampleModel:
+    """A name, a family, a size, and the class ("module:name") and arguments that make it."""
 
     name: str
     family: str
     size: int
-    make: Callable[[int], Any]
+    path: str
+    arguments: dict[str, Any]
+    seeded: bool = False
+
+    def make(self, seed: int) -> Any:
+        """Make the model; `seed` fixes what is random in it."""
+        return load_object(self.path)(**self.arguments, **({"random_state": seed} if self.seeded else {}))
 
 
-def models() -> list[Model]:
+_BOOSTING = "sklearn.ensemble:HistGradientBoostingClassifier"
+_LOGISTIC = "sklearn.linear_model:LogisticRegression"
+_MLP = "sklearn.neural_network:MLPClassifier"
+_NEIGHBOURS = "sklearn.neighbors:KNeighborsClassifier"
+_SHALLOW = {"max_leaf_nodes": 8, "max_bins": 32, "early_stopping": False}
+_TREE = "sklearn.tree:DecisionTreeClassifier"
+_FOREST = "sklearn.ensemble:RandomForestClassifier"
+_SKLEARN = [
+    ExampleModel("logistic-strong", "linear", 650, _LOGISTIC, {"C": 0.01, "max_iter": 300}),
+    ExampleModel("logistic", "linear", 650, _LOGISTIC, {"C": 1.0, "max_iter": 300}),
+    ExampleModel("tree-16", "trees", 200, _TREE, {"max_leaf_nodes": 16}, seeded=True),
+    ExampleModel("tree", "trees", 1_300, _TREE, {}, seeded=True),
+    ExampleModel("forest-10", "trees", 15_000, _FOREST, {"n_estimators": 10, "n_jobs": 1}, seeded=True),
+    ExampleModel("forest-100", "trees", 150_000, _FOREST, {"n_estimators": 100, "n_jobs": 1}, seeded=True),
+    ExampleModel(
+        "extra-trees-100",
+        "trees",
+        300_000,
+        "sklearn.ensemble:ExtraTreesClassifier",
+        {"n_estimators": 100, "n_jobs": 1},
+        seeded=True,
+    ),
+    ExampleModel("boosting-10", "boosting", 3_000, _BOOSTING, {"max_iter": 10, **_SHALLOW}, seeded=True),
+    ExampleModel("boosting-50", "boosting", 15_000, _BOOSTING, {"max_iter": 50, **_SHALLOW}, seeded=True),
+    ExampleModel("neighbours-3", "neighbours", 46_000, _NEIGHBOURS, {"n_neighbors": 3, "n_jobs": 1}),
+    ExampleModel("neighbours-20", "neighbours", 46_000, _NEIGHBOURS, {"n_neighbors": 20, "n_jobs": 1}),
+    ExampleModel("naive-bayes", "bayes", 1_300, "sklearn.naive_bayes:GaussianNB", {"var_smoothing": 1e-2}),
+    ExampleModel(
+        "linear-discriminant",
+        "bayes",
+        650,
+        "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        {"solver": "lsqr", "shrinkage": 0.1},
+    ),
+    ExampleModel("svm-linear", "svm", 22_000, "sklearn.svm:SVC", {"kernel": "linear"}),
+    ExampleModel("svm-rbf", "svm", 31_000, "sklearn.svm:SVC", {"kernel": "rbf"}),
+    *(
+        ExampleModel(
+            f"mlp-{width}",
+            "mlp",
+            size,
+            _MLP,
+            {"hidden_layer_sizes": (width,), "max_iter": 60, "batch_size": 64},
+            seeded=True,
+        )
+        for width, size in ((16, 1_210), (64, 4_810), (256, 19_210))
+    ),
+]
+_TORCH = [
+    ExampleModel(f"torch-{width}", "torch", size, "truecal.study.example:Network", {"hidden": width}, seeded=True)
+    for width, size in ((64, 8_970), (256, 85_002))
+]
+
+
+def models() -> list[ExampleModel]:
     """All of them; those of torch only where it is installed."""
     return _SKLEARN + (_TORCH if find_spec("torch") else [])
 
 
-def log_probabilities(model: Model, x: Array, y: Labels, sets: list[Array], seed: int) -> list[Any]:
-    """Fit to x and y, and the float32 logarithms of its class probabilities on every set.
+def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array], seed: int) -> list[Any]:
+    """Fit to x and y, and return the float32 logarithms of its class probabilities on every set.
 
     Margins of support vector machines are read as logits, as people do; a thousandth of every prediction is spread over all
-    classes, because the log loss of something held to be impossible is infinite.
+    classes, because the log loss of an outcome of probability 0 is infinite.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -191,126 +246,13 @@ def log_probabilities(model: Model, x: Array, y: Labels, sets: list[Array], seed
         warnings.simplefilter("ignore")  # small networks stop before they have converged, as they are meant to
         fitted = model.make(seed).fit(x, y)
         for rows in sets:
-            probs = _probabilities(fitted, rows)
+            if hasattr(fitted, "predict_proba"):
+                probs = np.asarray(fitted.predict_proba(rows), np.float64)
+            else:
+                margins = np.asarray(fitted.decision_function(rows), np.float64)
+                probs = softmax(np.stack([0 * margins, margins], axis=1) if margins.ndim == 1 else margins)
             logits.append(np.log((1 - _FLOOR) * probs + _FLOOR / probs.shape[1]).astype(np.float32))
     return logits
-
-
-def _probabilities(fitted: Any, x: Array) -> Array:
-    if hasattr(fitted, "predict_proba"):
-        return np.asarray(fitted.predict_proba(x), np.float64)
-    margins = np.asarray(fitted.decision_function(x), np.float64)
-    return softmax(np.stack([np.zeros(len(x)), margins], axis=1) if margins.ndim == 1 else margins)
-
-
-def _logistic(c: float) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.linear_model import LogisticRegression
-
-        return LogisticRegression(C=c, max_iter=300)
-
-    return make
-
-
-def _forest(kind: str, trees: int) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn import ensemble
-
-        return getattr(ensemble, kind)(trees, random_state=seed, n_jobs=1)
-
-    return make
-
-
-def _tree(leaves: int | None) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.tree import DecisionTreeClassifier
-
-        return DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=seed)
-
-    return make
-
-
-def _boosting(rounds: int) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return HistGradientBoostingClassifier(
-            max_iter=rounds, max_leaf_nodes=8, max_bins=32, early_stopping=False, random_state=seed
-        )
-
-    return make
-
-
-def _neighbours(k: int) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.neighbors import KNeighborsClassifier
-
-        return KNeighborsClassifier(k, n_jobs=1)
-
-    return make
-
-
-def _naive(seed: int) -> Any:
-    from sklearn.naive_bayes import GaussianNB
-
-    return GaussianNB(var_smoothing=1e-2)
-
-
-def _discriminant(seed: int) -> Any:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1)
-
-
-def _svm(kernel: str) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.svm import SVC
-
-        return SVC(kernel=kernel, decision_function_shape="ovr")
-
-    return make
-
-
-def _mlp(hidden: int) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        from sklearn.neural_network import MLPClassifier
-
-        return MLPClassifier((hidden,), max_iter=60, batch_size=64, random_state=seed)
-
-    return make
-
-
-def _torch(hidden: int) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        return Network(hidden, seed)
-
-    return make
-
-
-_SKLEARN = [
-    Model("logistic-strong", "linear", 650, _logistic(0.01)),
-    Model("logistic", "linear", 650, _logistic(1.0)),
-    Model("tree-16", "trees", 200, _tree(16)),
-    Model("tree", "trees", 1_300, _tree(None)),
-    Model("forest-10", "trees", 15_000, _forest("RandomForestClassifier", 10)),
-    Model("forest-100", "trees", 150_000, _forest("RandomForestClassifier", 100)),
-    Model("extra-trees-100", "trees", 300_000, _forest("ExtraTreesClassifier", 100)),
-    Model("boosting-10", "boosting", 3_000, _boosting(10)),
-    Model("boosting-50", "boosting", 15_000, _boosting(50)),
-    Model("neighbours-3", "neighbours", 46_000, _neighbours(3)),
-    Model("neighbours-20", "neighbours", 46_000, _neighbours(20)),
-    Model("naive-bayes", "bayes", 1_300, _naive),
-    Model("linear-discriminant", "bayes", 650, _discriminant),
-    Model("svm-linear", "svm", 22_000, _svm("linear")),
-    Model("svm-rbf", "svm", 31_000, _svm("rbf")),
-    Model("mlp-16", "mlp", 1_210, _mlp(16)),
-    Model("mlp-64", "mlp", 4_810, _mlp(64)),
-    Model("mlp-256", "mlp", 19_210, _mlp(256)),
-]
-_TORCH = [
-    Model("torch-64", "torch", 8_970, _torch(64)),
-    Model("torch-256", "torch", 85_002, _torch(256)),
-]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -337,10 +279,10 @@ split: {{fraction: 0.2, seed: 0, fit: clean}}   # temperatures are learnt on a f
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExamplePlan:
     """Which part of the example is made: all of it, or a small part whose files are the same."""
 
-    models: tuple[Model, ...]
+    models: tuple[ExampleModel, ...]
     data: tuple[str, ...]
     severities: tuple[int, ...]
     seeds: tuple[int, ...]
@@ -348,11 +290,11 @@ class Plan:
     metrics: tuple[str, ...]
 
     @property
-    def trainings(self) -> list[tuple[Model, str, int]]:
+    def trainings(self) -> list[tuple[ExampleModel, str, int]]:
         return [(model, name, seed) for name in self.data for model in self.models for seed in self.seeds]
 
 
-def plan(*, quick: bool = False) -> Plan:
+def plan(*, quick: bool = False) -> ExamplePlan:
     """The whole example, or five models on two sets at two severities with one seed.
 
     >>> len(plan(quick=True).models), plan(quick=True).severities
@@ -362,8 +304,8 @@ def plan(*, quick: bool = False) -> Plan:
     if quick:
         few = tuple(model for model in every if model.name in _QUICK_MODELS)
         metrics = ("error", "nll", "brier", "rank-series-l2", "debiased-15-l2", "ece-width-15-l1", "ece-mass-100-l1")
-        return Plan(few, _QUICK_DATA, (0, 3), (0,), ("top-label",), metrics)
-    return Plan(tuple(every), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
+        return ExamplePlan(few, _QUICK_DATA, (0, 3), (0,), ("top-label",), metrics)
+    return ExamplePlan(tuple(every), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
 
 
 def make_example(
@@ -373,79 +315,87 @@ def make_example(
     workers: int = 2,
     progress: parallel.Progress = parallel.unheard,
 ) -> Path:
-    """Train, predict, write predictions/ and study.yaml into the folder, and return the path of the study file.
+    """Train the models of the example study, write their predictions and the study file.
 
-    `progress` is called with a Step: how many of all trainings are done.
+    Parameters
+    ----------
+    folder : path
+        Where predictions/ and study.yaml are written; what is there already is not trained again.
+    quick : bool, default False
+        Train five models on two datasets only.
+    workers : int, default 2
+        Processes.
+    progress : callable, optional
+        Called with a :class:`truecal.parallel.Step`: how many of all trainings are done.
+
+    Returns
+    -------
+    Path
+        Path of the study file.
+
+    Raises
+    ------
+    InputError
+        If the folder holds other predictions, or workers is below 1.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
     extra("sklearn")
-    wanted = plan(quick=quick)
+    example = plan(quick=quick)
     root = Path(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {root}: {error.strerror}") from error
-    parts = {task: _paths(root, wanted.severities, *task) for task in wanted.trainings}
-    strange = set(root.glob("predictions/*/*/*.npz")) - {path for paths in parts.values() for path in paths}
+    paths = {
+        (model, name, seed): [
+            _path(root, dataset, model.name, severity, seed)
+            for dataset in SHIFTS[name]
+            for severity in example.severities
+        ]
+        for model, name, seed in example.trainings
+    }
+    strange = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths.values() for path in group}
     if strange:
         raise InputError(
             f"{root} holds predictions that are no part of this example, such as {min(strange)}; choose another folder"
         )
-    missing = [task for task, paths in parts.items() if not all(map(_whole, paths))]
-    total = len(parts)
-    progress(parallel.Step("training", total - len(missing), total))
-    for done, _ in enumerate(_all(root, wanted, missing, workers), total - len(missing) + 1):
-        progress(parallel.Step("training", done, total))
-    return write_whole(root / "study.yaml", _study(wanted))
+    missing = [task for task, group in paths.items() if not all(map(_is_whole, group))]
+    progress(parallel.Step("training", len(paths) - len(missing), len(paths)))
+    tasks = [(root, example.severities, model.name, name, seed) for model, name, seed in missing]
+    with parallel.Pool(workers) as pool:
+        for done, _ in enumerate(pool.each(_train, tasks), len(paths) - len(missing) + 1):
+            progress(parallel.Step("training", done, len(paths)))
+    described = "\n".join(f"  {m.name}: {{family: {m.family}, size: {m.size}}}" for m in example.models)
+    lists = {"lenses": ", ".join(example.lenses), "metrics": ", ".join(example.metrics)}
+    return write_whole(root / "study.yaml", _STUDY.format(models=described, **lists))
 
 
 def _path(root: Path, dataset: str, model: str, severity: int, seed: int) -> Path:
     return root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz"
 
 
-def _paths(root: Path, severities: Sequence[int], model: Model, name: str, seed: int) -> list[Path]:
-    """The files of one training."""
-    return [_path(root, dataset, model.name, severity, seed) for dataset in SHIFTS[name] for severity in severities]
-
-
-def _whole(path: Path) -> bool:
+def _is_whole(path: Path) -> bool:
     """Whether a file is there and holds predictions; damaged ones are made again."""
     if not path.is_file():
         return False
     try:
-        held = files.read_arrays(path)
+        arrays = files.read_arrays(path)
     except FileError:
         return False
-    return set(held) == {"logits", "labels"} and len(held["logits"]) == len(held["labels"])
+    return set(arrays) == {"logits", "labels"} and len(arrays["logits"]) == len(arrays["labels"])
 
 
-def _all(root: Path, wanted: Plan, tasks: Sequence[tuple[Model, str, int]], workers: int) -> Iterator[None]:
-    """Do every training, yielding after each."""
-    arguments = [(root, wanted.severities, model.name, name, seed) for model, name, seed in tasks]
-    with parallel.Pool(workers) as pool:
-        for _ in pool.each(_train_given, arguments):
-            yield
-
-
-def _train_given(given: tuple[Path, Sequence[int], str, str, int]) -> None:  # runs in a worker
-    _train(*given)
-
-
-def _train(root: Path, severities: Sequence[int], model_name: str, name: str, seed: int) -> None:
-    """One model on one set with one seed: learn once, predict at every severity, write every file whole."""
+def _train(task: tuple[Path, Sequence[int], str, str, int]) -> None:
+    """One model on one set with one seed, in a worker: learn once, predict at every severity, write every file whole."""
+    root, severities, model_name, name, seed = task
     model = next(model for model in models() if model.name == model_name)
     data = load(name)
-    places = [(dataset, shift, severity) for dataset, shift in SHIFTS[name].items() for severity in severities]
-    sets = [shifted(data, dataset, shift, severity, seed) for dataset, shift, severity in places]
-    answers = log_probabilities(model, *data.learnt_from(seed), sets, seed)
+    conditions = [(dataset, shift, severity) for dataset, shift in SHIFTS[name].items() for severity in severities]
+    sets = [shifted(data, dataset, shift, severity, seed) for dataset, shift, severity in conditions]
+    logits = log_probabilities(model, *data.training_rows(seed), sets, seed)
     labels = data.test_y.astype(np.int16)
-    for (dataset, _, severity), logits in zip(places, answers, strict=True):
+    for (dataset, _, severity), values in zip(conditions, logits, strict=True):
         path = _path(root, dataset, model.name, severity, seed)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, partial(np.savez_compressed, logits=logits, labels=labels))
-
-
-def _study(wanted: Plan) -> str:
-    described = "\n".join(f"  {m.name}: {{family: {m.family}, size: {m.size}}}" for m in wanted.models)
-    return _STUDY.format(models=described, lenses=", ".join(wanted.lenses), metrics=", ".join(wanted.metrics))
+        write_whole(path, partial(np.savez_compressed, logits=values, labels=labels))
