@@ -57,4 +57,6 @@ def test_a_function_is_ranked_beside_the_estimators(monkeypatch):
     monkeypatch.setattr(ranking, "world_groups", lambda: {"calibrated": {"world": World(Uniform())}})
     table = leaderboard(n=(200,), m=4, estimators={"mean gap": mean_gap}).table
     assert set(table["estimator"]) == {*all_estimators(), "mean gap"}
-    assert np.isnan(next(row["coverage_90"] for row in table if row["estimator"] == "mean gap"))  # no interval by formula
+    assert np.isnan(
+        next(row["coverage_90"] for row in table if row["estimator"] == "mean gap")
+    )  # no interval by formula

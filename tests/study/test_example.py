@@ -64,7 +64,7 @@ def test_no_row_is_both_learnt_and_judged_and_seeds_learn_from_different_rows():
         learnt = {row.tobytes() for row in data.train_x}
         shared = sum(row.tobytes() in learnt for row in data.test_x)
         assert shared == 0
-        first, second = (data.learnt_from(seed)[0] for seed in (0, 1))
+        first, second = (data.training_rows(seed)[0] for seed in (0, 1))
         assert len(first) == len(second) == round(0.8 * len(data.train_x))
         assert not np.array_equal(first, second)
 
@@ -187,7 +187,7 @@ def test_sizes_are_those_of_the_fitted_models(model):
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        size = kept_numbers(model.make(0).fit(*load("digits").learnt_from(0)))
+        size = kept_numbers(model.make(0).fit(*load("digits").training_rows(0)))
     assert 0.8 < model.size / size < 1.25
 
 
@@ -195,7 +195,7 @@ def test_networks_of_torch_learn_and_repeat_themselves():
     pytest.importorskip("torch")
     model = next(model for model in models() if model.name == "torch-64")
     data = load("cancer")
-    x, y = data.learnt_from(0)
+    x, y = data.training_rows(0)
     first, second = (log_probabilities(model, x, y, [data.test_x], seed=0)[0] for _ in range(2))
     assert np.array_equal(first, second)
     assert (first.argmax(axis=1) == data.test_y).mean() > 0.9

@@ -18,10 +18,10 @@ from tests.study.interventions_files import MODELS, TINY
 from truecal.cli.main import main
 from truecal.study import Plan, compare_interventions
 from truecal.study.interventions import models
-from truecal.study.interventions.models import Job, Outputs, choose
+from truecal.study.interventions.models import Outputs, Training, choose
 from truecal.study.interventions.plan import load_data
-from truecal.study.interventions.summary import Finding, Number, numbers, summed
-from truecal.study.interventions.text import markdown, tables, text, verdict
+from truecal.study.interventions.summary import Number, SeedNumber, numbers, summed
+from truecal.study.interventions.text import tables, text, verdict
 
 matplotlib.use("Agg")
 TRUECAL = (sys.executable, "-m", "truecal.cli.main", "study", "interventions")
@@ -56,7 +56,7 @@ def test_numbers_are_those_of_direct_calls(config, clean):
     names = np.arange(10)
     shape = tc.Grouping(plan.lenses.groupings["shape"])
     for seed in plan.seeds:
-        base = outputs[Job("none", None, seed)]
+        base = outputs[Training("none", None, seed)]
         fixed = tc.recalibration.TemperatureScaling(input="logits").fit(base.validation, data.validation.labels)
         preds = tc.Predictions.from_probs(fixed.predict_proba(base.test), data.test.labels, classes=names)
         direct = {
@@ -191,7 +191,7 @@ def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(co
             logits, order = validation_of(labels, right, sure)
             back = np.empty_like(logits)
             back[order] = logits
-            outputs[Job(kind, strength, seed)] = Outputs(back, back)
+            outputs[Training(kind, strength, seed)] = Outputs(back, back)
     choice = choose(plan, data, outputs)
     assert dict(choice.strengths) == {"none": None, "focal": 2, "mixup": 0.1}
     assert len(choice.notes) == 1
@@ -223,7 +223,7 @@ def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch
 
 
 def finding(kind, seed, value, lens="traditional", metric="error"):
-    return Finding(kind, "", seed, Number(lens, "all", metric, value, 100, 0.01))
+    return SeedNumber(kind, "", seed, Number(lens, "all", metric, value, 100, 0.01))
 
 
 def test_means_deviations_and_paired_differences():
@@ -307,7 +307,7 @@ def test_the_answer_says_when_the_order_is_another(clean):
 def test_errors_among_one_label_are_shown_beside_those_of_a_calibrated_model(clean):
     rows = [finding("none", s, 0.2 + 0.001 * s) for s in range(3)] + [finding("focal", s, 0.1) for s in range(3)]
     for kind, value in (("none", 0.1), ("focal", 0.3)):
-        rows += [Finding(kind, "", s, Number("full", "label 8", "error", value, 9, 0.32)) for s in range(3)]
+        rows += [SeedNumber(kind, "", s, Number("full", "label 8", "error", value, 9, 0.32)) for s in range(3)]
     made = replace(
         clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
     )
@@ -324,7 +324,7 @@ def test_tables_show_every_intervention_and_number(clean):
         assert set(table["intervention"]) >= set(found.choice.strengths)
     usual = next(s for s in found.summary if s.intervention == "mixup" and s.lens == "traditional")
     assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in text(found)
-    assert "| intervention | accuracy | top-2 | top-3 |" in markdown(found)
+    assert "| intervention | accuracy | top-2 | top-3 |" in text(found, markdown=True)
 
 
 def test_pictures_draw_the_summary(clean, tmp_path):

@@ -47,13 +47,13 @@ class Curve(ABC):
 Stretches = tuple[tuple[float, float], ...]
 
 
-def as_curve(given: "Curve | Callable[[Array], Array]", name: str) -> Curve:
+def as_curve(curve: "Curve | Callable[[Array], Array]", name: str) -> Curve:
     """A curve as it is, a plain function as `AnyCurve`."""
-    if isinstance(given, Curve):
-        return given
-    if not callable(given):
-        raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
-    return AnyCurve(given)
+    if isinstance(curve, Curve):
+        return curve
+    if not callable(curve):
+        raise InputError(f"{name} must be a Curve or a function of an array of scores, not {curve!r}")
+    return AnyCurve(curve)
 
 
 @dataclass(frozen=True)

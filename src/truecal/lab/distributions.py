@@ -48,7 +48,7 @@ class Piece:
 
     low: float
     high: float
-    place: Callable[[Array], tuple[Array, Array, Array]]
+    position: Callable[[Array], tuple[Array, Array, Array]]
 
 
 def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
@@ -72,14 +72,14 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
     total = 0.0
     for _ in range(_DEEPEST):
         middle = 0.5 * (low + high)
-        left, left_unseen = _panel_sums(piece, integrand, low, middle)
+        lower_half, left_unseen = _panel_sums(piece, integrand, low, middle)
         right, right_unseen = _panel_sums(piece, integrand, middle, high)
-        rough = np.abs(left + right - whole) + left_unseen + right_unseen > _TOLERANCE
-        total += float(np.sum((left + right)[~rough]))
+        rough = np.abs(lower_half + right - whole) + left_unseen + right_unseen > _TOLERANCE
+        total += float(np.sum((lower_half + right)[~rough]))
         if not rough.any():
             return total
         low, high = np.concatenate([low[rough], middle[rough]]), np.concatenate([middle[rough], high[rough]])
-        whole = np.concatenate([left[rough], right[rough]])
+        whole = np.concatenate([lower_half[rough], right[rough]])
     return total + float(np.sum(whole))
 
 
@@ -87,7 +87,7 @@ def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> 
     """The integral over each panel, and what a jump between its last nodes and its ends could hide."""
     half = 0.5 * (high - low)[:, None]
     t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
-    c, rest, mass = piece.place(t)
+    c, rest, mass = piece.position(t)
     height = integrand(c, rest) * mass
     inner, ends = height[:, :_ORDER], height[:, _ORDER:]
     unseen = np.abs(ends - inner @ _TO_ENDS.T).sum(axis=1) * 2 * half[:, 0] * _UNSEEN
@@ -126,16 +126,16 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 def _logits(table: Array, u: Array) -> Array:
     """x(s) at s = logit u, by the cubic of the panel that s falls in."""
-    place = np.maximum(u, _LEAST)
-    place /= 1.0 - place
-    np.log(place, out=place)
-    place += _REACH
-    place *= _CUBICS / (2 * _REACH)
-    panel = place.astype(np.intp)
-    place -= panel
+    position = np.maximum(u, _LEAST)
+    position /= 1.0 - position
+    np.log(position, out=position)
+    position += _REACH
+    position *= _CUBICS / (2 * _REACH)
+    panel = position.astype(np.intp)
+    position -= panel
     x = table[3].take(panel)
     for coefficients in (table[2], table[1], table[0]):
-        x *= place
+        x *= position
         x += coefficients.take(panel)
     return x
 
@@ -146,8 +146,10 @@ def _table(alpha: float, beta: float) -> Array:
     s = np.linspace(-_REACH, _REACH, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
     slope *= s[1] - s[0]
-    rise, left, right = np.diff(x), slope[:-1], slope[1:]
-    return np.stack([x[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise])
+    rise, slope_before, slope_after = np.diff(x), slope[:-1], slope[1:]
+    return np.stack(
+        [x[:-1], slope_before, 3 * rise - 2 * slope_before - slope_after, slope_before + slope_after - 2 * rise]
+    )
 
 
 def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
@@ -158,15 +160,17 @@ def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
     from scipy.special import betainccinv, betaincinv, betaln
 
     log_scale = float(betaln(alpha, beta))
-    left = s < 0
+    below_half = s < 0
     log_large = -np.log1p(np.exp(-np.abs(s)))
     log_small = log_large - np.abs(s)
     small = np.exp(log_small)
-    c = np.where(left, betaincinv(alpha, beta, small), betainccinv(alpha, beta, small))
-    rest = np.where(left, betainccinv(beta, alpha, small), betaincinv(beta, alpha, small))
+    c = np.where(below_half, betaincinv(alpha, beta, small), betainccinv(alpha, beta, small))
+    rest = np.where(below_half, betainccinv(beta, alpha, small), betaincinv(beta, alpha, small))
     with np.errstate(divide="ignore"):
-        log_c = np.where(left & (c < _UNDERFLOW), (log_small + np.log(alpha) + log_scale) / alpha, np.log(c))
-        log_rest = np.where(~left & (rest < _UNDERFLOW), (log_small + np.log(beta) + log_scale) / beta, np.log(rest))
+        log_c = np.where(below_half & (c < _UNDERFLOW), (log_small + np.log(alpha) + log_scale) / alpha, np.log(c))
+        log_rest = np.where(
+            ~below_half & (rest < _UNDERFLOW), (log_small + np.log(beta) + log_scale) / beta, np.log(rest)
+        )
     slope = np.exp(log_small + log_large - alpha * log_c - beta * log_rest + log_scale)
     return log_c - log_rest, slope
 
@@ -235,13 +239,13 @@ class Beta(Scores):
         power = min(near, 1.0)
         log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
 
-        def place(v: Array) -> tuple[Array, Array, Array]:
+        def position(v: Array) -> tuple[Array, Array, Array]:
             log_distance = np.log(v) / power
             distance = np.exp(log_distance)
             mass = np.exp((near - power) * log_distance + (far - 1.0) * np.log1p(-distance) - log_scale)
             return (1.0 - distance, distance, mass) if near_one else (distance, 1.0 - distance, mass)
 
-        return Piece(0.0, 0.5**power, place)
+        return Piece(0.0, 0.5**power, position)
 
 
 @dataclass(frozen=True)
@@ -348,10 +352,10 @@ class Empirical(Scores):
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values = np.asarray(self.values)
-        place = u[0] * (values.size - 1)
-        below = place.astype(np.intp)
+        position = u[0] * (values.size - 1)
+        below = position.astype(np.intp)
         c = values[below]
-        c += (place - below) * (values[below + 1] - c)
+        c += (position - below) * (values[below + 1] - c)
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
@@ -412,9 +416,9 @@ def _places(cuts: Array, x: Array) -> npt.NDArray[np.intp]:
         return np.searchsorted(cuts, x, side="right")
     slots = _SLOTS * len(cuts)
     scale = slots / cuts[-1]
-    held = np.bincount((cuts * scale).astype(np.intp), minlength=slots + 1)
-    table = np.where(held > 0, -1, np.cumsum(held))
-    place = table[(x * scale).astype(np.intp)]
-    open_ = place < 0
-    place[open_] = np.searchsorted(cuts, x[open_], side="right")
-    return place
+    cut_counts = np.bincount((cuts * scale).astype(np.intp), minlength=slots + 1)
+    table = np.where(cut_counts > 0, -1, np.cumsum(cut_counts))
+    position = table[(x * scale).astype(np.intp)]
+    open_ = position < 0
+    position[open_] = np.searchsorted(cuts, x[open_], side="right")
+    return position

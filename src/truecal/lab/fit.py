@@ -79,12 +79,12 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     # The simplex stops within 1e-8 of the minimum, at a point that depends on its path; steps to where the slope is zero
     # take it to within rounding, so that the fit is a continuous function of the scores.
     inverse = np.linalg.inv(_hessian(likelihood.loss, best.x))
-    at = best.x
+    optimum = best.x
     for _ in range(3):
-        at = at - inverse @ likelihood.slope(at)
-    alpha, beta = np.exp(at)
+        optimum = optimum - inverse @ likelihood.slope(optimum)
+    alpha, beta = np.exp(optimum)
     errors = np.array([alpha, beta]) * np.sqrt(np.diag(inverse) / weights.sum())
-    total = -likelihood.loss(at) * float(weights.sum())
+    total = -likelihood.loss(optimum) * float(weights.sum())
     ends = (likelihood.zeros, likelihood.ones)
     return BetaFit(Beta(float(alpha), float(beta)), float(errors[0]), float(errors[1]), total, *ends, eps)
 
@@ -128,10 +128,10 @@ class _Likelihood:
         return mass * float(np.log(betainc(exponent, other, self.eps))) if mass else 0.0
 
 
-def _derivative(function: Callable[[float], float], at: float) -> float:
+def _derivative(function: Callable[[float], float], x: float) -> float:
     """By four points: the error is of order (1e-3)^4, that from rounding 1e-13 times the value."""
-    h = 1e-3 * at
-    inner, outer = function(at + h) - function(at - h), function(at + 2 * h) - function(at - 2 * h)
+    h = 1e-3 * x
+    inner, outer = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
     return (8 * inner - outer) / (12 * h)
 
 
@@ -143,14 +143,14 @@ def _moments(scores: Array, weights: Array) -> Array:
     return np.array([max(mean * size, 0.01), max((1 - mean) * size, 0.01)])
 
 
-def _hessian(loss: Callable[[Array], float], at: Array) -> Array:
+def _hessian(loss: Callable[[Array], float], x: Array) -> Array:
     """Second derivatives by central differences; the loss is per row, of order 1, so a step of 1e-3 leaves 6 digits."""
     step = 1e-3
-    e = np.eye(at.size) * step
-    result = np.empty((at.size, at.size))
-    for i in range(at.size):
-        for j in range(at.size):
-            corners = loss(at + e[i] + e[j]) - loss(at + e[i] - e[j]) - loss(at - e[i] + e[j]) + loss(at - e[i] - e[j])
+    e = np.eye(x.size) * step
+    result = np.empty((x.size, x.size))
+    for i in range(x.size):
+        for j in range(x.size):
+            corners = loss(x + e[i] + e[j]) - loss(x + e[i] - e[j]) - loss(x - e[i] + e[j]) + loss(x - e[i] - e[j])
             result[i, j] = corners / (4 * step * step)
     return result
 
@@ -210,7 +210,7 @@ def fit_curve(
     (True, True)
     """
     if np.any((c <= 0) | (rest <= 0)):
-        raise InputError("scores of exactly 0 or 1 must be given a place inside (0, 1) before a curve is fitted")
+        raise InputError("scores of exactly 0 or 1 must be moved inside (0, 1) before a curve is fitted")
     t = transform(inner, c, rest)
     columns = {"b0": [np.ones_like(t)], "b1": [t], "b0_b1": [np.ones_like(t), t]}[terms]
     X = np.stack(columns, axis=1)
@@ -223,11 +223,13 @@ def fit_curve(
     variance = np.full(b.size, np.nan)  # a coefficient on its bound has no standard error
     if not at_bound.all():
         free = np.ix_(~at_bound, ~at_bound)
-        known = np.diag(np.linalg.inv(-hessian[free]))
-        variance[~at_bound] = np.where(known > 0, known, np.nan)  # nor has one along which the likelihood is flat
-    place = terms.split("_")
-    coefficient = {name: float(b[place.index(name)]) if name in place else 0.0 for name in ("b0", "b1")}
-    error = {name: float(np.sqrt(variance[place.index(name)])) if name in place else 0.0 for name in ("b0", "b1")}
+        free_variance = np.diag(np.linalg.inv(-hessian[free]))
+        variance[~at_bound] = np.where(
+            free_variance > 0, free_variance, np.nan
+        )  # nor has one along which the likelihood is flat
+    names = terms.split("_")
+    coefficient = {name: float(b[names.index(name)]) if name in names else 0.0 for name in ("b0", "b1")}
+    error = {name: float(np.sqrt(variance[names.index(name)])) if name in names else 0.0 for name in ("b0", "b1")}
     return CurveFit(GLM(link, inner, coefficient["b0"], coefficient["b1"]), terms, error["b0"], error["b1"], value)
 
 
@@ -245,8 +247,8 @@ def _maximise(
     """
     value, gradient, hessian = _log_likelihood(link, X, y, w, b)
     for _ in range(200):
-        held = ((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))
-        free = ~held
+        fixed = ((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))
+        free = ~fixed
         if not free.any():
             break
         step = np.zeros_like(b)

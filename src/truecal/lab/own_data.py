@@ -47,8 +47,8 @@ class HowBiased:
         ]
         if abs(self.goodness.z) > 3:
             lines.append("the simulated data does not look like yours: read the biases below with care")
-        shown = self.table.select("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse")
-        return "\n".join([*lines, "", shown.to_text()])
+        columns = self.table.select("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse")
+        return "\n".join([*lines, "", columns.to_text()])
 
 
 @takes_arrays
@@ -88,7 +88,7 @@ def how_biased(
         raise InputError(
             f"datasets of {size:,} rows are too large to simulate {m} of; give n= of at most {_MOST_ROWS:,}"
         )
-    made = trials(
+    results = trials(
         all_estimators() if estimators is None else estimators,
         {"fitted": world},
         n=[size],
@@ -97,4 +97,4 @@ def how_biased(
         run=run,
     )
     checked = min(m, max(20, _CHECKED_ROWS // max(1, round(float(profile.size[0])))))
-    return HowBiased(fit, world, goodness(fit, world, m=checked, rng=rng), tuple(made))
+    return HowBiased(fit, world, goodness(fit, world, m=checked, rng=rng), tuple(results))

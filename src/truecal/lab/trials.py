@@ -320,8 +320,8 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     rows = [cells[batch.cell].n * batch.size for batch in plan]
     parts: dict[tuple[int, int], dict[int, Array]] = {}
     done = 0
-    with run.kept() as kept, kept.reporting("simulating") as progress:
-        for batch, answers in _all_answers(cells, plan, entropy, kept):
+    with run.kept() as running, running.reporting("simulating") as progress:
+        for batch, answers in _all_answers(cells, plan, entropy, running):
             parts[batch.cell, batch.number] = answers
             done += cells[batch.cell].n * batch.size
             progress(parallel.Step("simulating", done, sum(rows)))
@@ -362,7 +362,7 @@ class _Job:
     number: int
     size: int
     entropy: int
-    wanted: tuple[int, ...]
+    missing: tuple[int, ...]
 
 
 def _answers(job: _Job) -> dict[int, Array]:
@@ -372,7 +372,7 @@ def _answers(job: _Job) -> dict[int, Array]:
     scores, outcomes = cell.world.draw(cell.n, job.size, rng=np.random.default_rng(draw))
     profile = tc.profile.Profile.from_arrays(scores, outcomes)
     answers: dict[int, Array] = {}
-    for k in job.wanted:
+    for k in job.missing:
         measure = cell.measures[k]
         where = f"{measure.name} on world {cell.name!r}, n={cell.n}, batch {job.number} of seed {job.entropy}"
         try:
@@ -393,23 +393,23 @@ def _all_answers(
     todo: list[tuple[_Batch, _Job, dict[int, Array]]] = []
     for batch in plan:
         cell = cells[batch.cell]
-        known: dict[int, Array] = {}
+        cached: dict[int, Array] = {}
         if store is not None:
             stored = store.read(_key(cell, batch, entropy))
-            known = {k: stored[name] for k, m in enumerate(cell.measures) if (name := digest(m)) in stored}
-        wanted = tuple(k for k in range(len(cell.measures)) if k not in known)
-        if wanted:
-            todo.append((batch, _Job(cell, batch.number, batch.size, entropy, wanted), known))
+            cached = {k: stored[name] for k, m in enumerate(cell.measures) if (name := digest(m)) in stored}
+        missing = tuple(k for k in range(len(cell.measures)) if k not in cached)
+        if missing:
+            todo.append((batch, _Job(cell, batch.number, batch.size, entropy, missing), cached))
         else:
-            yield batch, known
+            yield batch, cached
     # Long batches first, so that none is still running alone at the end.
     todo.sort(key=lambda item: -item[1].cell.n * item[1].size)
-    for place, answers in run.processes.each(_answers, [job for _, job, _ in todo]):
-        batch, job, known = todo[place]
+    for position, answers in run.processes.each(_answers, [job for _, job, _ in todo]):
+        batch, job, cached = todo[position]
         if store is not None:
             names = {str(digest(job.cell.measures[k])): answer for k, answer in answers.items()}
             store.add(_key(job.cell, batch, entropy), names)
-        yield batch, {**known, **answers}
+        yield batch, {**cached, **answers}
 
 
 def _key(cell: Cell, batch: _Batch, entropy: int) -> str:
@@ -593,11 +593,11 @@ def trials(
     cells: list[Cell] = []
     named: list[dict[str, Estimator]] = []
     for name, world in worlds.items():
-        given = estimators if isinstance(estimators, Mapping) else estimators(name)
-        for estimator_name, estimator in given.items():
+        chosen_estimators = estimators if isinstance(estimators, Mapping) else estimators(name)
+        for estimator_name, estimator in chosen_estimators.items():
             if not isinstance(estimator, Estimator) and not callable(estimator):
                 raise InputError(f"{estimator_name!r} is {estimator!r}, not an estimator such as tc.RankSeries()")
-        chosen = {estimator_name: as_estimator(estimator) for estimator_name, estimator in given.items()}
+        chosen = {estimator_name: as_estimator(estimator) for estimator_name, estimator in chosen_estimators.items()}
         if not isinstance(world, World):
             raise InputError(f"{name!r} is {world!r}, not a World")
         for size in n:
@@ -615,7 +615,7 @@ def trials(
     return result
 
 
-def table_of(made: Sequence[Trial]) -> Frame:
+def table_of(results: Sequence[Trial]) -> Frame:
     """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
     columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
     return tidy(
@@ -625,6 +625,6 @@ def table_of(made: Sequence[Trial]) -> Frame:
                 *(t.world_name, t.estimator_name, t.n, t.m, t.truth, t.mean),
                 *(t.bias, t.standard_error, t.std, t.std_standard_error, t.rmse, t.rmse_standard_error),
             )
-            for t in made
+            for t in results
         ],
     )

@@ -107,9 +107,9 @@ class World:
         """
         b = np.zeros(2)
         for _ in range(100):
-            shown = GLM("logit", "logit", float(b[0]), float(b[1]))
-            gradient = np.array([self._mean_against_logit(k, shown, variance=False) for k in (0, 1)])
-            curvature = [self._mean_against_logit(k, shown, variance=True) for k in (0, 1, 2)]
+            fitted_curve = GLM("logit", "logit", float(b[0]), float(b[1]))
+            gradient = np.array([self._mean_against_logit(k, fitted_curve, variance=False) for k in (0, 1)])
+            curvature = [self._mean_against_logit(k, fitted_curve, variance=True) for k in (0, 1, 2)]
             step = np.linalg.solve([curvature[:2], curvature[1:]], gradient)
             b = b - step
             if np.max(np.abs(step)) < 1e-10:
@@ -151,11 +151,11 @@ class World:
     def _gap(self, c: Array, rest: Array) -> Array:
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
-    def _mean_against_logit(self, power: int, shown: Curve, *, variance: bool) -> float:
+    def _mean_against_logit(self, power: int, fitted_curve: Curve, *, variance: bool) -> float:
         """E[(shown - truth) x^power], or E[shown (1 - shown) x^power], with x = logit c."""
 
         def integrand(c: Array, rest: Array) -> Array:
-            p = shown.at(c, rest)
+            p = fitted_curve.at(c, rest)
             factor = p * (1.0 - p) if variance else p - self._curve.at(c, rest)
             x = np.maximum(np.minimum(transform("logit", c, rest), 1e4), -1e4)  # 1-c below e^-1e4 is no mass at all
             return np.asarray(factor * x**power)

@@ -332,7 +332,7 @@ _SEED_PAIRED = 20210615
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class ResampledMetric:
     """A metric on every resample, centred on where the true number may be; `low` and `high` are its interval."""
 
     metric: Metric
@@ -342,27 +342,29 @@ class Resampled:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class SharedDraws:
     """The resamples of the rows of one dataset."""
 
     units: Units
     counts: NDArray[np.uint16]  # (units + 2, resamples)
 
     @classmethod
-    def of(cls, sample: tc.lenses.Sample) -> "Draws":
+    def of(cls, sample: tc.lenses.Sample) -> "SharedDraws":
         """Those of the rows of a sample: the same for all models."""
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
-    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> Resampled:
+    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> ResampledMetric:
         """A calibration error on every resample, as `tc.inference.bootstrap` has it."""
         estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
         flips = sign_flips(self.units, 1, rng)
         parts = sample_sums(estimator, [sample], self.units, flips)
         resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
         interval = resampled.interval()
-        return Resampled(metric, resampled.errors, float(interval.low), float(interval.high))
+        return ResampledMetric(metric, resampled.errors, float(interval.low), float(interval.high))
 
-    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float) -> list[Resampled]:
+    def of_means(
+        self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float
+    ) -> list[ResampledMetric]:
         """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
         units = self.units
         means = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
@@ -373,35 +375,35 @@ class Draws:
         resampled = 2 * np.array([means[metric] for metric in finite]) - drawn[:, 1:] / positive(drawn[:, :1])
         lows, highs = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
         ends = zip(finite, resampled.T, lows.tolist(), highs.tolist(), strict=True)
-        return [Resampled(metric, values, low, high) for metric, values, low, high in ends]
+        return [ResampledMetric(metric, values, low, high) for metric, values, low, high in ends]
 
 
 @lru_cache(2)  # one file after the other has the same rows
-def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
+def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
     rng = np.random.default_rng(_SEED_PAIRED)
     of_row = None if units is None else np.frombuffer(units, np.intp)
     if of_row is None and rows > _GROUPS:
         drawn = Units(rng.permutation(rows) % _GROUPS, _GROUPS, unit)
     else:
         drawn = Units.of(tc.lenses.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
-    return Draws(drawn, drawn.draws(RESAMPLES, rng))
+    return SharedDraws(drawn, drawn.draws(RESAMPLES, rng))
 
 
-def resample(sample: tc.lenses.Sample, metrics: Sequence[Metric], level: float) -> list[Resampled]:
+def resample(sample: tc.lenses.Sample, metrics: Sequence[Metric], level: float) -> list[ResampledMetric]:
     """Errors on the resamples that all models share; those that cannot be resampled are left out."""
     resampled = []
     for metric in metrics:
         try:
-            resampled.append(Draws.of(sample).of_estimator(metric, sample, level))
+            resampled.append(SharedDraws.of(sample).of_estimator(metric, sample, level))
         except InputError:  # a single unit, or too few rows for this metric
             continue
     return resampled
 
 
-def resample_means(sample: tc.lenses.Sample, scores: Mapping[Metric, Float64s], level: float) -> list[Resampled]:
+def resample_means(sample: tc.lenses.Sample, scores: Mapping[Metric, Float64s], level: float) -> list[ResampledMetric]:
     """Means over rows on the resamples that all models share; none where there is a single unit."""
     try:
-        return Draws.of(sample).of_means(scores, sample.weights, level)
+        return SharedDraws.of(sample).of_means(scores, sample.weights, level)
     except InputError:
         return []
 

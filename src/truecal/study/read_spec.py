@@ -16,7 +16,7 @@ from truecal.errors import InputError
 from truecal.study.document import Document, Where, load_schema, read_document
 from truecal.study.metrics import GRID, judges_several, parse_metric
 from truecal.study.rows import check_files, make_selection
-from truecal.study.spec import FORMATS, LENSES, Columns, Dataset, Options, Source, Spec, Split
+from truecal.study.spec import FORMATS, LENSES, Dataset, FileColumns, Options, PredictionFile, Spec, Split
 from truecal.study.store import RESULTS
 
 FIELDS = ("model", "family", "size", "dataset", "severity", "seed")
@@ -40,7 +40,7 @@ def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spe
     for part in ("entry", "model", "dataset"):
         schema["$defs"][part]["properties"] |= {name: {} for name in covariates}
     document.check(schema)
-    given = document.value
+    values = document.value
     sources = _read_sources(document, file.parent, covariates)
     options = _read_options(document, sources)
     broken: dict[str, str] = {}
@@ -48,8 +48,8 @@ def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spe
         sources, broken = check_files(document, sources, options, skip_broken=skip_broken)
     document.refuse()
     assert options is not None
-    by_content = given.get("fingerprint") == "content"
-    return Spec(given["name"], tuple(sources), options, given.get("workers"), written, covariates, by_content, broken)
+    by_content = values.get("fingerprint") == "content"
+    return Spec(values["name"], tuple(sources), options, values.get("workers"), written, covariates, by_content, broken)
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
@@ -98,14 +98,14 @@ def _read_field(document: Document, where: int | Where, name: str, value: Any, p
     return None
 
 
-def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -> list[Source]:
+def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -> list[PredictionFile]:
     """All files of a study in the order of the file, patterns in the order of their paths."""
-    sources: list[Source] = []
+    sources: list[PredictionFile] = []
     for i, entry in enumerate(document.value.get("predictions", ())):
         if entry is not None:
             sources += _expand(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
     sources = _describe_models(document, sources)
-    first: dict[object, Source] = {}
+    first: dict[object, PredictionFile] = {}
     for source in sources:
         other = first.setdefault(source.key, source)
         if other is not source:
@@ -116,7 +116,7 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
 
 def _expand(
     document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]
-) -> list[Source]:
+) -> list[PredictionFile]:
     """The files of one entry of predictions."""
     kind = "file" if "file" in entry else "files"
     if kind not in entry:
@@ -147,7 +147,7 @@ def _expand(
             continue
         fields = {name: value for name, value in fields.items() if value is not None}
         more = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
-        sources.append(Source(path, line, **fields, covariates=more))
+        sources.append(PredictionFile(path, line, **fields, covariates=more))
     return sources
 
 
@@ -173,8 +173,8 @@ def _match(
         if name is None:
             star, group = ("**", ".*") if len(mark[2]) > 1 else ("*", "[^/]*")
         else:
-            seen = f"(?P<{name}>" in regex
-            star, group = "*", f"(?P={name})" if seen else f"(?P<{name}>{_PARTS.get(name, '[^/]+')})"
+            repeated = f"(?P<{name}>" in regex
+            star, group = "*", f"(?P={name})" if repeated else f"(?P<{name}>{_PARTS.get(name, '[^/]+')})"
         wild, regex = wild + glob.escape(text) + star, regex + re.escape(text) + group
     wild, regex = wild + glob.escape(pattern[last:]), regex + re.escape(pattern[last:])
     paths = glob.glob(wild, root_dir=None if Path(pattern).anchor else folder, recursive=True)
@@ -184,14 +184,14 @@ def _match(
     return matches
 
 
-def _describe_models(document: Document, sources: list[Source]) -> list[Source]:
+def _describe_models(document: Document, sources: list[PredictionFile]) -> list[PredictionFile]:
     """`models: {resnet50: {family: resnet, size: 25e6, pretraining: jft}}`: what file names do not say."""
     models, described = {source.model for source in sources}, {}
-    for model, given in document.value.get("models", {}).items():
+    for model, values in document.value.get("models", {}).items():
         if model not in models and sources:
             document.add(("models", model), f"models describes {model!r}, but no prediction file is of that model")
         described[model] = {
-            name: _read_field(document, ("models", model, name), name, value) for name, value in given.items()
+            name: _read_field(document, ("models", model, name), name, value) for name, value in values.items()
         }
     for i, source in enumerate(sources):
         more = dict(described.get(source.model, {}))
@@ -204,25 +204,25 @@ def _describe_models(document: Document, sources: list[Source]) -> list[Source]:
 # Everything else the file says
 
 
-def _read_options(document: Document, sources: Sequence[Source]) -> Options | None:
-    given = document.value
+def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options | None:
+    values = document.value
     columns = _read_columns(document)
-    if columns is not None and columns.kind == "probs" and "class_subsets" in given:
+    if columns is not None and columns.kind == "probs" and "class_subsets" in values:
         document.add(
             ("class_subsets",),
             "class_subsets choose logits before the softmax, but columns names probabilities; store logits, or divide the "
             "probabilities of the subset by their sum in the files themselves",
         )
-    metrics = given.get("metrics", GRID)
-    groupings = given.get("groupings", {})
+    metrics = values.get("metrics", GRID)
+    groupings = values.get("groupings", {})
     lists: dict[str, Any] = {}
-    known: dict[str, Callable[[str], object]] = {
+    checks: dict[str, Callable[[str], object]] = {
         "lenses": lambda name: _check_lens(name, [f"grouping:{one}" for one in groupings], metrics),
         "metrics": lambda name: name == GRID or parse_metric(name),
         "recalibrators": _check_recalibrator,
     }
-    for key, check in known.items():
-        listed = [given[key]] if isinstance(given.get(key), str) else given.get(key, ())
+    for key, check in checks.items():
+        listed = [values[key]] if isinstance(values.get(key), str) else values.get(key, ())
         for i, name in enumerate(listed):
             try:
                 check(str(name))
@@ -232,12 +232,12 @@ def _read_options(document: Document, sources: Sequence[Source]) -> Options | No
             lists[key] = tuple(map(str, listed))
     if columns is None:
         return None
-    plain = {name: given[name] for name in ("class_subsets", "intervals", "level") if name in given}
+    plain = {name: values[name] for name in ("class_subsets", "intervals", "level") if name in values}
     options = Options(
         columns,
         groupings=groupings,
         selections=_read_selections(document),
-        split=Split(**given.get("split", {})),
+        split=Split(**values.get("split", {})),
         datasets=_read_datasets(document, {source.dataset for source in sources}),
         **lists,
         **plain,
@@ -245,17 +245,17 @@ def _read_options(document: Document, sources: Sequence[Source]) -> Options | No
     return _resolve_datasets(document, options, sources)
 
 
-def _read_columns(document: Document) -> Columns | None:
-    given = document.value.get("columns", {})
-    kind = next((kind for kind in ("probs", "logits", "score") if kind in given), None)
-    if kind is None or "label" not in given:
+def _read_columns(document: Document) -> FileColumns | None:
+    values = document.value.get("columns", {})
+    kind = next((kind for kind in ("probs", "logits", "score") if kind in values), None)
+    if kind is None or "label" not in values:
         return None
-    classes = None if "classes" not in given else tuple(given["classes"])
+    classes = None if "classes" not in values else tuple(values["classes"])
     if classes is not None and len(set(map(str, classes))) < len(classes):
         document.add(("columns", "classes"), "classes names a class twice; names must differ")
-    outputs = given[kind] if isinstance(given[kind], str) else [str(name) for name in given[kind]]
+    outputs = values[kind] if isinstance(values[kind], str) else [str(name) for name in values[kind]]
     input_kind: Any = "logits" if kind == "logits" else "probs"
-    return Columns(given["label"], outputs, input_kind, classes, given.get("weight"), given.get("cluster"))
+    return FileColumns(values["label"], outputs, input_kind, classes, values.get("weight"), values.get("cluster"))
 
 
 def _read_selections(document: Document) -> dict[str, dict[str, Any]]:
@@ -289,17 +289,17 @@ def _check_recalibrator(name: str) -> None:
         raise InputError(f"there is no recalibrator {name!r}; use {', '.join(names.RECALIBRATORS)}")
 
 
-def _read_datasets(document: Document, known: set[str]) -> dict[str, Dataset]:
+def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
     """Every entry of `datasets`, in order; names may be patterns with * and ?."""
     datasets = {}
-    for pattern, given in document.value.get("datasets", {}).items():
+    for pattern, values in document.value.get("datasets", {}).items():
         where = ("datasets", pattern)
-        if known and not any(fnmatchcase(name, pattern) for name in known):
+        if names and not any(fnmatchcase(name, pattern) for name in names):
             document.add(where, f"datasets describes {pattern!r}, but no prediction file is of that dataset")
-        clean, by = (None if given.get(name) is None else str(given[name]) for name in ("clean", "by"))
-        independent = given.get("independent", False)
+        clean, by = (None if values.get(name) is None else str(values[name]) for name in ("clean", "by"))
+        independent = values.get("independent", False)
         for name, value in (("clean", clean), ("by", by)):
-            if value is not None and known and value not in known:
+            if value is not None and names and value not in names:
                 document.add((*where, name), f"{name} names {value!r}, but no prediction file is of that dataset")
         if clean is not None and independent:
             document.add(where, f"{pattern!r} cannot both share the rows of {clean!r} and be independent")
@@ -307,14 +307,14 @@ def _read_datasets(document: Document, known: set[str]) -> dict[str, Dataset]:
             document.add(where, "by is for independent datasets; one that shares rows with clean data says clean: NAME")
         more = {
             name: _read_field(document, (*where, name), name, value)
-            for name, value in given.items()
+            for name, value in values.items()
             if name not in ("clean", "independent", "by")
         }
         datasets[pattern] = Dataset(clean, independent, by, more)
     return datasets
 
 
-def _resolve_datasets(document: Document, options: Options, sources: Sequence[Source]) -> Options:
+def _resolve_datasets(document: Document, options: Options, sources: Sequence[PredictionFile]) -> Options:
     """The same with a clean dataset for every independent one: the only one there is, unless it names one."""
     names = dict.fromkeys(source.dataset for source in sources)
     clean = [name for name in names if not options.dataset(name).independent and options.clean_of(name) == name]

@@ -15,7 +15,7 @@ from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames, validation
 from truecal.predictions.selection import Selection
 from truecal.study.document import Document
-from truecal.study.spec import Columns, Options, Source
+from truecal.study.spec import FileColumns, Options, PredictionFile
 from truecal.study.store import pl
 from truecal.types import Indices
 
@@ -29,7 +29,7 @@ class Rows:
     outputs: NDArray[Any]
     labels: Indices
     classes: Names
-    columns: Columns
+    columns: FileColumns
     others: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Rows:
         return replace(build(outputs, labels, weights=weights, clusters=clusters, columns=others), classes=classes)
 
 
-def load_rows(path: Path, columns: Columns) -> Rows:
+def load_rows(path: Path, columns: FileColumns) -> Rows:
     """Read one file."""
     stars: Names = None
     if path.suffix.lower() == ".npz":
@@ -104,7 +104,7 @@ def load_rows(path: Path, columns: Columns) -> Rows:
     return Rows(outputs, labels, classes, columns, others)
 
 
-def _matching(names: Sequence[str], columns: Columns) -> tuple[list[str], Names]:
+def _matching(names: Sequence[str], columns: FileColumns) -> tuple[list[str], Names]:
     outputs, stars = frames.matching(names, columns.outputs, "predictions")
     frames.matching(names, [columns.label], "the label")
     return outputs, None if stars is None else tuple(stars)
@@ -115,7 +115,9 @@ def _refuse_missing(column: Any) -> None:
         raise InputError(f"column {column.name!r} has {nulls} missing values; drop or fill those rows")
 
 
-def _index_labels(raw: NDArray[Any], rows: int, columns: Columns, stars: Names, count: int) -> tuple[Indices, Names]:
+def _index_labels(
+    raw: NDArray[Any], rows: int, columns: FileColumns, stars: Names, count: int
+) -> tuple[Indices, Names]:
     """Labels as columns, and the classes' names. Numeric labels are columns unless the names are numbers too."""
     is_text = raw.dtype.kind not in "iubf"
     classes = validation.check_classes(stars if columns.classes is None and is_text else columns.classes, count)
@@ -134,14 +136,16 @@ def class_columns(subset: Sequence[object], classes: Names, count: int) -> list[
 
 def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = None) -> Selection:
     """Make the selection that a study file describes; class names are looked up among those of `preds`."""
-    ((kind, given),) = selection.items()
+    ((kind, arguments),) = selection.items()
     if kind == "by_label":
-        return tc.by_label(*(class_named(name, preds) for name in given))
-    limits = {name: given[name] for name in ("low", "high", "closed") if name in given}
+        return tc.by_label(*(class_named(name, preds) for name in arguments))
+    limits = {name: arguments[name] for name in ("low", "high", "closed") if name in arguments}
     if kind == "by_output":
-        return tc.by_output(class_named(given.get("class"), preds), **limits)
-    values = given.get("values", ())
-    return tc.by_column(given["column"], *(values if isinstance(values, list) else (values,) * bool(values)), **limits)
+        return tc.by_output(class_named(arguments.get("class"), preds), **limits)
+    values = arguments.get("values", ())
+    return tc.by_column(
+        arguments["column"], *(values if isinstance(values, list) else (values,) * bool(values)), **limits
+    )
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
@@ -185,7 +189,7 @@ def labels_digest(labels: Indices) -> str:
 class _Head:
     """A file without its predictions; labels are kept as their digest."""
 
-    source: Source
+    source: PredictionFile
     rows: int
     digest: str
     count: int
@@ -199,15 +203,15 @@ class _Head:
 
 
 def check_files(
-    document: Document, sources: Sequence[Source], options: Options, *, skip_broken: bool = False
-) -> tuple[list[Source], dict[str, str]]:
+    document: Document, sources: Sequence[PredictionFile], options: Options, *, skip_broken: bool = False
+) -> tuple[list[PredictionFile], dict[str, str]]:
     """Read labels and shapes of every file and compare those that must agree; return the usable files, and the others.
 
     A file that cannot be read, or whose labels are not those of the other models, is a problem of the study, or is skipped.
     """
     broken: dict[str, str] = {}
 
-    def refuse(source: Source, text: str) -> None:
+    def refuse(source: PredictionFile, text: str) -> None:
         if skip_broken:
             broken[str(source.path)] = text
         else:
@@ -244,7 +248,7 @@ def check_files(
     return [*(head.source for head in usable), *([] if skip_broken else absent)], broken
 
 
-def _difference(head: _Head, other: _Head, columns: Columns) -> str | None:
+def _difference(head: _Head, other: _Head, columns: FileColumns) -> str | None:
     """Why two models cannot be on the same rows of a dataset, or None."""
     one, two = head.source.path, other.source.path
     dataset, severity, seed = head.source.rows_key
@@ -273,7 +277,7 @@ def _check_columns(document: Document, head: _Head, options: Options) -> None:
 
 
 def _check_teachers(
-    document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[Source, str], None]
+    document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[PredictionFile, str], None]
 ) -> list[_Head]:
     """Every file needs a clean file of its model to fit on, of the same classes and, where rows are shared, the same labels."""
     by_key = {head.source.key: head for head in heads}
@@ -365,7 +369,7 @@ def _check_classes(document: Document, heads: Sequence[_Head], options: Options)
             document.add(("class_subsets",), text)
 
 
-def _read_labels(source: Source, columns: Columns) -> tuple[Indices, int, Names, tuple[str, ...]]:
+def _read_labels(source: PredictionFile, columns: FileColumns) -> tuple[Indices, int, Names, tuple[str, ...]]:
     """Labels as columns, number and names of classes, and all names in the file."""
     path = source.path
     read = _npz_labels if path.suffix.lower() == ".npz" else _table_labels
@@ -382,7 +386,7 @@ def _read_labels(source: Source, columns: Columns) -> tuple[Indices, int, Names,
 _Labels = tuple[NDArray[Any], tuple[int, ...], Names, list[str]]  # raw labels, shape of outputs, star names, all names
 
 
-def _npz_labels(path: Path, columns: Columns) -> _Labels:
+def _npz_labels(path: Path, columns: FileColumns) -> _Labels:
     """Labels, and the shape of the predictions from the head of their array."""
     if not isinstance(columns.outputs, str):
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
@@ -402,7 +406,7 @@ def _npz_labels(path: Path, columns: Columns) -> _Labels:
         raise FileError("it is damaged or not an npz file") from error
 
 
-def _table_labels(path: Path, columns: Columns) -> _Labels:
+def _table_labels(path: Path, columns: FileColumns) -> _Labels:
     kind = files.FRAME_FORMATS[path.suffix.lower()]
     try:
         scan = getattr(pl, f"scan_{kind}")(path, **({"glob": False} if kind != "ndjson" else {}))

@@ -22,7 +22,7 @@ from truecal.study.analyses.base import only
 from truecal.study.metrics import (
     Measurement,
     Metric,
-    Resampled,
+    ResampledMetric,
     as_rows,
     diagram,
     measure_lens,
@@ -35,7 +35,7 @@ from truecal.study.metrics import (
 )
 from truecal.study.read_spec import read_spec
 from truecal.study.rows import Rows, class_named, held_out, labels_digest, load_rows, make_selection
-from truecal.study.spec import Columns, Options, Source, Spec
+from truecal.study.spec import FileColumns, Options, PredictionFile, Spec
 from truecal.study.store import VERSION, Pair, Store, pl, read_json
 from truecal.writing import write_whole
 
@@ -199,7 +199,7 @@ def read_fit(path: Path) -> Fit | None:
     return Fit(**read_json(path)) if path.is_file() else None
 
 
-def fit_recalibrator(path: Path, source: Source, name: str, options: Options, rows: Rows | None = None) -> Fit:
+def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Options, rows: Rows | None = None) -> Fit:
     """Fit on the clean split of a file, and write the result; `rows` are those of the file where they were read already."""
     rows = load_rows(source.path, options.columns) if rows is None else rows
     mask = held_out(rows.labels, options.split.fraction, options.split.seed)
@@ -256,8 +256,8 @@ class Job:
     """A file to evaluate, the lenses and metrics that the store lacks, and the file its recalibrators are fitted on."""
 
     name: str
-    source: Source
-    teacher: Source
+    source: PredictionFile
+    teacher: PredictionFile
     options: Options
     fingerprint: tuple[object, ...]
     fits: tuple[Pair, ...]  # recalibrator, name of its fit in the store
@@ -395,7 +395,7 @@ def _select(
 
 def _measure(
     preds: tc.Predictions | None, job: Job, *, paired: bool
-) -> Iterator[tuple[str, Sequence[Measurement], Records, Sequence[Resampled]]]:
+) -> Iterator[tuple[str, Sequence[Measurement], Records, Sequence[ResampledMetric]]]:
     """Every lens with its numbers, diagrams and resamples; nan where there is nothing to judge."""
     options = job.options
     intervals, level = options.intervals, options.level
@@ -403,7 +403,7 @@ def _measure(
     top = None if preds is None else tc.TopLabel().sample(preds)
     for name in ("", *options.lenses):
         metrics = job.metrics(name)
-        resampled: list[Resampled] = []
+        resampled: list[ResampledMetric] = []
         if not metrics:
             continue
         if preds is None or top is None:
@@ -567,7 +567,7 @@ def predictions_of(
         raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
     job = results["job"][0]
     protocol = meta["protocol"][job]
-    rows = load_rows(Path(meta["files"][job]), Columns.from_json(meta["columns"]))
+    rows = load_rows(Path(meta["files"][job]), FileColumns.from_json(meta["columns"]))
     mask = np.ones(len(rows), bool)
     if protocol["fraction"] is not None:
         mask = ~held_out(rows.labels, protocol["fraction"], protocol["split_seed"])

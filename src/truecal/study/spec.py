@@ -13,7 +13,7 @@ LENSES = ("top-label", "all-label", "class-wise", "canonical")
 
 
 @dataclass(frozen=True)
-class Source:
+class PredictionFile:
     """One prediction file: the model that made it and the data it is about."""
 
     path: Path
@@ -43,7 +43,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """Columns of a table, or arrays of an npz file, by what they hold. `kind` is "logits" or "probs"."""
 
     label: str
@@ -54,7 +54,7 @@ class Columns:
     cluster: str | None = None
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> "Columns":
+    def from_json(cls, fields: dict[str, Any]) -> "FileColumns":
         """Make it from what JSON kept of it."""
         classes = fields["classes"]
         return cls(**{**fields, "classes": None if classes is None else tuple(classes)})
@@ -92,7 +92,7 @@ class Split:
 class Options:
     """All that the numbers depend on beside the prediction files."""
 
-    columns: Columns
+    columns: FileColumns
     lenses: Sequence[str] = ("top-label",)
     groupings: Mapping[str, Mapping[str, Sequence[object]]] = field(default_factory=dict)  # name -> group -> classes
     selections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> kind -> arguments
@@ -118,7 +118,7 @@ class Options:
         dataset = self.dataset(name)
         return not dataset.independent and (dataset.clean is not None or self.clean_of(name) == name)
 
-    def teacher(self, source: Source) -> tuple[str, str, float, int]:
+    def teacher(self, source: PredictionFile) -> tuple[str, str, float, int]:
         """Key of the file that the recalibrators of a file are fitted on."""
         if self.split.fit == "same":
             return source.key
@@ -130,7 +130,7 @@ class Spec:
     """A study file that was read without a problem, with its text as plain values."""
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[PredictionFile, ...]
     options: Options
     workers: int | None
     written: dict[str, Any]
@@ -138,7 +138,7 @@ class Spec:
     by_content: bool = False  # a file is new if its content changed, not its size or time
     broken: Mapping[str, str] = field(default_factory=dict)  # path of a skipped file -> reason
 
-    def covariates_of(self, source: Source) -> list[object]:
+    def covariates_of(self, source: PredictionFile) -> list[object]:
         """All covariates of a file: those given for it, else those of its dataset."""
         values = {**self.options.dataset(source.dataset).covariates, **source.covariates}
         return [values.get(name) for name in self.covariates]

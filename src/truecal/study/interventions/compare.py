@@ -17,9 +17,9 @@ from truecal import parallel
 from truecal.errors import extra
 from truecal.study.interventions import text as text_module
 from truecal.study.interventions.models import (
-    Choice,
-    Job,
     Outputs,
+    StrengthChoice,
+    Training,
     choose,
     of_logits,
     of_probs,
@@ -28,9 +28,17 @@ from truecal.study.interventions.models import (
     recalibrated,
     with_ensembles,
 )
-from truecal.study.interventions.plan import AFTERWARDS, BASELINE, Data, Plan, Strength, check_plan, load_data
-from truecal.study.interventions.summary import Finding, Summed, numbers, summed
-from truecal.study.interventions.text import Columns, markdown, picture_columns
+from truecal.study.interventions.plan import (
+    AFTERWARDS,
+    BASELINE,
+    InterventionData,
+    Plan,
+    Strength,
+    check_plan,
+    load_data,
+)
+from truecal.study.interventions.summary import SeedNumber, Summed, numbers, summed
+from truecal.study.interventions.text import Columns, picture_columns
 from truecal.table import write_table
 from truecal.writing import write_whole
 
@@ -39,12 +47,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class InterventionComparison:
     """What a run found: `findings` one row per number and seed, `summary` over seeds, `choice` of the strengths."""
 
     plan: Plan
-    choice: Choice
-    findings: tuple[Finding, ...]
+    choice: StrengthChoice
+    findings: tuple[SeedNumber, ...]
     rows: Mapping[str, int]
     notes: tuple[str, ...]
 
@@ -79,8 +87,8 @@ class Comparison:
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
         """Title -> header and rows of every table, for a page."""
-        made = text_module.tables(self)
-        return {title: (list(one.columns), [list(row.values()) for row in one]) for title, one in made.items()}
+        frames = text_module.tables(self).items()
+        return {title: (list(frame.columns), [list(row.values()) for row in frame]) for title, frame in frames}
 
     def facts(self) -> list[str]:
         """What was judged, in a few words."""
@@ -100,7 +108,9 @@ class Comparison:
         for name, frame in frames.items():
             paths += [write_table(frame, target / f"{name}{ending}") for ending in (".csv", ".parquet")]
         paths.append(write_whole(target / "summary.txt", self.text() + "\n"))
-        paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{markdown(self)}\n"))
+        paths.append(
+            write_whole(target / "summary.md", f"# {self.plan.name}\n\n{text_module.text(self, markdown=True)}\n")
+        )
         return paths
 
 
@@ -110,15 +120,33 @@ def compare_interventions(
     *,
     workers: int = 1,
     progress: parallel.Progress = parallel.unheard,
-) -> Comparison:
-    """Run a comparison: train what is missing in `folder`/models, choose strengths, judge the test rows.
+) -> InterventionComparison:
+    """Run a comparison: train the missing models, choose strengths on validation rows, judge the test rows.
 
     Parameters
     ----------
-    config : the YAML file that says what to compare.
-    folder : where the logits of trained models are kept; a run that was stopped goes on where it was.
-    workers : processes to train in; the numbers do not depend on it.
-    progress : called with a :class:`truecal.parallel.Step`: how many models are done, and what was done last.
+    config : path
+        The YAML file that says what to compare.
+    folder : path
+        Where the logits of trained models are written; a run that was stopped goes on where it was.
+    workers : int, default 1
+        Processes to train in; the numbers do not depend on it.
+    progress : callable, optional
+        Called with a :class:`truecal.parallel.Step`: how many models are done, and what was done last.
+
+    Returns
+    -------
+    InterventionComparison
+        Numbers by seed and over seeds, chosen strengths and notes.
+
+    Raises
+    ------
+    InputError
+        If the file has problems, or does not fit the data.
+
+    References
+    ----------
+    Kirchenbauer, Oaks & Heim (2022), section 5.
     """
     plan = Plan.read(config)
     if plan.data.logits is None:
@@ -131,24 +159,26 @@ def compare_interventions(
     outputs = with_ensembles(plan, outputs)
     progress(parallel.Step("judging the test rows", len(outputs), len(outputs)))
     choice = choose(plan, data, outputs)
-    findings: list[Finding] = []
+    findings: list[SeedNumber] = []
     notes = list(choice.notes)
     for kind, strength in choice.strengths.items():
         for seed in plan.seeds:
             preds, warned = _test_predictions(kind, strength, seed, data, outputs)
             notes += [note for note in warned if note not in notes]
             measured = numbers(preds, plan.lenses, seed=seed)
-            findings += [Finding(kind, _shown(strength), seed, number) for number in measured]
+            findings += [SeedNumber(kind, _shown(strength), seed, number) for number in measured]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
     originals = len(np.unique(data.test.original))
-    return Comparison(plan, choice, tuple(findings), rows | {"test originals": originals}, tuple(notes))
+    return InterventionComparison(plan, choice, tuple(findings), rows | {"test originals": originals}, tuple(notes))
 
 
-def _test_predictions(kind: str, strength: Strength, seed: int, data: Data, outputs: Mapping[Job, Outputs]) -> Any:
+def _test_predictions(
+    kind: str, strength: Strength, seed: int, data: InterventionData, outputs: Mapping[Training, Outputs]
+) -> Any:
     """Predictions of the test rows, and what a recalibrator had to say."""
     if kind not in AFTERWARDS:
-        return of_logits(outputs[Job(kind, strength, seed)].test, data.test, data.classes), []
-    base = outputs[Job(BASELINE, None, seed)]
+        return of_logits(outputs[Training(kind, strength, seed)].test, data.test, data.classes), []
+    base = outputs[Training(BASELINE, None, seed)]
     probs, warned = recalibrated(kind, strength, base.validation, data.validation.labels, base.test)
     return of_probs(probs, data.test, data.classes), warned
 

@@ -19,7 +19,16 @@ from truecal import parallel
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.predictions import files
 from truecal.study.interventions import plan
-from truecal.study.interventions.plan import AFTERWARDS, BASELINE, TOGETHER, WHILE_TRAINING, Data, Part, Plan, Strength
+from truecal.study.interventions.plan import (
+    AFTERWARDS,
+    BASELINE,
+    TOGETHER,
+    WHILE_TRAINING,
+    DataPart,
+    InterventionData,
+    Plan,
+    Strength,
+)
 
 # ----------------------------------------------------------------------------------------------------
 # Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was
@@ -28,7 +37,7 @@ Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Job:
+class Training:
     """One model to train."""
 
     kind: str
@@ -47,50 +56,54 @@ class Outputs:
     test: Logits
 
 
-def jobs(plan: Plan) -> list[Job]:
+def jobs(plan: Plan) -> list[Training]:
     """The base model and every strength of every intervention made while training, for each seed."""
     kinds = [(BASELINE, None)] + [(kind, s) for kind in WHILE_TRAINING for s in plan.interventions.get(kind, ())]
-    return [Job(kind, strength, seed) for seed in plan.seeds for kind, strength in kinds]
+    return [Training(kind, strength, seed) for seed in plan.seeds for kind, strength in kinds]
 
 
 def outputs_of_all(
     plan: Plan,
-    data: Data,
+    data: InterventionData,
     folder: str | PathLike[str],
     *,
     workers: int = 1,
     progress: parallel.Progress = parallel.unheard,
-) -> dict[Job, Outputs]:
+) -> dict[Training, Outputs]:
     """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
-    kept = tc.lab.BatchCache(folder)
-    asked = jobs(plan)
+    cache = tc.lab.BatchCache(folder)
+    trainings = jobs(plan)
     setting = _setting(plan.training, data)
-    keys = {job: _key(setting, job) for job in asked}
-    judged: dict[Job, Outputs] = {}
-    for job in asked:
-        arrays = kept.read(keys[job])
+    keys = {job: _key(setting, job) for job in trainings}
+    outputs_by_job: dict[Training, Outputs] = {}
+    for job in trainings:
+        arrays = cache.read(keys[job])
         if arrays.keys() >= {"validation", "test"}:
-            judged[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    progress(parallel.Step("taken from earlier runs" if judged else "starting", len(judged), len(asked)))
-    missing = [job for job in asked if job not in judged]
+            outputs_by_job[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
+    progress(
+        parallel.Step("taken from earlier runs" if outputs_by_job else "starting", len(outputs_by_job), len(trainings))
+    )
+    missing = [job for job in trainings if job not in outputs_by_job]
     for job, outputs in _trained(missing, plan.training, data, workers):
-        kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
-        judged[job] = outputs
-        progress(parallel.Step(str(job), len(judged), len(asked)))
-    return {job: judged[job] for job in asked}
+        cache.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
+        outputs_by_job[job] = outputs
+        progress(parallel.Step(str(job), len(outputs_by_job), len(trainings)))
+    return {job: outputs_by_job[job] for job in trainings}
 
 
-def _trained(missing: list[Job], recipe: plan.Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
+def _trained(
+    missing: list[Training], recipe: plan.Recipe, data: InterventionData, workers: int
+) -> Iterator[tuple[Training, Outputs]]:
     if workers == 1 or len(missing) < 2:
         for job in missing:
             yield job, train(job, recipe, data)
         return
     with parallel.Pool(min(workers, len(missing)), prepare=partial(_remember, recipe, data)) as pool:
-        for place, outputs in pool.each(_train_remembered, missing):
-            yield missing[place], outputs
+        for position, outputs in pool.each(_train_remembered, missing):
+            yield missing[position], outputs
 
 
-def train(job: Job, recipe: plan.Recipe, data: Data) -> Outputs:
+def train(job: Training, recipe: plan.Recipe, data: InterventionData) -> Outputs:
     """Train one model, in this process."""
     from truecal.study.interventions import training
 
@@ -110,15 +123,15 @@ def train(job: Job, recipe: plan.Recipe, data: Data) -> Outputs:
 _HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
 
 
-def _remember(recipe: plan.Recipe, data: Data) -> None:
+def _remember(recipe: plan.Recipe, data: InterventionData) -> None:
     _HELD.update(recipe=recipe, data=data)
 
 
-def _train_remembered(job: Job) -> Outputs:
+def _train_remembered(job: Training) -> Outputs:
     return train(job, _HELD["recipe"], _HELD["data"])
 
 
-def _setting(recipe: plan.Recipe, data: Data) -> Mapping[str, Any]:
+def _setting(recipe: plan.Recipe, data: InterventionData) -> Mapping[str, Any]:
     """All that determines the numbers besides the job: data, recipe, code, torch."""
     sources = (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py")
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
@@ -130,7 +143,7 @@ def _setting(recipe: plan.Recipe, data: Data) -> Mapping[str, Any]:
     return {"recipe": asdict(recipe), "data": arrays.hexdigest(), "code": code, "torch": version("torch")}
 
 
-def _key(setting: Mapping[str, Any], job: Job) -> str:
+def _key(setting: Mapping[str, Any], job: Training) -> str:
     return hashlib.sha256(json.dumps({**setting, "job": asdict(job)}, sort_keys=True).encode()).hexdigest()
 
 
@@ -140,7 +153,7 @@ def _key(setting: Mapping[str, Any], job: Job) -> str:
 _ARRAYS = ("validation_logits", "validation_labels", "test_logits", "test_labels")
 
 
-def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Outputs]]:
+def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict[Training, Outputs]]:
     """Logits of METHOD/SEED.npz for every method and seed; the method "none" is the base model.
 
     Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. Methods take the place of
@@ -152,27 +165,31 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Output
         raise InputError(
             f"{folder} has no folder {BASELINE!r} with the logits of the base model, one .npz file per seed"
         )
-    taken = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
-    if taken:
-        raise InputError(f"{taken[0]} is made from the base model here; give its logits under another name")
+    reserved = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
+    if reserved:
+        raise InputError(f"{reserved[0]} is made from the base model here; give its logits under another name")
     seeds = {method: tuple(path.stem for path in paths) for method, paths in files.items()}
-    for method, own in seeds.items():
-        if own != seeds[BASELINE]:
-            raise InputError(f"{method} has the seeds {', '.join(own)} and the base model {', '.join(seeds[BASELINE])}")
-    outputs: dict[Job, Outputs] = {}
+    for method, names in seeds.items():
+        if names != seeds[BASELINE]:
+            raise InputError(
+                f"{method} has the seeds {', '.join(names)} and the base model {', '.join(seeds[BASELINE])}"
+            )
+    outputs: dict[Training, Outputs] = {}
     labels: dict[str, np.ndarray] = {}
     for method, paths in files.items():
         for seed, path in enumerate(paths):
             arrays = _arrays(path)
             for side in ("validation", "test"):
-                known = labels.setdefault(side, arrays[f"{side}_labels"])
-                if not np.array_equal(known, arrays[f"{side}_labels"]):
+                first_labels = labels.setdefault(side, arrays[f"{side}_labels"])
+                if not np.array_equal(first_labels, arrays[f"{side}_labels"]):
                     raise FileError(f"{path}: the {side} labels are not those of the other files")
-            outputs[Job(method, None, seed)] = Outputs(arrays["validation_logits"], arrays["test_logits"])
+            outputs[Training(method, None, seed)] = Outputs(arrays["validation_logits"], arrays["test_logits"])
     first = next(iter(outputs.values()))
     count = first.test.shape[1]
     parts = {side: _part(labels[side], count, side) for side in ("validation", "test")}
-    data = Data(_part(np.empty(0, np.int64), count, "train"), parts["validation"], parts["test"], tuple(range(count)))
+    data = InterventionData(
+        _part(np.empty(0, np.int64), count, "train"), parts["validation"], parts["test"], tuple(range(count))
+    )
     methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in files if name != BASELINE}
     after = {name: s for name, s in plan.interventions.items() if name in (*AFTERWARDS, TOGETHER)}
     return (
@@ -183,28 +200,28 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Output
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    held = files.read_arrays(path)
-    missing = [name for name in _ARRAYS if name not in held]
+    arrays = files.read_arrays(path)
+    missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise FileError(f"{path} has no array {missing[0]!r}; it needs {', '.join(_ARRAYS)}")
     for side in ("validation", "test"):
-        logits, labels = held[f"{side}_logits"], held[f"{side}_labels"]
+        logits, labels = arrays[f"{side}_logits"], arrays[f"{side}_labels"]
         if logits.ndim != 2 or labels.shape != logits.shape[:1] or labels.dtype.kind not in "iu":
             raise FileError(
                 f"{path}: {side}_logits {logits.shape} and {side}_labels {labels.shape} must be (n, classes) and (n,)"
             )
         tc.Predictions.from_logits(logits, labels)  # refuses what are no logits, or no classes
-    return held
+    return arrays
 
 
-def _part(labels: np.ndarray, count: int, side: str) -> Part:
+def _part(labels: np.ndarray, count: int, side: str) -> DataPart:
     if labels.size and not 0 <= labels.min() <= labels.max() < count:
         raise FileError(f"the {side} labels go from {labels.min()} to {labels.max()}, and there are {count} classes")
     numbers = labels.astype(np.int64)
-    return Part(np.empty((len(labels), 0), np.float32), numbers, np.arange(len(labels)))
+    return DataPart(np.empty((len(labels), 0), np.float32), numbers, np.arange(len(labels)))
 
 
-def with_ensembles(plan: Plan, outputs: Mapping[Job, Outputs]) -> dict[Job, Outputs]:
+def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Training, Outputs]:
     """The outputs, and for each seed the mean probabilities of the base models of this and the next seeds (Lakshminarayanan et
     al. 2017). Ensembles of neighbouring seeds share members, so that their spread is smaller than that of new ones."""
     every = dict(outputs)
@@ -212,10 +229,10 @@ def with_ensembles(plan: Plan, outputs: Mapping[Job, Outputs]) -> dict[Job, Outp
         size = int(members or 0)
         if size > len(plan.seeds):
             raise InputError(f"an ensemble of {size} needs as many seeds, and there are {len(plan.seeds)}")
-        for place, seed in enumerate(plan.seeds):
-            chosen = [plan.seeds[(place + k) % len(plan.seeds)] for k in range(size)]
-            models = [outputs[Job(BASELINE, None, one)] for one in chosen]
-            every[Job(TOGETHER, members, seed)] = Outputs(
+        for i, seed in enumerate(plan.seeds):
+            chosen = [plan.seeds[(i + k) % len(plan.seeds)] for k in range(size)]
+            models = [outputs[Training(BASELINE, None, one)] for one in chosen]
+            every[Training(TOGETHER, members, seed)] = Outputs(
                 _mean([m.validation for m in models]), _mean([m.test for m in models])
             )
     return every
@@ -251,7 +268,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrengthChoice:
     """The strength of every intervention, all that were tried, and what there is to say about it."""
 
     strengths: Mapping[str, Strength]
@@ -259,34 +276,34 @@ class Choice:
     notes: tuple[str, ...]
 
 
-def choose(plan: Plan, data: Data, outputs: Mapping[Job, Outputs]) -> Choice:
+def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Outputs]) -> StrengthChoice:
     """Try every strength on the validation rows."""
     tried = []
     for job, logits in outputs.items():
-        tried.append(_judged(job, of_logits(logits.validation, data.validation, data.classes)))
+        tried.append(_try(job, of_logits(logits.validation, data.validation, data.classes)))
     notes: list[str] = []
     for kind in AFTERWARDS:
         for strength in plan.interventions.get(kind, ()):
             for seed in plan.seeds:
-                base = outputs[Job(BASELINE, None, seed)].validation
+                base = outputs[Training(BASELINE, None, seed)].validation
                 probs, warned = _cross_fitted(kind, strength, base, data.validation.labels)
                 notes += [note for note in warned if note not in notes]
                 preds = of_probs(probs, data.validation, data.classes)
-                tried.append(_judged(Job(kind, strength, seed), preds))
+                tried.append(_try(Training(kind, strength, seed), preds))
     means = _means(tried)
     floor = means[BASELINE, None][1] - plan.accuracy_loss
     strengths: dict[str, Strength] = {BASELINE: None}
-    for kind, asked in plan.interventions.items():
-        kept = [s for s in asked if means[kind, s][1] >= floor]
-        if kept:
-            strengths[kind] = min(kept, key=lambda s: means[kind, s][0])
+    for kind, candidates in plan.interventions.items():
+        accurate = [s for s in candidates if means[kind, s][1] >= floor]
+        if accurate:
+            strengths[kind] = min(accurate, key=lambda s: means[kind, s][0])
         else:
-            strengths[kind] = max(asked, key=lambda s: means[kind, s][1])
+            strengths[kind] = max(candidates, key=lambda s: means[kind, s][1])
             notes.append(
                 f"no strength of {kind} keeps the accuracy within {plan.accuracy_loss:g} of the base model's on the "
                 f"validation rows; {strengths[kind]} loses least and was taken"
             )
-    return Choice(strengths, tuple(tried), tuple(notes))
+    return StrengthChoice(strengths, tuple(tried), tuple(notes))
 
 
 def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[np.int64], apply: Logits) -> Any:
@@ -297,15 +314,15 @@ def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[n
     return fitted.predict_proba(apply), [f"{kind}: {w.message}" for w in caught]
 
 
-def of_logits(logits: Logits, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+def of_logits(logits: Logits, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
     return tc.Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
 
 
-def of_probs(probs: Any, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+def of_probs(probs: Any, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
     return tc.Predictions.from_probs(probs, _names(part, classes), classes=classes)
 
 
-def _names(part: Part, classes: tuple[object, ...]) -> NDArray[Any]:
+def _names(part: DataPart, classes: tuple[object, ...]) -> NDArray[Any]:
     return np.array(classes)[part.labels]
 
 
@@ -318,7 +335,7 @@ def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray
     return np.concatenate((sooner, later)), warned + also
 
 
-def _judged(job: Job, preds: tc.Predictions) -> Tried:
+def _try(job: Training, preds: tc.Predictions) -> Tried:
     return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), tc.scores.accuracy(preds))
 
 

@@ -20,19 +20,18 @@ from truecal.study.document import Document, Where, load_schema, read_document
 # What is trained and how, as values that need no torch
 
 Kind: TypeAlias = Literal["mlp", "cnn"]
-NETWORKS: tuple[Kind, ...] = ("cnn", "mlp")
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A base model and how it is trained: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine.
 
-    The model is one of NETWORKS, or one's `own`: a function that is imported and called with the shape of an input and the number
-    of classes, and answers a torch.nn.Module from (n, *shape) to (n, classes) logits.
+    The model is a cnn or an mlp, or made by `factory` ("module:function"), which is called with the shape of an input and the
+    number of classes and answers a torch.nn.Module from (n, *shape) to (n, classes) logits.
     """
 
     network: Kind = "cnn"
-    own: str | None = None  # "module:function" that makes another network from (shape, classes)
+    factory: str | None = None  # "module:function" that makes another network from (shape, classes)
     width: int = 16
     epochs: int = 20
     batch: int = 64
@@ -153,19 +152,19 @@ class Plan:
         file = Path(path)
         document = read_document(file)
         document.check(load_schema("truecal.study.interventions", "interventions.schema.json"))
-        given = document.value
-        model = dict(given.get("model", {}))
-        interventions = given.get("interventions", dict.fromkeys(_USUAL))
+        values = document.value
+        model = dict(values.get("model", {}))
+        interventions = values.get("interventions", dict.fromkeys(_USUAL))
         plan = cls(
-            name=str(given.get("name", file.stem)),
+            name=str(values.get("name", file.stem)),
             data=_read_data(document, file.parent),
-            training=Recipe(own=model.pop("import", None), **model, **given.get("training", {})),
+            training=Recipe(factory=model.pop("import", None), **model, **values.get("training", {})),
             lenses=_read_lenses(document),
-            seeds=tuple(given.get("seeds", range(5))),
+            seeds=tuple(values.get("seeds", range(5))),
             interventions={
                 name: tuple(strengths or {**_USUAL, **_ON_REQUEST}[name]) for name, strengths in interventions.items()
             },
-            accuracy_loss=given.get("accuracy_loss", 0.05),
+            accuracy_loss=values.get("accuracy_loss", 0.05),
             document=document,
         )
         document.refuse()
@@ -173,16 +172,16 @@ class Plan:
 
 
 def _read_data(document: Document, folder: Path) -> DataPlan:
-    given = dict(document.value.get("data", {}))
-    path = folder / str(given.get("file", given.get("logits")))
-    if "logits" in given:
+    values = dict(document.value.get("data", {}))
+    path = folder / str(values.get("file", values.get("logits")))
+    if "logits" in values:
         if not path.is_dir():
             document.add(("data", "logits"), f"there is no folder {path}")
         return DataPlan(logits=str(path))
-    if "file" in given and (path.suffix != ".npz" or not path.is_file()):
+    if "file" in values and (path.suffix != ".npz" or not path.is_file()):
         document.add(("data", "file"), f"there is no .npz file {path}")
-    source = str(path) if "file" in given else given.get("set", DataPlan.source)
-    plan = DataPlan(source, **{name: given[name] for name in ("validation", "test", "seed") if name in given})
+    source = str(path) if "file" in values else values.get("set", DataPlan.source)
+    plan = DataPlan(source, **{name: values[name] for name in ("validation", "test", "seed") if name in values})
     if plan.validation + plan.test >= 1:
         text = f"validation {plan.validation:g} and test {plan.test:g} leave no rows to train on"
         document.add(("data",), text)
@@ -190,19 +189,19 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 
 def _read_lenses(document: Document) -> LensPlan:
-    given = dict(document.value.get("lenses", {}))
-    groupings = given.get("groupings", {})
-    given["groupings"] = {
+    values = dict(document.value.get("lenses", {}))
+    groupings = values.get("groupings", {})
+    values["groupings"] = {
         name: {group: tuple(classes) for group, classes in groups.items()} for name, groups in groupings.items()
     }
-    given |= {name: tuple(given[name]) for name in ("top_k", "labels") if name in given}
-    if "likert" in given:
+    values |= {name: tuple(values[name]) for name in ("top_k", "labels") if name in values}
+    if "likert" in values:
         try:
-            given["likert"] = dict(answer_scales.checked_scale(given["likert"]))
+            values["likert"] = dict(answer_scales.checked_scale(values["likert"]))
         except InputError as error:
             document.add(("lenses", "likert"), f"likert: {error}")
-            del given["likert"]
-    return LensPlan(**given)
+            del values["likert"]
+    return LensPlan(**values)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -215,7 +214,7 @@ _TURN, _MOVE, _SIZE, _NOISE = 30.0, 1.0, 0.2, 0.1  # degrees, pixels, share, sta
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DataPart:
     """Inputs, class numbers, and the original each row was made from (its own, where nothing was warped)."""
 
     inputs: Images
@@ -224,16 +223,16 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class InterventionData:
     """Rows to train on, to choose and fit by, and to judge; `classes` are the names of the class numbers."""
 
-    train: Part
-    validation: Part
-    test: Part
+    train: DataPart
+    validation: DataPart
+    test: DataPart
     classes: tuple[object, ...]
 
 
-def load_data(plan: DataPlan) -> Data:
+def load_data(plan: DataPlan) -> InterventionData:
     """The data, split by the plan's seed. Originals are split before they are warped, so no digit is on two sides."""
     inputs, labels, classes = _digits() if plan.source in BUNDLED else _from_file(Path(plan.source))
     rng = np.random.default_rng(plan.seed)
@@ -247,11 +246,11 @@ def load_data(plan: DataPlan) -> Data:
         warps = plan.source == "warped-digits"
         originals = rows.repeat(copies) if warps else rows
         images = _warp(inputs[originals], rng) if warps else inputs[originals]
-        parts.append(Part(np.ascontiguousarray(images, np.float32), labels[originals], originals))
-    return Data(parts[0], parts[1], parts[2], classes)
+        parts.append(DataPart(np.ascontiguousarray(images, np.float32), labels[originals], originals))
+    return InterventionData(parts[0], parts[1], parts[2], classes)
 
 
-def check_plan(plan: Plan, data: Data) -> None:
+def check_plan(plan: Plan, data: InterventionData) -> None:
     """Refuse, all at once, what in the plan does not fit the data: classes that are not there, images that are none."""
     document, lenses, count = plan.document, plan.lenses, len(data.classes)
     probe = tc.Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
@@ -269,7 +268,7 @@ def check_plan(plan: Plan, data: Data) -> None:
             document.add(where, str(error))
     if "top_k" in document.value.get("lenses", {}) and max(lenses.top_k) > count:
         document.add(("lenses", "top_k"), f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
-    bundled = plan.data.logits is None and plan.training.own is None
+    bundled = plan.data.logits is None and plan.training.factory is None
     if bundled and plan.training.network == "cnn" and data.train.inputs.ndim not in (3, 4):
         shape = data.train.inputs.shape[1:]
         document.add(("model",), f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
@@ -290,14 +289,14 @@ def _warp(images: Images, rng: np.random.Generator) -> Images:
     from scipy.ndimage import affine_transform
 
     middle = (np.array(images.shape[1:]) - 1) / 2
-    moved = np.empty_like(images)
+    warped = np.empty_like(images)
     for i, image in enumerate(images):
         turn = np.deg2rad(rng.uniform(-_TURN, _TURN))
         cosine, sine = np.cos(turn), np.sin(turn)
         matrix = np.array([[cosine, -sine], [sine, cosine]]) / rng.uniform(1 - _SIZE, 1 + _SIZE)
         offset = middle - matrix @ (middle + rng.uniform(-_MOVE, _MOVE, 2))
-        moved[i] = affine_transform(image, matrix, offset, order=1)
-    return moved + rng.normal(scale=_NOISE, size=images.shape).astype(np.float32)
+        warped[i] = affine_transform(image, matrix, offset, order=1)
+    return warped + rng.normal(scale=_NOISE, size=images.shape).astype(np.float32)
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:

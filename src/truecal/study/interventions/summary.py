@@ -4,17 +4,17 @@ Beside each error stands what it would be for a calibrated model with the same o
 error is never 0, and an error among the rows of one label is large even then.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 import truecal as tc
 from truecal.groups import lower_ranks
 from truecal.special import draw_labels
-from truecal.study.interventions.models import TRADITIONAL, Choice
-from truecal.study.interventions.plan import BASELINE, LensPlan, Plan
+from truecal.study.interventions.models import TRADITIONAL
+from truecal.study.interventions.plan import BASELINE, LensPlan
 
 # ----------------------------------------------------------------------------------------------------
 # One model's test predictions under every lens of Kirchenbauer, Oaks & Heim (2022), as tidy numbers
@@ -65,8 +65,8 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
             yield from _among(judge, grouped, group, f"groups {name}")
     for label in plan.labels:
         yield from _among(judge, preds, label, "full")
-    shown, of = _shown(preds, plan)
-    report = tc.likert(shown, plan.likert, of=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20)
+    judged_preds, of = _output_shown(preds, plan)
+    report = tc.likert(judged_preds, plan.likert, of=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20)
     for category in report.categories:
         yield Number(f"likert {category.name}", "all", "share", category.share, n)
         for metric, error in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
@@ -97,12 +97,12 @@ def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     yield Number("full", "all", "brier", tc.scores.brier(preds), n)
     for name, groups in list(plan.groupings.items())[:1]:
         grouped = tc.Grouping(groups).predictions(preds)
-        for given in groups:
-            rows = tc.by_label(given).mask(grouped)
+        for label in groups:
+            rows = tc.by_label(label).mask(grouped)
             if rows.any():
                 for group, mean in zip(groups, grouped.probs[rows].mean(axis=0), strict=True):
                     yield Number(
-                        f"groups {name}: {group}", f"label {given}", "confidence", float(mean), int(rows.sum())
+                        f"groups {name}: {group}", f"label {label}", "confidence", float(mean), int(rows.sum())
                     )
 
 
@@ -111,7 +111,7 @@ def _ks(preds: tc.Predictions, plan: LensPlan) -> list[int]:
     return [k for k in plan.top_k if k <= preds.class_count]
 
 
-def _shown(preds: tc.Predictions, plan: LensPlan) -> tuple[tc.Predictions, object]:
+def _output_shown(preds: tc.Predictions, plan: LensPlan) -> tuple[tc.Predictions, object]:
     """The output people are shown: the probability of a group, of a class, or of the predicted class."""
     first = next(iter(plan.groupings.values()), {})
     if plan.likert_of in first:
@@ -126,7 +126,7 @@ _KEYS = ("lens", "selection", "metric")
 
 
 @dataclass(frozen=True)
-class Finding:
+class SeedNumber:
     """One number of one intervention and seed."""
 
     intervention: str
@@ -169,26 +169,11 @@ class Summed:
         return "lower" if self.difference_high < 0 else "higher" if self.difference_low > 0 else ""
 
 
-class Compared(Protocol):
-    """What tables and words are made from: a comparison without its single findings."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def choice(self) -> Choice: ...
-    @property
-    def summary(self) -> tuple[Summed, ...]: ...
-    @property
-    def rows(self) -> Mapping[str, int]: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-
-def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
+def summed(findings: tuple[SeedNumber, ...]) -> tuple[Summed, ...]:
     """Means, standard deviations and differences to the base model, over seeds."""
     from scipy.special import stdtrit
 
-    groups: dict[tuple[str, ...], dict[int, Finding]] = {}
+    groups: dict[tuple[str, ...], dict[int, SeedNumber]] = {}
     for finding in findings:
         key = (finding.intervention, *(getattr(finding.number, name) for name in _KEYS))
         groups.setdefault(key, {})[finding.seed] = finding

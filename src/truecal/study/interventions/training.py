@@ -39,7 +39,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
         return _cnn((1, *shape)[-3:], classes, width)
 
 
-def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
+def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
     """The network that the function at "module:function" makes of (shape, classes); `seed` fixes its first weights."""
     module, colon, name = path.partition(":")
     try:
@@ -54,14 +54,14 @@ def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
-        made = make(shape, classes)
-    if not isinstance(made, torch.nn.Module):
-        raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")
+        model = make(shape, classes)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"{path!r} made {type(model).__name__}, not a torch.nn.Module")
     with torch.no_grad():
-        shape_out = tuple(made.eval()(torch.zeros(2, *shape)).shape)
+        shape_out = tuple(model.eval()(torch.zeros(2, *shape)).shape)
     if shape_out != (2, classes):
         raise InputError(f"the network of {path!r} gives outputs of shape {shape_out} for two rows, not (2, {classes})")
-    return made.train()
+    return model.train()
 
 
 def set_dropout(model: Module, share: float) -> int:
@@ -192,12 +192,12 @@ def fit(
     with repeatable(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))  # of dropout
         shape = inputs.shape[1:]
-        if recipe.own is None:
+        if recipe.factory is None:
             model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
         else:
-            model = own_network(recipe.own, shape, classes, seed=seed)
+            model = load_network(recipe.factory, shape, classes, seed=seed)
         if kind == "mc-dropout" and not set_dropout(model, float(strength)):
-            raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.own} has none")
+            raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.factory} has none")
         order, blends = torch.Generator().manual_seed(int(seed)), torch.Generator().manual_seed(int(seed) + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
