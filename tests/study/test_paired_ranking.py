@@ -11,7 +11,7 @@ from scipy.stats import binom
 import truecal as tc
 from tests.study.studies import write_files, write_study
 from truecal.study.analyses.rankings import compare_pairs
-from truecal.study.metrics import Draws, parse_metric, row_scores
+from truecal.study.metrics import SharedDraws, parse_metric, row_scores
 
 matplotlib.use("Agg")
 
@@ -35,10 +35,10 @@ def pairs_of(models, name):
     for model, preds in models.items():
         sample = lens.sample(preds)
         if metric.kind == "score":
-            (drawn,) = Draws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None, 0.95)
+            (drawn,) = SharedDraws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None, 0.95)
             values[model] = tc.scores.brier(preds)
         else:
-            drawn = Draws.of(sample).of_estimator(metric, sample, 0.95)
+            drawn = SharedDraws.of(sample).of_estimator(metric, sample, 0.95)
             values[model] = float(metric.estimator(0.95)(sample.profile))
         draws[model] = drawn.values
     return compare_pairs(values, draws)
