@@ -4,17 +4,17 @@ Beside each error stands what it would be for a calibrated model with the same o
 error is never 0, and an error among the rows of one label is large even then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 import truecal as tc
 from truecal.groups import lower_ranks
 from truecal.special import draw_labels
-from truecal.study.interventions.models import TRADITIONAL
-from truecal.study.interventions.plan import BASELINE, LensPlan
+from truecal.study.interventions.models import TRADITIONAL, StrengthChoice
+from truecal.study.interventions.plan import BASELINE, LensPlan, Plan
 
 # ----------------------------------------------------------------------------------------------------
 # One model's test predictions under every lens of Kirchenbauer, Oaks & Heim (2022), as tidy numbers
@@ -167,6 +167,21 @@ class Summed:
         if self.difference_low is None or self.difference_high is None or self.intervention == BASELINE:
             return ""
         return "lower" if self.difference_high < 0 else "higher" if self.difference_low > 0 else ""
+
+
+class Compared(Protocol):
+    """A comparison without its single numbers, as tables and words are made from."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def choice(self) -> StrengthChoice: ...
+    @property
+    def summary(self) -> tuple[Summed, ...]: ...
+    @property
+    def rows(self) -> Mapping[str, int]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
 
 def summed(findings: tuple[SeedNumber, ...]) -> tuple[Summed, ...]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from truecal.study.interventions.plan import AFTERWARDS, BASELINE, TOGETHER, WHILE_TRAINING, LensPlan
-from truecal.study.interventions.summary import Summed
+from truecal.study.interventions.summary import Compared, Summed
 from truecal.table import Frame
-
-if TYPE_CHECKING:
-    from truecal.study.interventions.compare import InterventionComparison
 
 ARROWS = {"lower": "↓", "higher": "↑", "": ""}
 Selector = Callable[[Summed], str | None]  # the column a number belongs to, or None
@@ -63,7 +60,7 @@ _PICTURES: Mapping[str, tuple[str, Selector]] = {
 }
 
 
-def tables(result: InterventionComparison) -> dict[str, Frame]:
+def tables(result: Compared) -> dict[str, Frame]:
     """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
     first = next(iter(result.plan.lenses.groupings), "all classes")
     frames = {"Strength chosen on the validation rows": _tabulate_strengths(result)}
@@ -71,7 +68,7 @@ def tables(result: InterventionComparison) -> dict[str, Frame]:
     return {title: frame for title, frame in frames.items() if len(frame.columns) > 1}
 
 
-def _tabulate(result: InterventionComparison, selector: Selector) -> Frame:
+def _tabulate(result: Compared, selector: Selector) -> Frame:
     cells: dict[str, dict[str, str]] = {}
     names: list[str] = []
     calibrated: dict[str, str] = {}
@@ -101,7 +98,7 @@ def _cell(one: Summed) -> str:
     return f"{one.mean:.4f}{spread} {ARROWS[one.verdict]}".rstrip()
 
 
-def _tabulate_strengths(result: InterventionComparison) -> Frame:
+def _tabulate_strengths(result: Compared) -> Frame:
     rows = []
     for kind, strength in result.choice.strengths.items():
         tried = [t for t in result.choice.tried if t.intervention == kind]
@@ -117,7 +114,7 @@ def _tabulate_strengths(result: InterventionComparison) -> Frame:
     return Frame(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
-def verdict(result: InterventionComparison) -> list[str]:
+def verdict(result: Compared) -> list[str]:
     """Does what lowers the usual error lower the others? One line per intervention, then sentences for all."""
     lines, helped, everywhere, harmful = [], [], [], []
     for kind in result.choice.strengths:
@@ -149,11 +146,11 @@ def _count(names: list[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "0"
 
 
-def _errors(result: InterventionComparison, kind: str) -> list[Summed]:
+def _errors(result: Compared, kind: str) -> list[Summed]:
     return [s for s in result.summary if s.intervention == kind and s.metric in ("error", "inter-interval")]
 
 
-def _compare_orders(result: InterventionComparison) -> list[str]:
+def _compare_orders(result: Compared) -> list[str]:
     """Whether the usual error puts the interventions in the order of the other errors."""
     from scipy.stats import kendalltau
 
@@ -172,7 +169,7 @@ def _compare_orders(result: InterventionComparison) -> list[str]:
     ]
 
 
-def _compare_labels(result: InterventionComparison, helped: list[str]) -> list[str]:
+def _compare_labels(result: Compared, helped: list[str]) -> list[str]:
     """Errors among the rows of one label, beside those of a calibrated model."""
     errors = [
         s for kind in helped for s in _errors(result, kind) if s.selection != "all" and s.if_calibrated is not None
@@ -190,7 +187,7 @@ def _compare_labels(result: InterventionComparison, helped: list[str]) -> list[s
     ]
 
 
-def text(result: InterventionComparison, *, markdown: bool = False) -> str:
+def text(result: Compared, *, markdown: bool = False) -> str:
     """All tables, the answer and the notes, for a terminal or as Markdown."""
     rows, seeds = result.rows, len(result.plan.seeds)
     same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
