@@ -111,7 +111,7 @@ class TestCommandLine:
         assert 30 < json.loads(out)["n"] < 600
         code, out, _ = run("power", predictions_file, "--error", 0.08, "--m", 40, "--workers", 1)
         assert code == 0
-        assert "rows on (rank-series)" in out
+        assert "rows are needed to find an error of 0.08 (norm 2)" in out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
