@@ -7,6 +7,7 @@ writing, syncing and renaming) or at a random moment; a full disk is a limit of 
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import time
@@ -88,9 +89,10 @@ def prepare(folder: Path) -> None:
 
 
 def content(path: Path) -> dict[str, bytes]:
-    """The bytes of a file, or of the files of a folder; without what is temporary."""
+    """The bytes of a file, or of the files of a folder; without what is temporary, and without the minute that a page states."""
     files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
-    return {str(f.relative_to(path)): f.read_bytes() for f in files if f.is_file() and not f.name.startswith(".")}
+    files = [file for file in files if file.is_file() and not file.name.startswith(".")]
+    return {str(f.relative_to(path)): re.sub(rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC", b"", f.read_bytes()) for f in files}
 
 
 def _child(folder: str, words: list[str], harm: str, count: int) -> None:

@@ -80,6 +80,8 @@ def parts_of(
     if is_text(files):
         if not local:
             files = [match for file in files for match in (expanded(file, engine) if "*" in file else [file])]
+        else:
+            files = [file for file in files if Path(file).stat().st_size] or files  # an empty file has no rows
         return [FilePart([file], _folder_groups(file, request)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [FilePart(list(files), {})]

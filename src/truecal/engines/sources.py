@@ -210,12 +210,13 @@ def engine_errors(what: str) -> Iterator[None]:
     """What an engine says about damaged or unlike files, as an error of ours in one line."""
     try:
         yield
-    except Exception as error:
-        if isinstance(error, TruecalError):
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"  # of polars, about a damaged file
+        if isinstance(error, TruecalError) or not (panic or isinstance(error, Exception)):
             raise
         if isinstance(error, AssertionError) and not str(error):  # how PySpark says so
             raise InputError(f"{what}: is its session stopped?") from error
-        plain = isinstance(error, (ValueError, OSError))
+        plain = panic or isinstance(error, (ValueError, OSError))
         if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
         raise FileError(f"{what}: {' '.join(str(error).split())[:_MAX_CHARACTERS]}") from error

@@ -67,17 +67,17 @@ def _measure_groups(
     if not tested.any():
         return [], np.empty(0)
     vector = isinstance(estimator, VectorEstimator)
-    judged = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
-    judged = default_lens(preds) if judged is None else judged
+    chosen = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
+    chosen = default_lens(preds) if chosen is None else chosen
     rows = list(compress(groups.rows(), tested))
-    if judged.several or vector:
+    if chosen.several or vector:
         estimates = [tc.measure(preds.take(r), estimator=estimator, lens=lens, level=level, rng=rng) for r in rows]
         return estimates, _adjust_by_holm(estimates)
     family = Family(_redraw_count(level, len(rows)), rng)
     position = np.where(tested, np.cumsum(tested) - 1, -1)[groups.member]
-    for sample in judged.samples(preds):
+    for sample in chosen.samples(preds):
         family.add(sample, np.repeat(position, len(sample) // len(preds)))
-    return measure_many([preds.take(r) for r in rows], estimator, judged, level, rng), family.adjusted()
+    return measure_many([preds.take(r) for r in rows], estimator, chosen, level, rng), family.adjusted()
 
 
 def measure_many(
@@ -408,8 +408,10 @@ def _rank(
     order = np.argsort(-values, kind="stable")
     ranked = [by_group.get(i) for i in order.tolist()]
     adjusted = p_values[order]
-    shown = [None if e is None else _lower_to_zero(e, p, level) for e, p in zip(ranked, adjusted.tolist(), strict=True)]
-    return Subgroups(columns, tuple(names[i] for i in order), counts[order], tuple(shown), adjusted, level, overall)
+    reported = [
+        None if e is None else _lower_to_zero(e, p, level) for e, p in zip(ranked, adjusted.tolist(), strict=True)
+    ]
+    return Subgroups(columns, tuple(names[i] for i in order), counts[order], tuple(reported), adjusted, level, overall)
 
 
 def _lower_to_zero(estimate: tc.Estimate, adjusted: float, level: float) -> tc.Estimate:

@@ -79,24 +79,24 @@ def beyond_top(
     ['raw 1 +0.00', 'raw 2 +0.00', 'T = 3 1 -0.30', 'T = 3 2 +0.05']
     """
     first = _checked(methods, baseline)
-    asked = _asked(ks, min(preds.class_count for preds in methods.values()))
+    ranks = _asked(ks, min(preds.class_count for preds in methods.values()))
     full = tc.GeneralizedECE(
         binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
     )
     traditional = replace(full, lens=tc.TopLabel(), binning=EqualWidth(15))
-    reference = _rank_confidence(methods[first], asked[-1])
+    reference = _rank_confidence(methods[first], ranks[-1])
     by_k, by_method = [], []
-    for name, given in methods.items():
+    for name, method in methods.items():
         # Rows of weight zero are absent.
-        preds, _ = full.chosen(given, None)
-        top = tc.TopK(asked[-1]).sample(preds)
+        preds, _ = full.chosen(method, None)
+        top = tc.TopK(ranks[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
-        for k in asked:
-            own, other = float(confidence[k - 1]), float(reference[k - 1])
+        for k in ranks:
+            mean_confidence, other = float(confidence[k - 1]), float(reference[k - 1])
             accuracy = float(np.average(top.labels < k, weights=preds.weights))
-            ratio = own / other if other > 0 else float("nan")
+            ratio = mean_confidence / other if other > 0 else float("nan")
             error = _three_numbers(full(first_ranks(top, k)))
-            by_k.append((name, k, *error, accuracy, own, own - other, ratio))
+            by_k.append((name, k, *error, accuracy, mean_confidence, mean_confidence - other, ratio))
         mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
         accuracy = float(np.average(top.labels < 1, weights=preds.weights))
         errors = (*_three_numbers(traditional(preds)), *_three_numbers(full(preds)))

@@ -67,8 +67,8 @@ class Segment:
     low, high : limits of the difference that hold for all segments at once.
     p_value : family-wise. beyond : whether both limits are beyond the tolerance; None without one.
     contribution : share x (mean_score - mean_outcome), what the segment adds to the mean difference of all rows.
-    squared : what its regions add to the mean squared difference of all rows, stronger segments being mended first.
-    explains : how many other significant segments are so no longer once this one is mended.
+    squared : what its regions add to the mean squared difference of all rows, stronger segments being corrected first.
+    explains : how many other significant segments are so no longer once this one is corrected.
     curve : (mean score, mean outcome, rows) in each quarter of the scores.
     parent : place in the list of the closest segment that contains this one, or None.
     """
@@ -210,7 +210,7 @@ class Audit(Tabular):
         cells = "".join(f"<th>{title}</th>" for title in head)
         rows = []
         for depth, s in self.tree():
-            shown = (
+            cells_text = (
                 f"{s.rows:,}",
                 f"{s.mean_score:.3f}",
                 f"{s.mean_outcome:.3f}",
@@ -221,7 +221,7 @@ class Audit(Tabular):
                 _diagram(s),
             )
             indent = f'<td style="text-align:left;padding-left:{0.5 + 1.5 * depth}em">{escape(s.name)}</td>'
-            rows.append(f"<tr>{indent}{''.join(f'<td>{cell}</td>' for cell in shown)}</tr>")
+            rows.append(f"<tr>{indent}{''.join(f'<td>{cell}</td>' for cell in cells_text)}</tr>")
         table = f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
         notes = "".join(f"<p>{escape(_short(note, 200))}</p>" for note in self.notes)
         return f"<div><p>{escape(self.summary())}</p>{table}{notes}</div>"
@@ -260,20 +260,20 @@ def _short(text: object, longest: int = _LONGEST) -> str:
 # ----------------------------------------------------------------------------------------------------
 # The search itself: from the columns asked for, over the joint null, to the segments that are listed
 
-_MOST_SUBSETS = 600  # subsets of columns searched; a larger number is cut down to a smaller depth
+_MAX_SUBSETS = 600  # subsets of columns searched; a larger number is cut down to a smaller depth
 _FEW_UNITS = 20  # a sum over g units never stands out by more than sqrt(g) deviations
 
 
 def columns_of(records: Records, by: str | Sequence[str] | None, smallest: int) -> tuple[list[Column], list[str]]:
     """The columns to search. Those not asked for by name and of no use are left out with a note."""
     names = list(records.columns) if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
-    if by is not None and records.own is not None and records.own not in names:
-        names.append(records.own)
+    if by is not None and records.class_column is not None and records.class_column not in names:
+        names.append(records.class_column)
     columns, notes = [], []
     for name in names:
         if name not in records.columns:
-            known = ", ".join(map(repr, records.columns)) or "none; pass columns={...} to Predictions"
-            raise InputError(f"there is no column {name!r}; the columns are {known}")
+            listed = ", ".join(map(repr, records.columns)) or "none; pass columns={...} to Predictions"
+            raise InputError(f"there is no column {name!r}; the columns are {listed}")
         try:
             column = read_column(str(name), np.asarray(records.columns[name]), records.count, smallest)
         except InputError as error:
@@ -295,7 +295,7 @@ def affordable(columns: int, depth: int, notes: list[str]) -> int:
     """The depth that can be searched: many columns have too many intersections, of which a note is made."""
     depth = min(depth, columns)
     less = depth
-    while less > 1 and comb(columns, less) > _MOST_SUBSETS:
+    while less > 1 and comb(columns, less) > _MAX_SUBSETS:
         less -= 1
     if less < depth:
         many = f"{columns} columns have {comb(columns, depth):,} sets of {depth}"
@@ -323,7 +323,7 @@ class Search:
             segments=self.segments(tolerance),
             overall=overall,
             by=tuple(column.name for column in self.tables.columns),
-            depth=self.tables.most,
+            depth=self.tables.max_depth,
             level=self.level,
             tolerance=tolerance,
             min_rows=self.tables.smallest,
@@ -339,9 +339,9 @@ class Search:
         score, segments = self.records.score, []
         for cause in find_causes(self.records, self.tables, self.null, self.significant, self.limit):
             segments.append(self._segment(cause, score, tolerance))
-            score = cause.mended
-        places = {segment.levels: i for i, segment in enumerate(segments)}
-        return tuple(replace(segment, parent=_parent(segment, places)) for segment in segments)
+            score = cause.corrected_score
+        positions = {segment.levels: i for i, segment in enumerate(segments)}
+        return tuple(replace(segment, parent=_parent(segment, positions)) for segment in segments)
 
     @property
     def notes(self) -> list[str]:
@@ -362,11 +362,11 @@ class Search:
         inside = self.tables.mask(cause.segment)
         critical = critical_value(self.limit, float(self.null.tests.price[test]))
         value, low, high = difference(records, inside, contrast, critical, float(self.null.deviation[test]))
-        judged = inside & (CONTRASTS[contrast][records.region] != 0)
-        mass = float(records.mass[judged].sum())
-        rows = float(records.counts[judged].sum())
+        in_region = inside & (CONTRASTS[contrast][records.region] != 0)
+        mass = float(records.mass[in_region].sum())
+        rows = float(records.counts[in_region].sum())
         beyond = None if tolerance is None else bool(low > tolerance or high < -tolerance)
-        mean_score = float((records.mass * records.score)[judged].sum()) / mass
+        mean_score = float((records.mass * records.score)[in_region].sum()) / mass
         pieces = self._pieces(inside, score)
         return Segment(
             levels=tuple(self.tables.columns[j].levels[code] for j, code in self.tables.levels(cause.segment)),
@@ -374,7 +374,7 @@ class Search:
             rows=round(rows),
             share=mass / float(records.mass.sum()),
             mean_score=mean_score,
-            mean_outcome=mean_score + float(records.residual(records.score)[judged].sum()) / mass,
+            mean_outcome=mean_score + float(records.residual(records.score)[in_region].sum()) / mass,
             difference=value,
             low=low,
             high=high,
@@ -424,10 +424,10 @@ def _region(edges: Float64s, contrast: int) -> str:
     return f"scores from {low}" if high is None else f"scores from {low} to below {high}"
 
 
-def _parent(segment: Segment, places: Mapping[tuple[Level, ...], int]) -> int | None:
+def _parent(segment: Segment, positions: Mapping[tuple[Level, ...], int]) -> int | None:
     """The listed segment with the most conditions that contains this one."""
-    larger = [levels for levels in places if set(levels) < set(segment.levels)]
-    return places[max(larger, key=len)] if larger else None
+    larger = [levels for levels in positions if set(levels) < set(segment.levels)]
+    return positions[max(larger, key=len)] if larger else None
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ _SHARE = np.array([0.6, 0.3, 0.1])  # of the false finds, for segments as a whol
 _LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
 _ROUNDING = 1e-4  # sums are made in single precision; a u this close to another one is a tie
 _TOGETHER = 32  # redraws summed together
-_REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
+_STORED_MAXIMA = 64  # largest tests of a redraw that are kept for the step down
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Pairs:
         index = np.flatnonzero(enough & fresh)
         depth, kind = tables.depth[index // len(CONTRASTS)], _KIND[index % len(CONTRASTS)]
         sizes = np.bincount(depth * len(_SHARE) + kind, minlength=1)
-        shares = 2.0 ** np.arange(tables.most + 1)
+        shares = 2.0 ** np.arange(tables.max_depth + 1)
         return cls(index, np.log(sizes[depth * len(_SHARE) + kind] / (_SHARE[kind] * (shares / shares.sum())[depth])))
 
     @property
@@ -115,9 +115,9 @@ def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
     """
     g = np.where(np.abs(skewness) < 1e-4, 1e-4, skewness).astype(z.dtype)
     # c - 1 = (c^3 - 1) / (c^2 + c + 1) keeps the digits that the difference of two numbers close to 1 loses.
-    moved = np.maximum(g * z / 2, -1)
-    c = np.cbrt(1 + moved)
-    return 6 * moved / (g * (c * c + c + 1)) + g / 6
+    shifted = np.maximum(g * z / 2, -1)
+    c = np.cbrt(1 + shifted)
+    return 6 * shifted / (g * (c * c + c + 1)) + g / 6
 
 
 def surprise(z: NDArray[Any], price: NDArray[Any]) -> NDArray[Any]:
@@ -127,7 +127,7 @@ def surprise(z: NDArray[Any], price: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Null:
+class SegmentNull:
     """The joint null of all tests.
 
     Attributes
@@ -154,8 +154,8 @@ class Null:
 
     def largest_without(self, without: NDArray[np.bool_]) -> Float64s:
         """The largest u of every redraw among the tests not left out; where all remembered ones are, the least of them."""
-        kept = ~without[self.which]
-        first = np.where(kept.any(axis=1), kept.argmax(axis=1), self.largest.shape[1] - 1)
+        included = ~without[self.which]
+        first = np.where(included.any(axis=1), included.argmax(axis=1), self.largest.shape[1] - 1)
         return self.largest[np.arange(len(first)), first]
 
     def p_values(self, level: float) -> Float64s:
@@ -163,16 +163,16 @@ class Null:
         u = self.observed
         p = np.full(len(u), np.nan)
         rejected = np.zeros(len(u), bool)
-        least = 0.0
+        smallest = 0.0
         while True:
             maxima = np.sort(self.largest_without(rejected))
             reached = (1 + len(maxima) - np.searchsorted(maxima, u - _ROUNDING)) / (1 + len(maxima))
             fresh = ~rejected & (u >= _limit(maxima, level))
             if not fresh.any():
-                p[~rejected] = np.maximum(reached[~rejected], least)
+                p[~rejected] = np.maximum(reached[~rejected], smallest)
                 return p
-            p[fresh] = np.maximum(reached[fresh], least)
-            least = float(p[fresh].max())
+            p[fresh] = np.maximum(reached[fresh], smallest)
+            smallest = float(p[fresh].max())
             rejected |= fresh
 
 
@@ -193,7 +193,7 @@ def _limit(maxima: Float64s, level: float) -> float:
 
 def joint_null(
     records: Records, tables: Tables, tests: Pairs, draws: int, level: float, progress: parallel.Progress
-) -> Null:
+) -> SegmentNull:
     """Redraws (or sign changes of units) of all tests, until nothing can be found; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
     redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
@@ -208,14 +208,14 @@ def joint_null(
     def standardised(values: NDArray[np.float32], divisor: Float64s) -> NDArray[np.float32]:
         return np.asarray(contrasted(tables(values), tests) / divisor.astype(np.float32)[:, None])
 
-    own = standardised(_residuals(records, records.ones[:, None]), deviation)
-    observed = surprise(normal_score(own, skew), price)[:, 0].astype(np.float64)
+    z = standardised(_residuals(records, records.ones[:, None]), deviation)
+    observed = surprise(normal_score(z, skew), price)[:, 0].astype(np.float64)
     largest, which, reached = [], [], 0
     for values in _null_draws(records, draws):
         z = standardised(values, scale)
         u = surprise(normal_score(z, skew) if records.unit is None else z, price).T
-        most = min(_REMEMBERED, u.shape[1])
-        top = np.argpartition(-u, most - 1, axis=1)[:, :most]
+        size = min(_STORED_MAXIMA, u.shape[1])
+        top = np.argpartition(-u, size - 1, axis=1)[:, :size]
         value = np.take_along_axis(u, top, axis=1)
         order = np.argsort(-value, axis=1)
         largest.append(np.take_along_axis(value, order, axis=1).astype(np.float64))
@@ -225,7 +225,7 @@ def joint_null(
         if reached > _allowed(draws, level):
             redrawn.finish()
             break
-    return Null(tests, deviation, skewness, observed, np.concatenate(largest), np.concatenate(which))
+    return SegmentNull(tests, deviation, skewness, observed, np.concatenate(largest), np.concatenate(which))
 
 
 class _Counter:
@@ -249,16 +249,16 @@ def _unit_deviations(
     """Standard deviation of every test's sum: of its multiples, and by the model with one correlation within units."""
     assert records.unit is not None
     variance = records.moments(records.score)[:, 0]
-    own = np.zeros(len(tests.index))
+    squares = np.zeros(len(tests.index))
     together = np.zeros(len(tests.index))
     roots = np.sqrt(variance).astype(np.float32)[:, None]
     for multiples, residuals in zip(_multipliers(records, draws), _null_draws(records, draws), strict=True):
-        own += (contrasted(tables(residuals), tests).astype(np.float64) ** 2).sum(axis=1)
+        squares += (contrasted(tables(residuals), tests).astype(np.float64) ** 2).sum(axis=1)
         together += (contrasted(tables(multiples * roots), tests).astype(np.float64) ** 2).sum(axis=1)
         redrawn.add(residuals.shape[1])
     apart, _ = contrasted_moments(records, tables, tests, records.score)
     modelled = apart + _correlation(records, variance) * np.maximum(together / draws - apart, 0.0)
-    return np.sqrt(np.maximum(own / draws, 1e-12)), np.sqrt(modelled)
+    return np.sqrt(np.maximum(squares / draws, 1e-12)), np.sqrt(modelled)
 
 
 def _correlation(records: Records, variance: Float64s) -> float:
@@ -301,8 +301,8 @@ def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
 def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
     """Residuals of redrawn outcomes, or multiples of those of units, some redraws at a time, shape (records, d)."""
     if records.unit is not None:
-        own = _residuals(records, records.ones[:, None])
-        yield from (own * multiples for multiples in _multipliers(records, draws))
+        residuals = _residuals(records, records.ones[:, None])
+        yield from (residuals * multiples for multiples in _multipliers(records, draws))
         return
     rng, score, counts = _generator(records), records.score, records.counts
     expected, variances = counts * score, counts * score * (1 - score)
@@ -405,7 +405,7 @@ def _last(holds: Callable[[float], bool], inside: float, outside: float) -> floa
 # ----------------------------------------------------------------------------------------------------
 # From all significant tests to one row per cause
 
-MOST = 20  # causes listed
+MAX_CAUSES = 20  # causes listed
 _PIECES = (4, 64)  # of the scores of a segment, corrected one by one ...
 _ROWS_OF_PIECE = 250  # ... each of about so many rows
 _STEPS = 30
@@ -414,36 +414,38 @@ _LARGEST = 30.0  # log odds that a shift starts from
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """One segment to be listed: the test that found it, how many other segments it explains, and the scores after mending."""
+    """One segment to be listed: its test, how many other segments it explains, and the scores once it is corrected."""
 
     test: int
     segment: int
     explains: int
-    mended: Float64s
+    corrected_score: Float64s
 
 
-def find_causes(records: Records, tables: Tables, null: Null, significant: Float64s, limit: float) -> list[Cause]:
+def find_causes(
+    records: Records, tables: Tables, null: SegmentNull, significant: Float64s, limit: float
+) -> list[Cause]:
     """Causes, strongest first. `significant` holds the u of every test on the scores as they are, -inf where not significant;
     at the `limit` it is so at the first step."""
     tests, score = null.tests, records.score
     causes: list[Cause] = []
     open_tests = np.isfinite(significant)
-    least = min(limit, float(significant[open_tests].min())) if open_tests.any() else np.inf
+    threshold = min(limit, float(significant[open_tests].min())) if open_tests.any() else np.inf
     now = significant
-    while open_tests.any() and len(causes) < MOST:
+    while open_tests.any() and len(causes) < MAX_CAUSES:
         test = int(np.argmax(np.where(open_tests, now, -np.inf)))
         segment = int(tests.segment[test])
         before = np.unique(tests.segment[open_tests])
-        score = mended(records, np.flatnonzero(tables.mask(segment)), score)
+        score = correct_scores(records, np.flatnonzero(tables.mask(segment)), score)
         now = _surprises(records, tables, null, score)
         # Pieces are corrected on average only: what is left of a segment is no new cause.
-        open_tests &= (now >= least) & (tests.segment != segment)
+        open_tests &= (now >= threshold) & (tests.segment != segment)
         explains = len(before) - 1 - len(np.intersect1d(before, np.unique(tests.segment[open_tests])))
         causes.append(Cause(test, segment, explains, score))
     return causes
 
 
-def _surprises(records: Records, tables: Tables, null: Null, score: Float64s) -> Float64s:
+def _surprises(records: Records, tables: Tables, null: SegmentNull, score: Float64s) -> Float64s:
     """u of every test on other scores; its deviation grows or shrinks as that of independent rows does."""
     sums = contrasted(tables(records.residual(score)[:, None]), null.tests)[:, 0]
     before, _ = contrasted_moments(records, tables, null.tests, records.score)
@@ -452,18 +454,17 @@ def _surprises(records: Records, tables: Tables, null: Null, score: Float64s) ->
     return np.asarray(surprise(normal_score(z, third / second**1.5), null.tests.price))
 
 
-def mended(records: Records, rows: Indices, score: Float64s) -> Float64s:
+def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s:
     """The scores with those of `rows` shifted in log odds so that they agree with the outcomes, neighbouring scores together.
 
-    Equal scores are one piece: parted by the order of rows, those of a sorted column would be mended value by value.
+    Equal scores are one piece: parted by the order of rows, those of a sorted column would be corrected value by value.
     """
     _, tied = np.unique(records.score[rows], return_inverse=True)
     size = np.bincount(tied, records.counts[rows])
     reached = np.cumsum(size)
     pieces = int(np.clip(reached[-1] // _ROWS_OF_PIECE, *_PIECES))
     piece = np.minimum((reached - size / 2) * pieces / reached[-1], pieces - 1).astype(np.intp)[tied]
-    given = np.clip(score[rows], 1e-12, 1 - 1e-12)
-    odds, mass = logit(given), records.mass[rows]
+    odds, mass = logit(np.clip(score[rows], 1e-12, 1 - 1e-12)), records.mass[rows]
     weight = 1.0 if records.weight is None else records.weight[rows]
     ones = np.bincount(piece, weight * records.ones[rows], pieces)
     shift = np.zeros(pieces)

@@ -24,7 +24,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # Columns as levels: which value, or range of values, of each column a row has
 
-MOST_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
+MAX_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
 _FEW_NUMBERS = 10  # distinct numbers up to which a column of numbers holds categories
 _QUANTILES = 5
 Kind = Literal["value", "range", "missing", "other"]
@@ -54,8 +54,8 @@ class Level:
             if numbers is None:
                 raise InputError(f"column {self.column!r} holds text; the segment was found on numbers")
             return ~missing & (numbers >= self.low) & (numbers < self.high)
-        texts, place = _texts(column)
-        chosen = np.array([text in self.values for text in texts], bool)[place]
+        texts, code = _texts(column)
+        chosen = np.array([text in self.values for text in texts], bool)[code]
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
@@ -148,44 +148,44 @@ def _texts(values: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
     >>> _texts(np.array([3.0, 0.25, 3.0]))
     (['0.25', '3'], array([1, 0, 1]))
     """
-    place = np.arange(len(values))
+    position = np.arange(len(values))
     # Sorting numbers is quicker than making a text of every one of them.
     if values.dtype.kind in "biufmM":
-        values, place = np.unique(values, return_inverse=True)
+        values, position = np.unique(values, return_inverse=True)
     elif set(map(type, values.tolist())) == {str}:
-        names, place = validation.distinct(values, "column")
-        return names, place
+        names, position = validation.distinct(values, "column")
+        return names, position
     if values.dtype.kind == "f":
         words = [f"{v:.0f}" if np.isfinite(v) and v == np.rint(v) else f"{v:g}" for v in values.astype(np.float64)]
     else:
         words = [v if isinstance(v, str) else str(v) for v in values.tolist()]
-    seen: dict[str, int] = {}
-    codes = np.fromiter((seen.setdefault(word, len(seen)) for word in words), np.intp, len(words))
-    return list(seen), codes[place]
+    code_of: dict[str, int] = {}
+    codes = np.fromiter((code_of.setdefault(word, len(code_of)) for word in words), np.intp, len(words))
+    return list(code_of), codes[position]
 
 
 def _categories(
     name: str,
     names: Sequence[str],
-    place: NDArray[np.intp],
+    position: NDArray[np.intp],
     missing: NDArray[np.bool_],
     counts: Float64s,
     smallest: float,
 ) -> Column:
-    size = np.bincount(place[~missing], counts[~missing], len(names))
-    kept = np.argsort(-size, kind="stable")[:MOST_LEVELS]
-    kept = np.array(sorted(kept[size[kept] >= smallest], key=lambda i: names[i]), np.intp)
-    texts_kept = [names[i] for i in kept]
-    levels = [Level(name, text, "value", (text,)) for text in texts_kept]
+    size = np.bincount(position[~missing], counts[~missing], len(names))
+    listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
+    listed = np.array(sorted(listed[size[listed] >= smallest], key=lambda i: names[i]), np.intp)
+    texts = [names[i] for i in listed]
+    levels = [Level(name, text, "value", (text,)) for text in texts]
     code = np.full(len(names), len(levels), np.int32)
-    code[kept] = np.arange(len(levels), dtype=np.int32)
-    rest = int((size > 0).sum()) - len(levels)
-    codes = code[place]
+    code[listed] = np.arange(len(levels), dtype=np.int32)
+    others = int((size > 0).sum()) - len(levels)
+    codes = code[position]
     notes: tuple[str, ...] = ()
-    if rest:
-        levels.append(Level(name, f"{rest} other values", "other", tuple(texts_kept)))
-        joined = size.sum() - size[kept].sum()
-        notes = (f"column {name!r}: {rest:,} rare values ({joined:,.0f} rows) are judged together",)
+    if others:
+        levels.append(Level(name, f"{others} other values", "other", tuple(texts)))
+        joined = size.sum() - size[listed].sum()
+        notes = (f"column {name!r}: {others:,} rare values ({joined:,.0f} rows) are judged together",)
     if missing.any():
         codes[missing] = len(levels)
         levels.append(Level(name, "missing", "missing"))
@@ -194,16 +194,20 @@ def _categories(
 
 def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float64s, kind: str) -> Column:
     order = np.argsort(numbers[~missing], kind="stable")
-    held, reached = numbers[~missing][order], np.cumsum(counts[~missing][order])
+    ascending, reached = numbers[~missing][order], np.cumsum(counts[~missing][order])
     shares = np.arange(1, _QUANTILES) / _QUANTILES
-    edges = np.unique(held[np.searchsorted(reached, shares * reached[-1], "right")])
-    edges = edges[edges > held[0]]
+    edges = np.unique(ascending[np.searchsorted(reached, shares * reached[-1], "right")])
+    edges = edges[edges > ascending[0]]
     if not len(edges):
         # One value takes up four fifths of the rows: it against the larger ones.
-        edges = held[held > held[0]][:1]
-    shown = [_shown(edge, kind) for edge in edges]
+        edges = ascending[ascending > ascending[0]][:1]
+    edge_texts = [_edge_text(edge, kind) for edge in edges]
     bounds = [-np.inf, *edges, np.inf]
-    texts = [f"below {shown[0]}", *(f"{a} to below {b}" for a, b in pairwise(shown)), f"from {shown[-1]}"]
+    texts = [
+        f"below {edge_texts[0]}",
+        *(f"{a} to below {b}" for a, b in pairwise(edge_texts)),
+        f"from {edge_texts[-1]}",
+    ]
     levels = [
         Level(name, text, "range", low=float(low), high=float(high))
         for text, (low, high) in zip(texts, pairwise(bounds), strict=True)
@@ -215,7 +219,7 @@ def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float
     return Column(name, tuple(levels), codes)
 
 
-def _shown(edge: float, kind: str) -> str:
+def _edge_text(edge: float, kind: str) -> str:
     if kind == "M":
         return str(np.datetime64(int(edge), "us")).removesuffix(".000000")
     return f"{edge / 1e6:.6g} s" if kind == "m" else f"{edge:.6g}"
@@ -226,9 +230,9 @@ def _shown(edge: float, kind: str) -> str:
 
 REGIONS = 4  # quarters of the scores
 _SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every region
-_MOST_SCORE_CELLS = 256  # of rows in memory that are joined
-_MOST_JOINED = 1 << 20  # cells of rows that are joined
-_LEAST_JOINED = 1 << 19  # rows from which they are joined
+_MAX_SCORE_CELLS = 256  # of rows in memory that are joined
+_MAX_JOINED = 1 << 20  # cells of rows that are joined
+_MIN_JOINED = 1 << 19  # rows from which they are joined
 _EDGE_SAMPLE = 1 << 17  # rows from which the edges of cells are taken
 
 
@@ -236,7 +240,7 @@ _EDGE_SAMPLE = 1 << 17  # rows from which the edges of cells are taken
 class Records:
     """Arrays of one length; None where all counts or weights are 1 and rows are independent.
 
-    `columns` are the values to segment by, `own` the one of them that a lens on many classes adds; `edges` of the scores part
+    `columns` are the values to segment by, `class_column` the one that a lens on many classes adds; `edges` of the scores part
     them into regions of equal mass.
     """
 
@@ -246,7 +250,7 @@ class Records:
     count: Float64s | None = None
     weight: Float64s | None = None
     unit: Indices | None = None
-    own: str | None = None
+    class_column: str | None = None
     given_edges: Float64s | None = None
 
     def __len__(self) -> int:
@@ -271,8 +275,8 @@ class Records:
             return np.partition(self.score, ranks)[ranks]
         order = np.argsort(self.score, kind="stable")
         reached = np.cumsum(self.counts[order])
-        place = np.searchsorted(reached, reached[-1] * np.arange(1, REGIONS) / REGIONS, "right")
-        return self.score[order][np.minimum(place, len(order) - 1)]
+        position = np.searchsorted(reached, reached[-1] * np.arange(1, REGIONS) / REGIONS, "right")
+        return self.score[order][np.minimum(position, len(order) - 1)]
 
     @cached_property
     def region(self) -> NDArray[np.intp]:
@@ -309,11 +313,11 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
         columns = {name: values[rows] for name, values in columns.items()}
         count, weight = (None if a is None else a[rows] for a in (count, weight))
         unit = rows if unit is None else unit[rows]
-    own = None
+    class_column = None
     if len(samples) > 1:
-        own = "class" if "class" not in columns else "class judged"
-        columns[own] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
-    return Records(score, ones if count is None else ones * count, columns, count, weight, unit, own)
+        class_column = "class" if "class" not in columns else "class judged"
+        columns[class_column] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
+    return Records(score, ones if count is None else ones * count, columns, count, weight, unit, class_column)
 
 
 def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:
@@ -343,13 +347,13 @@ def records_of_groups(groups: GroupedSketches) -> Records:
     cell = np.empty(len(c), np.intp)
     reached = np.cumsum(w[order])
     cell[order] = np.minimum((reached - w[order] / 2) * _SCORE_CELLS / reached[-1], _SCORE_CELLS - 1).astype(np.intp)
-    joined, place = np.unique(group * _SCORE_CELLS + cell, return_inverse=True)
-    count, ones, total = (np.bincount(place, a, len(joined)).astype(np.float64) for a in (w, y, c))
+    joined, position = np.unique(group * _SCORE_CELLS + cell, return_inverse=True)
+    count, ones, total = (np.bincount(position, a, len(joined)).astype(np.float64) for a in (w, y, c))
     columns = {}
     for i, name in enumerate(groups.by):
         values = np.empty(len(keys), object)
         values[:] = [key[i] for key in keys]
-        columns[name] = _narrowed(values)[joined // _SCORE_CELLS]
+        columns[name] = _as_numbers(values)[joined // _SCORE_CELLS]
     return Records(np.clip(total / count, 0.0, 1.0), ones, columns, count)
 
 
@@ -360,9 +364,9 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
     rows by their spread: with 256 cells of equal mass by less than 1e-4 of it.
     """
     combinations_of_levels = prod(len(column.levels) for column in columns)
-    cells = min(_MOST_SCORE_CELLS, _MOST_JOINED // combinations_of_levels)
+    cells = min(_MAX_SCORE_CELLS, _MAX_JOINED // combinations_of_levels)
     independent = records.unit is None and records.weight is None and records.count is None
-    if not independent or cells < _SCORE_CELLS or len(records) < _LEAST_JOINED:
+    if not independent or cells < _SCORE_CELLS or len(records) < _MIN_JOINED:
         return records, list(columns)
     sample = np.sort(records.score[:: max(1, len(records) // _EDGE_SAMPLE)])
     quantiles = sample[np.arange(1, cells) * len(sample) // cells]
@@ -378,11 +382,11 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
         np.bincount(code, values, size)[filled].astype(np.float64) for values in (records.ones, records.score)
     )
     counts = count[filled].astype(np.float64)
-    levels, rest = [], filled
+    levels, cell = [], filled
     for column in reversed(columns):
-        rest, codes = np.divmod(rest, len(column.levels))
+        cell, codes = np.divmod(cell, len(column.levels))
         levels.append(replace(column, codes=codes.astype(np.int32)))
-    low, high = np.append(0.0, edges)[rest], np.append(np.nextafter(edges, 0.0), 1.0)[rest]
+    low, high = np.append(0.0, edges)[cell], np.append(np.nextafter(edges, 0.0), 1.0)[cell]
     score = np.clip(total / counts, low, high)  # no rounding out of the cell, hence of the region
     return Records(score, ones.astype(np.float64), {}, counts, given_edges=records.edges), levels[::-1]
 
@@ -393,7 +397,7 @@ def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
     return w, y, w * sketch.edges + r
 
 
-def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Values of a column as numbers where all (but missing ones) are numbers."""
     kinds = {type(v) for v in values.tolist() if v is not None}
     if kinds <= {int, float}:
@@ -406,7 +410,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
 # ----------------------------------------------------------------------------------------------------
 # Sums over every segment and region of scores at once
 
-_LEAST_CELLS = 4000  # a block may have so many cells however few the records
+_MIN_CELLS = 4000  # a block may have so many cells however few the records
 _RECORDS_PER_CELL = 8  # beyond, tables would cost more than the product that fills them
 Subset = tuple[int, ...]
 
@@ -430,21 +434,21 @@ class Tables:
     """
 
     def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
-        self.columns, self.most, self.smallest = columns, depth, smallest
+        self.columns, self.max_depth, self.smallest = columns, depth, smallest
         self.sizes = [len(column.levels) for column in columns]
-        budget = max(len(records) // _RECORDS_PER_CELL, _LEAST_CELLS)
+        budget = max(len(records) // _RECORDS_PER_CELL, _MIN_CELLS)
         self.blocks = [self._block(records, *part) for part in covering(self.sizes, depth, budget)]
         self.subsets: list[Subset] = [subset for block in self.blocks for subset in block.subsets]
         counts = {subset: table[..., 0] for subset, table in self._tables(records.counts[:, None])}
-        self._kept: dict[Subset, Indices] = {
-            subset: np.flatnonzero(self._wanted(subset, counts, smallest)) for subset in self.subsets
+        self._tested: dict[Subset, Indices] = {
+            subset: np.flatnonzero(self._is_tested(subset, counts, smallest)) for subset in self.subsets
         }
-        kept = [self._kept[subset] for subset in self.subsets]
-        self.subset = np.repeat(np.arange(len(kept)), [len(cells) for cells in kept])
-        self.cell = np.concatenate(kept)
+        cells = [self._tested[subset] for subset in self.subsets]
+        self.subset = np.repeat(np.arange(len(cells)), [len(cells) for cells in cells])
+        self.cell = np.concatenate(cells)
         self.depth = np.array([len(subset) for subset in self.subsets])[self.subset]
         self.rows: Float64s = np.concatenate(
-            [counts[s].reshape(-1, REGIONS)[self._kept[s]] for s in self.subsets]
+            [counts[s].reshape(-1, REGIONS)[self._tested[s]] for s in self.subsets]
         ).astype(np.float64)
 
     def __len__(self) -> int:
@@ -453,7 +457,7 @@ class Tables:
     def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """Sums of values (records, d) over every segment and region, shape (segments, regions, d)."""
         parts = {
-            subset: table.reshape(-1, REGIONS, values.shape[1])[self._kept[subset]]
+            subset: table.reshape(-1, REGIONS, values.shape[1])[self._tested[subset]]
             for subset, table in self._tables(values)
         }
         return np.concatenate([parts[subset] for subset in self.subsets])
@@ -489,21 +493,21 @@ class Tables:
         values = np.ascontiguousarray(values)
         for block in self.blocks:
             shape = [*(self.sizes[j] for j in block.columns), REGIONS, values.shape[1]]
-            made = {block.columns: (block.product @ values).reshape(shape)}
+            tables = {block.columns: (block.product @ values).reshape(shape)}
             for subset in block.subsets:
-                nearest = min((have for have in made if set(subset) <= set(have)), key=len)
+                nearest = min((have for have in tables if set(subset) <= set(have)), key=len)
                 away = tuple(i for i, j in enumerate(nearest) if j not in subset)
-                made[subset] = made[nearest].sum(axis=away) if away else made[nearest]
-                yield subset, made[subset]
+                tables[subset] = tables[nearest].sum(axis=away) if away else tables[nearest]
+                yield subset, tables[subset]
 
-    def _wanted(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
+    def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
         """Segments with enough rows, and fewer than each segment that leaves one of their columns open."""
         rows = counts[subset].sum(axis=-1)
-        wanted = rows >= smallest
+        large = rows >= smallest
         for axis in range(len(subset)):
             coarser = counts[subset[:axis] + subset[axis + 1 :]].sum(axis=-1)
-            wanted &= rows < np.expand_dims(coarser, axis)
-        return wanted.ravel()
+            large &= rows < np.expand_dims(coarser, axis)
+        return large.ravel()
 
 
 def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subset, tuple[Subset, ...]]]:
@@ -513,18 +517,18 @@ def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subs
     [(0, 1, 2, 3), (0, 1, 4, 5), (0, 2, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5), (1, 3, 4, 5)]
     """
     depth = min(depth, len(sizes))
-    left = set(combinations(range(len(sizes)), depth))
+    uncovered = set(combinations(range(len(sizes)), depth))
     done: set[Subset] = set()
     blocks = []
-    while left:
-        block = set(min(left))
+    while uncovered:
+        block = set(min(uncovered))
         covered = 1
         while True:
             gains = {}
             for j in sorted(set(range(len(sizes))) - block):
                 wider = block | {j}
                 if prod(sizes[i] for i in wider) * REGIONS <= budget:
-                    gains[j] = sum(wider.issuperset(subset) for subset in left)
+                    gains[j] = sum(wider.issuperset(subset) for subset in uncovered)
             best = max(gains, key=lambda j: gains[j], default=None)
             if best is None or gains[best] <= covered:
                 break
@@ -533,6 +537,6 @@ def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subs
         columns = tuple(sorted(block))
         subsets = tuple(s for d in range(depth, -1, -1) for s in combinations(columns, d) if s not in done)
         done.update(subsets)
-        left = {subset for subset in left if not block.issuperset(subset)}
+        uncovered = {subset for subset in uncovered if not block.issuperset(subset)}
         blocks.append((columns, subsets))
     return blocks

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truecal.errors import InputError, TruecalWarning
 from truecal.names import did_you_mean
 from truecal.predictions.files import NA_WORDS
-from truecal.predictions.validation import SUSPICIOUS_ROWS
+from truecal.predictions.validation import SUSPICIOUS_ROWS, shown
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -236,9 +236,9 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
         if value.strip().endswith("%"):
             hint = "; if they are percent, say percent=True (--percent)"
         else:
-            hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value)}"
+            hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
         options = _text_options(column.to_list())
-        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}{hint}", options=options)
+        raise InputError(f"column {name!r} must be numbers: row {row} is {shown(value)}{hint}", options=options)
     return column.to_numpy(), None
 
 
@@ -292,7 +292,7 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
         except ValueError as error:
             expected = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
             raise InputError(
-                f"column {name!r}: row {row} is {value!r}, which is not {expected}; {_WORDS_HINT.format(value)}",
+                f"column {name!r}: row {row} is {shown(value)}, which is not {expected}; {_WORDS_HINT.format(text[:60])}",
                 options=_text_options([v for v in column.to_list() if str(v).strip().lower() not in share_of_word]),
             ) from error
     if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:

@@ -27,7 +27,7 @@ from truecal.predictions.frames import (
     to_array,
 )
 from truecal.predictions.predictions import Predictions
-from truecal.predictions.validation import check_classes, is_missing
+from truecal.predictions.validation import check_classes, is_missing, shown
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -294,7 +294,7 @@ def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadReques
     if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():
         names = sorted(labels.drop_nulls().unique().to_list(), key=str)
         if len(names) != 2:
-            listed = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+            listed = ", ".join(map(shown, names[:6])) + (", ..." if len(names) > 6 else "")
             raise InputError(
                 f"labels have {len(names)} values ({listed}), and {choice.outputs!r} is one probability, of two classes; list the "
                 "classes: classes= (--classes), the positive one last"

@@ -18,7 +18,7 @@ def predictions(n, rng):
 def test_joined_rows_give_the_findings_of_all_rows(monkeypatch):
     preds = predictions(60_000, np.random.default_rng(1))
     rows = tc.audit(preds)
-    monkeypatch.setattr(segments, "_LEAST_JOINED", 1000)
+    monkeypatch.setattr(segments, "_MIN_JOINED", 1000)
     joined = tc.audit(preds)
     assert [s.levels for s in joined.segments] == [s.levels for s in rows.segments]
     assert [s.region for s in joined.segments] == [s.region for s in rows.segments]
@@ -32,7 +32,7 @@ def test_joined_rows_give_the_findings_of_all_rows(monkeypatch):
 
 
 def test_weights_and_clusters_are_not_joined(monkeypatch):
-    monkeypatch.setattr(segments, "_LEAST_JOINED", 10)
+    monkeypatch.setattr(segments, "_MIN_JOINED", 10)
     preds = predictions(2000, np.random.default_rng(2))
     for further in ({"weights": np.full(2000, 0.5)}, {"clusters": np.arange(2000) // 4}):
         again = tc.Predictions.from_probs(preds.probs, preds.labels, columns=dict(preds.columns), **further)

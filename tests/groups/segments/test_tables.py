@@ -8,13 +8,13 @@ import pytest
 from truecal.errors import FileError, InputError
 from truecal.groups.segment_tests import (
     CONTRASTS,
-    Null,
     Pairs,
+    SegmentNull,
     contrasted,
+    correct_scores,
     critical_value,
     difference,
     joint_null,
-    mended,
     normal_score,
     surprise,
 )
@@ -79,7 +79,7 @@ def test_contrasts_are_sums_over_regions_and_pay_by_class():
         assert contrasted(sums, tests)[place, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
     whole = (tests.contrast == 0) & (made.depth[tests.segment] == 1)
     # Of the false finds whole segments may take 0.6, and a depth twice as many as the one before it.
-    of_depth = 2.0 ** np.arange(made.most + 1)
+    of_depth = 2.0 ** np.arange(made.max_depth + 1)
     np.testing.assert_allclose(tests.price[whole], np.log(whole.sum() / (0.6 * of_depth[1] / of_depth.sum())))
 
 
@@ -115,7 +115,7 @@ def test_p_values_step_down():
     largest = np.array([[3.0, 1.0], [3.0, 1.5], [2.5, 1.0], [2.0, 1.0]])
     which = np.array([[0, 1], [0, 2], [0, 2], [0, 1]])
     tests = Pairs(np.arange(3), np.zeros(3))
-    null = Null(tests, np.ones(3), np.zeros(3), np.array([5.0, 2.0, 1.2]), largest, which)
+    null = SegmentNull(tests, np.ones(3), np.zeros(3), np.array([5.0, 2.0, 1.2]), largest, which)
     assert null.limit(0.8) == pytest.approx(3.0, abs=1e-3)
     assert null.p_values(0.8).tolist() == [1 / 5, 1 / 5, 2 / 5]
     assert null.p_values(0.9).tolist() == [1 / 5, 1.0, 1.0]
@@ -146,7 +146,7 @@ def test_limits_contain_the_difference_and_grow_with_the_critical_value(kind):
 def test_mending_makes_pieces_agree_and_leaves_the_rest():
     held = records(2000)
     rows = np.flatnonzero(np.asarray(held.columns["b"]) == 1)
-    score = mended(held, rows, held.score)
+    score = correct_scores(held, rows, held.score)
     assert held.residual(score)[rows].sum() == pytest.approx(0, abs=0.5)
     others = np.setdiff1d(np.arange(2000), rows)
     assert (score[others] == held.score[others]).all()
@@ -158,7 +158,9 @@ def test_mending_equal_scores_does_not_depend_on_the_order_of_rows():
     shuffled = np.random.default_rng(1).permutation(2000)
     other = Records(held.score[shuffled], held.ones[shuffled], held.columns)
     rows = np.arange(2000)
-    np.testing.assert_allclose(mended(held, rows, held.score)[shuffled], mended(other, rows, other.score))
+    np.testing.assert_allclose(
+        correct_scores(held, rows, held.score)[shuffled], correct_scores(other, rows, other.score)
+    )
 
 
 def test_levels_of_all_kinds_hold_the_rows_they_were_made_from():
