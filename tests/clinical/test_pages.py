@@ -113,7 +113,7 @@ def test_the_commands_say_what_python_says(table, tmp_path, capsys):
     assert main(["measure", *options, "--clinical"]) == 0
     assert "calibration slope" in capsys.readouterr().out
     assert main(["measure", *options, "--clinical", "--max-error", "0.1"]) == 2
-    assert "exclude --clinical" in capsys.readouterr().err
+    assert "--clinical cannot be combined" in capsys.readouterr().err
     out = tmp_path / "dossier.html"
     assert main(["report", *options, "--dossier", "tripod-ai", "--out", str(out)]) == 0
     assert "TRIPOD+AI" in out.read_text()

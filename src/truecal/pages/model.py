@@ -505,10 +505,10 @@ def recalibrate(source: PageSource) -> dict[str, Any] | None:
     if preds.class_count <= 100:
         methods["Beta calibration"] = tc.recalibration.BetaCalibration()
         methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
-    most = max(2 * _MIN_ROWS, min(_MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES // preds.class_count))
-    sampled = len(preds) > most
+    limit = max(2 * _MIN_ROWS, min(_MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES // preds.class_count))
+    sampled = len(preds) > limit
     if sampled:
-        preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), most, replace=False)))
+        preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), limit, replace=False)))
     score = "log loss" if isfinite(tc.scores.log_loss(preds)) else "brier"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them

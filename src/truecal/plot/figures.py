@@ -99,8 +99,8 @@ class StudyFigure:
                     panel(ax)
         if self.styles and set(self.styles) != {NO_FAMILY}:
             handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
-            place = {"loc": "outside right upper", "frameon": False, "fontsize": "small"}
-            plain_text(self.figure_.legend(handles=handles, **place))
+            position = {"loc": "outside right upper", "frameon": False, "fontsize": "small"}
+            plain_text(self.figure_.legend(handles=handles, **position))
         return self
 
 

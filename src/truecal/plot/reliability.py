@@ -380,10 +380,10 @@ class ReliabilityDisplay(Display):
                 ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **style)
 
     def _draw_histogram(self) -> None:
-        left, right = self._points("zoomed_histogram" if self._zoom else "histogram", "left", "right")
+        start, end = self._points("zoomed_histogram" if self._zoom else "histogram", "left", "right")
         share = (self.numbers.zoomed_histogram if self._zoom else self.numbers.histogram)["share"]
         ax = self.histogram_ax_ = add_below(self.ax_, 0.22)
-        ax.bar(left, share, width=right - left, align="edge", color=GREY, alpha=0.8)
+        ax.bar(start, share, width=end - start, align="edge", color=GREY, alpha=0.8)
         ax.set_ylabel("Share")
         if self._zoom:
             _zoom_axis(ax, "x", _zoom_floor(self.numbers.estimate.n))
@@ -524,7 +524,7 @@ class ClassWiseDisplay(Display):
         spec = ax.get_subplotspec()
         if spec is None:
             boxes = [((i + 0.15) / across, 1 - (j + 0.85) / down) for j in range(down) for i in range(across)]
-            small = [ax.inset_axes((left, low, 0.75 / across, 0.65 / down)) for left, low in boxes]
+            small = [ax.inset_axes((*corner, 0.75 / across, 0.65 / down)) for corner in boxes]
         else:
             # room for numbers and titles, where no layout makes it
             gaps = {} if self.figure_.get_layout_engine() else {"hspace": 0.8, "wspace": 0.4}

@@ -18,14 +18,14 @@ _MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 f
 _MAX_NAMED = 12  # models whose names fit beside their dots
 
 
-class Analysis(Protocol):
+class AnalysisTable(Protocol):
     """The result of an analysis: a table with one row per thing to draw."""
 
     def frame(self) -> Any:
         """Return the table (polars, or columns)."""
 
 
-class MetricAnalysis(Analysis, Protocol):
+class MetricTable(AnalysisTable, Protocol):
     """The result of an analysis of one metric."""
 
     @property
@@ -146,7 +146,7 @@ class ConditionDisplay(Display):
     @classmethod
     def from_result(
         cls,
-        result: Analysis,
+        result: AnalysisTable,
         *,
         metric: str | None = None,
         dataset: str | None = None,
@@ -178,7 +178,7 @@ class ConditionDisplay(Display):
         return cls._of(choose_rows(table, dataset=dataset, severity=severity, **values), result).plot(ax)
 
     @classmethod
-    def _of(cls, frame: Frame, result: Analysis) -> Self:
+    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
         return cls(frame, **{name: getattr(result, name) for name in cls.settings})
 
     def _draw_named(self, ax: Any, x: str, y: str, *, bars: bool = True, bottom: float | None = None) -> None:
@@ -322,7 +322,7 @@ class ResidualDisplay(ConditionDisplay):
         self.metric = metric
 
     @classmethod
-    def _of(cls, frame: Frame, result: Analysis) -> Self:
+    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
         return cls(frame, metric=frame["metric"][0])
 
     def _draw(self, ax: Any) -> None:
@@ -359,7 +359,7 @@ class ParetoDisplay(ConditionDisplay):
         self.x, self.y = x, y
 
     @classmethod
-    def _of(cls, frame: Frame, result: Analysis) -> Self:
+    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
         name = str(frame["metric"][0])
         return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name)
 
@@ -450,7 +450,7 @@ class ShiftDisplay(Display):
 
     @classmethod
     def from_result(
-        cls, result: MetricAnalysis, *, dataset: str | None = None, value: str = "value", ax: Any = None
+        cls, result: MetricTable, *, dataset: str | None = None, value: str = "value", ax: Any = None
     ) -> Self:
         """Draw one dataset of :func:`truecal.study.shift`.
 
