@@ -21,8 +21,8 @@ VerdictWord = Literal["within", "outside", "groups differ", "not enough data"]
 Assumption = Literal["smooth"]
 
 # Cells of equal width, and as many of equal mass, among which the worst region is searched. Measured on 150 datasets of 600 rows:
-# a bump 0.16 wide is found in 0.84, 0.63, 0.31 of them by 10, 20, 40 cells, and 1 % or fewer of calibrated ones have a region;
-# 20 cells place it within 0.05 of the score.
+# a bump 0.16 wide is found in 0.84, 0.63, 0.31 of them by 10, 20, 40 cells; of calibrated ones 0.02, 0.01, 0 have a region. Ten
+# cells find more; 20 name a range of 0.05 rather than 0.1.
 _REGIONS = 20
 _VALUES = _REGIONS  # distinct scores up to which each is a region. derived: no more regions, so the same adjusted level
 # derived: three cells of equal width; cells of equal mass in sparse ranges would average errors of opposite sign. On even and
