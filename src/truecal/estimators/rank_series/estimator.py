@@ -12,7 +12,7 @@ from truecal.estimators.rank_series.absolute import absolute_interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
-from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series, fits
+from truecal.estimators.rank_series.fit import SeriesFit, cell_parts, fit_cells, fit_series, fits
 from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_cells
 from truecal.estimators.sketch_bounds import arranged
@@ -145,7 +145,7 @@ class RankSeries(Estimator):
         """
         options.resamples(resamples)
         generator = options.generator(rng)
-        parts = [test_cells(fit.cells, resamples, generator) for fit in fits(profile)]
+        parts = [test_cells(cells, resamples, generator) for cells in cell_parts(profile)]
         return Redrawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:

@@ -149,18 +149,23 @@ def fits(profile: Profile) -> Iterator[SeriesFit]:
     """Fit a batch in parts of bounded memory; the fit of a single dataset is stored with its profile."""
     if profile.batch == 1:
         yield profile.once("rank series", fit_series)
-        return
+    else:
+        yield from map(fit_cells, cell_parts(profile))
+
+
+def cell_parts(profile: Profile) -> Iterator[RankCells]:
+    """Join the rows of a batch in rank cells, in parts of bounded memory; those of a single dataset are stored."""
     step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
     if step >= profile.batch:
-        yield fit_series(profile)
+        yield profile.once("rank cells", rank_cells) if profile.batch == 1 else rank_cells(profile)
         return
     for start in range(0, profile.batch, step):
-        yield fit_series(profile.take(slice(start, start + step)))
+        yield rank_cells(profile.take(slice(start, start + step)))
 
 
 def fit_series(profile: Profile) -> SeriesFit:
-    """Fit the series of every dataset of a profile."""
-    return fit_cells(rank_cells(profile))
+    """Fit the series of one dataset."""
+    return fit_cells(profile.once("rank cells", rank_cells))
 
 
 def fit_cells(cells: RankCells) -> SeriesFit:
