@@ -69,7 +69,7 @@ def test_show_prometheus_and_page(truecal, month, tmp_path):
     assert 'truecal_watch_last_batch{model="a"} 1778544000' in lines  # 2026-05-12
     written = truecal("watch", "report", state, "--out", page)
     assert written.code == 0
-    assert "overconfident" in page.read_text()
+    assert "predicted too high" in page.read_text()
     history = tc.Watch.load(state).group("a").history
     assert history.lines[0].at == "2026-05-03"
 
