@@ -48,7 +48,10 @@ CASES = {
     # columns
     "a column of three values a row": (lambda: tc.measure(PREDS, select=tc.by_column("wide", 1)), r"shape \(40, 3\)"),
     "values that read alike": (lambda: tc.Watch(by="mixed").update(PREDS, at=1), "two values of column 'mixed' read"),
-    "lists in a column": (lambda: tc.Watch(by="lists").update(PREDS, at=1), r"row 0 is \[1\] \(list\); give numbers or text"),
+    "lists in a column": (
+        lambda: tc.Watch(by="lists").update(PREDS, at=1),
+        r"row 0 is \[1\] \(list\); give numbers or text",
+    ),
     "a missing key": (lambda: tc.compare(PREDS, PREDS, key="gone"), "row 0 is <NA>; every row needs a key"),
     "a value of NaN": (lambda: tc.by_column("site", np.nan), "for missing values say where="),
     # classes
