@@ -13,6 +13,7 @@ def test_float16_sums_do_not_saturate():
     assert est.value == pytest.approx(float(np.float16(0.9)) - 0.5, abs=1e-12)
 
 
+@pytest.mark.full
 def test_forty_million_float32_rows_do_not_drift():
     n = 40_000_000
     profile = tc.profile.Profile.from_arrays(np.full(n, 0.9, np.float32), np.arange(n) % 2 == 0)

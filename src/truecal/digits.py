@@ -26,13 +26,13 @@ def with_interval(value: float, low: float | None, high: float | None, *, sign: 
     return f"{value:{spec}}" if low is None or high is None else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
 
 
-def beside(value: float, limit: float, places: int) -> str:
+def beside(value: float, limit: float, decimals: int) -> str:
     """Write a number with so many decimals, or as many more as show on which side of a limit it lies.
 
     >>> beside(0.0503, 0.05, 3), beside(0.0623, 0.05, 3)
     ('0.0503', '0.062')
     """
-    for more in range(places, MOST + 1):
+    for more in range(decimals, MOST + 1):
         text = f"{value:.{more}f}"
         if (float(text) > limit) == (value > limit):
             return text
@@ -79,8 +79,8 @@ def points_between(low: float, high: float, word: str) -> str:
     '2.1 to 10.4 points'
     """
     low, high = 100 * low, 100 * high
-    places = 1 if high == low or not isfinite(high - low) else min(4, max(0, 1 - floor(log10((high - low) / 2))))
-    return f"{low:.{places}f} {word} {high:.{places}f} points"
+    decimals = 1 if high == low or not isfinite(high - low) else min(4, max(0, 1 - floor(log10((high - low) / 2))))
+    return f"{low:.{decimals}f} {word} {high:.{decimals}f} points"
 
 
 def percent(value: float) -> str:

@@ -89,6 +89,7 @@ def test_same_answer_or_refusal_in_memory_and_on_engines(tmp_path, engine, case,
     check(tmp_path, engine, case)
 
 
+@pytest.mark.full
 def test_spark_reads_text_and_parquet_like_memory(tmp_path, spark):
     for case in ("semicolons", "NA dropped", "NaN refused"):
         check(tmp_path, "spark", case)

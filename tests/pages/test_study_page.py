@@ -164,6 +164,7 @@ def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
     assert "What temperature does" not in text
 
 
+@pytest.mark.full
 def test_two_hundred_models_and_forty_metrics_stay_below_three_megabytes(tmp_path):
     bins = (5, 10, 15, 20, 50, 100)
     grid = {

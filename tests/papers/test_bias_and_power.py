@@ -27,6 +27,7 @@ def test_roelofs_figure_1_a_calibrated_model_looks_bad():
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_peng_uncalibrated_means():
     # The paper: mean bias KNN -0.115, SWEEP -0.281, DEBIASED -0.521, EW -1.210; mean |bias| KNN 0.183, SWEEP 0.364.
     found = peng.benchmark("uncalibrated", Setting(100))

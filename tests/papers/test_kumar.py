@@ -20,6 +20,7 @@ def one(table, **wanted):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_figures_3a_and_3b_scaling_binning_beats_histogram_binning(data):
     table = outputs.figure_3b(Setting(12, data=data)).table
     assert table[0]["gain_se"] > 0

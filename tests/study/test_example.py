@@ -112,6 +112,7 @@ def test_a_folder_of_something_else_is_refused(folder, tmp_path):
         make_example(tmp_path, workers=0)
 
 
+@pytest.mark.full
 def test_killed_at_any_moment_it_goes_on(tmp_path):
     code = f"from truecal.study.example import make_example; make_example({str(tmp_path)!r}, quick=True, workers=1)"
     run = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})

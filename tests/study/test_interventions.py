@@ -127,6 +127,7 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
     assert same_files(tmp_path, clean[1])
 
 
+@pytest.mark.full
 def test_a_killed_run_is_taken_up_again(config, clean, tmp_path, capsys, monkeypatch):
     command = [*TRUECAL, str(config), "--folder", str(tmp_path), "--workers", "2"]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

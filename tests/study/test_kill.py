@@ -39,6 +39,7 @@ def whole(study):
     return tc.study.Study.read(study).run(study.with_name("whole"), workers=1)
 
 
+@pytest.mark.full
 def test_a_killed_run_is_resumed(study, whole):
     store = study.with_name("once")
     process = start(study, store, 1)

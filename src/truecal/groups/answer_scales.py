@@ -203,10 +203,10 @@ def _measured(
     beyond = estimator(distances.InterInterval(category.low, category.high))
     inter_interval = beyond.measure_sample(sample, options.generator(rng), partition, bins)
     within = total.but(lens=lens.describe(judged))
-    seen = within.bins
-    assert seen is not None
+    bin_sums = within.bins
+    assert bin_sums is not None
     weight, score, outcome, count = (
-        a.sum(axis=1, keepdims=True) for a in (seen.weight, seen.score_sum, seen.outcome_sum, seen.count)
+        a.sum(axis=1, keepdims=True) for a in (bin_sums.weight, bin_sums.score_sum, bin_sums.outcome_sum, bin_sums.count)
     )
     whole = Bins(weight, score, outcome, count, single=True)
     if sample.independent:

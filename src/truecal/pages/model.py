@@ -121,11 +121,11 @@ def gather(
     # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
     page_lens = None if lens is None or lens.several else lens
     rows_chosen = isinstance(data, tc.Predictions) and setting.select is not None and not setting.select.uses_labels
-    judged = setting.select(data) if rows_chosen and setting.select is not None else data  # type: ignore[arg-type]
-    verdicts = judged if isinstance(judged, tc.Predictions) and judged.judge is not None else None
+    rows = setting.select(data) if rows_chosen and setting.select is not None else data  # type: ignore[arg-type]
+    verdicts = rows if isinstance(rows, tc.Predictions) and rows.judge is not None else None
     # everything but the error itself is about the rows with trusted labels
-    judged = judged if verdicts is None else verdicts.take(verdicts.labels >= 0)
-    source = source_of(judged, lens=page_lens, by=columns, level=level, rng=rng)
+    rows = rows if verdicts is None else verdicts.take(verdicts.labels >= 0)
+    source = source_of(rows, lens=page_lens, by=columns, level=level, rng=rng)
     profile = source.profile
     alone, absolute = source.estimates()
     judge = None if verdicts is None else _judge(verdicts, alone, level, rng)
@@ -169,7 +169,7 @@ def gather(
         by=group_names,
         level=level,
         tolerance=setting.tolerance,
-        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(judged, lens, setting), setting),
+        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(rows, lens, setting), setting),
         head=head.to_dict(),
         absolute=absolute.to_dict(),
         sketch=None
