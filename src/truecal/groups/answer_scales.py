@@ -206,7 +206,8 @@ def _measured(
     bin_sums = within.bins
     assert bin_sums is not None
     weight, score, outcome, count = (
-        a.sum(axis=1, keepdims=True) for a in (bin_sums.weight, bin_sums.score_sum, bin_sums.outcome_sum, bin_sums.count)
+        a.sum(axis=1, keepdims=True)
+        for a in (bin_sums.weight, bin_sums.score_sum, bin_sums.outcome_sum, bin_sums.count)
     )
     whole = Bins(weight, score, outcome, count, single=True)
     if sample.independent:
