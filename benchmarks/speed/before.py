@@ -45,6 +45,11 @@ def best(work, repeat):
 def default(n, power, repeat):
     c, y = data(n, power)
     return best(lambda: tc.calibration_error(y, c), repeat)
+def public(name):
+    for module in (tc, *(getattr(tc, word, None) for word in ("estimators", "inference", "uncertainty", "recalibration"))):
+        if callable(getattr(module, name, None)):
+            return getattr(module, name)
+    raise AttributeError(name)
 found = {}
 """
 
@@ -56,14 +61,14 @@ c, y = data(1_000_000)
 profile = tc.profile.Profile.from_arrays(c, y)
 profile.scores
 for name in ("SmoothECE", "NearestECE", "KernelDensityECE", "IsotonicError"):
-    estimator = getattr(tc.estimators if hasattr(tc, "estimators") else tc, name)()
+    estimator = public(name)()
     found[f"{name}, 1e6, given its profile"] = best(lambda: estimator.values(profile), 3)
 few = tc.profile.Profile.from_arrays(*data(100_000))
-found["bootstrap of 1000, DebiasedECE, n = 1e5"] = best(lambda: tc.inference.bootstrap(tc.DebiasedECE(), few, resamples=1000), 3)
+found["bootstrap of 1000, DebiasedECE, n = 1e5"] = best(lambda: public("bootstrap")(tc.DebiasedECE(), few, resamples=1000), 3)
 logits = rng.normal(size=(5000, 1000)).astype(np.float32)
 labels = rng.integers(0, 1000, 5000)
 logits[np.arange(5000), labels] += 5
-found["temperature, 5000 x 1000 float32"] = best(lambda: tc.recalibration.TemperatureScaling(input="logits").fit(logits, labels), 6)
+found["temperature, 5000 x 1000 float32"] = best(lambda: public("TemperatureScaling")(input="logits").fit(logits, labels), 6)
 import polars as pl
 frame = pl.LazyFrame({"p": c.astype(np.float32), "y": y})
 found["scan of 1e6 rows, polars"] = best(lambda: tc.scan(frame, label="y", score="p"), 3)
