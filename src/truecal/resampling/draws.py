@@ -1,7 +1,7 @@
 """Draws: resamples of rows (counts of a cell and an outcome), of whole units, and outcomes redrawn under calibration.
 
 One rule for all redraws: the number of ones of a cell is drawn exactly while its variance is at most `NORMAL_VARIANCE`,
-and as a normal above.
+and as a normal above. For linear functions of cells the variance is that of a window of neighbouring cells.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +24,10 @@ _AT_ONCE = 1 << 16  # resampled cells evaluated at a time, which fit in cache
 # Measured on six worlds by 20,000 redraws each: a test at 5 % (1 %) by a null with this variance rejects 4.6 to 5.0 %
 # (0.9 to 1.1 %) of exact redraws. From 1 to 100 the variance made no difference beyond the noise of that measurement.
 NORMAL_VARIANCE = 9.0
+# A linear function takes neighbouring cells together, so their variance is that of a window of so many cells. Measured on
+# eight worlds (rare, saturated, tied scores; n = 4,000 to 30,000) by 20,000 redraws each: a test at 5 % (1 %) rejects 4.8
+# to 5.5 % (0.8 to 1.4 %) of exact redraws, against 4.7 to 5.5 % (0.8 to 1.2 %) where each cell is taken alone.
+_NEIGHBOURS = 16
 REDRAWS = 199  # to compare an estimate with calibration, and before the number of redraws adapts
 _SETTLED = 30  # of the first redraws; then p > 0.15, beyond every level that is used
 _REDRAWN_AT_ONCE = 1 << 20  # redrawn cells held at a time (a few arrays of 8 MiB)
@@ -184,11 +188,12 @@ def redraw_ones(
 class LinearRedraws:
     """Redraws of linear functions of the ones of cells, shape (functions, cells).
 
-    Cells of large variance are not drawn one by one: what they add to the functions is normal with their covariance.
+    Cells are in the order of their scores. Where a window of neighbouring cells has a large variance, they are not drawn
+    one by one: what they add to the functions is normal with their covariance.
     """
 
     def __init__(self, counts: Float64s, scores: Float64s, variances: Float64s, functions: Float64s) -> None:
-        large = variances > NORMAL_VARIANCE
+        large = _window_sums(variances, _NEIGHBOURS) > NORMAL_VARIANCE
         self._counts, self._scores, self._variances = counts[~large], scores[~large], variances[~large]
         self._functions = np.ascontiguousarray(functions[:, ~large].T)
         common = functions[:, large] * np.sqrt(variances[large])
@@ -205,6 +210,11 @@ class LinearRedraws:
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values
+
+
+def _window_sums(values: Float64s, width: int) -> Float64s:
+    """Add up the values of a window of neighbours around each, cut off at both ends."""
+    return np.convolve(values, np.ones(width))[width // 2 :][: len(values)]
 
 
 def label_ends(columns: Float64s) -> Float64s:
