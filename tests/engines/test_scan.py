@@ -202,6 +202,16 @@ def test_what_cannot_be_judged_is_refused_with_its_number(engine):
         scan(held(p=[0.5] * 4, y=y), label="y", score="p", select=by_output(low=0.9))
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_refusal_names_the_extremes_of_scores_out_of_range(engine, tmp_path):
+    # engines read files together or apart: the lowest score of all rows is in a file without an error
+    pytest.importorskip(engine)
+    for name, scores in {"a": [0.125, 0.25], "b": [1.5, 0.5], "c": [None, 0.75]}.items():
+        pq.write_table(pa.table({"p": pa.array(scores, pa.float64()), "y": [0, 1]}), tmp_path / f"{name}.parquet")
+    with pytest.raises(tc.InputError, match=r"1 rows of p are not in \[0, 1\] \(values from 1.5 to 1.5\)"):
+        scan(tmp_path, label="y", score="p", engine=engine, drop_null=True)
+
+
 def test_refusals_before_any_data_are_read():
     frame = pa.table({"p": [0.5], "q": [0.5], "y": [1], "t": ["a"]})
     refused = {

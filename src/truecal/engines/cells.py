@@ -123,7 +123,7 @@ Group = tuple[object, ...]
 class Gathered:
     """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
 
-    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score where there are any.
+    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score out of range where there are any.
     """
 
     sketches: dict[Group, tuple[tc.Sketch, ...]]
@@ -161,8 +161,8 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
         unfit = {
             name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
         }
-        low, high = (_numbers(counts, name)[0] for name in ("low", "high"))
-        extremes = (float(low), float(high))
+        if unfit["score"]:
+            extremes = (float(counts["low"][0]), float(counts["high"][0]))
     groups = _groups(table, group_names(columns))
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}

@@ -62,7 +62,7 @@ def edges_of(key: Float64s) -> Float64s:
 
 
 def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Rows of a judged frame counted by the first thing that is wrong with them, with the extremes of their scores."""
+    """Rows of a judged frame counted by the first thing that is wrong with them, with the extremes of scores out of range."""
     checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
     counts, before = [], None
     for condition, name in checks:
@@ -72,7 +72,8 @@ def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
         before = passed if before is None else before * passed
     frame = frame.with_columns(*counts)
     sums = [nw.col(name).sum() for _, name in checks]
-    scores = nw.when(nw.col(PRESENT)).then(nw.col(C))
+    # only scores out of range: extremes of all rows would depend on how an engine splits the rows into parts
+    scores = nw.when(nw.col(PRESENT) & (nw.col("score") > 0.0)).then(nw.col(C))
     frame = frame.with_columns(scores.alias(C))
     return frame.select(*sums, nw.col(C).min().alias("low"), nw.col(C).max().alias("high"))
 
