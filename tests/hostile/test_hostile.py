@@ -113,6 +113,29 @@ def test_answers_are_compared_with_naive_code_and_refusals_with_each_other():
     assert scans.expected(scans.Case("csv", "label 2", "top label")) is not None
 
 
+def test_whole_weights_count_rows_in_naive_answers():
+    naive = scans.expected(scans.Case("parquet", "one row", "score, weights"))
+    assert naive is not None
+    assert naive["//rows"] == scans.table()["w"][0] == 2
+
+
+def test_sites_of_numbers_are_written_in_narrow_types(tmp_path):
+    case = scans.Case("parquet of narrow types", "sites that look like numbers", "score by site")
+    assert scans.check(case, tmp_path, QUICK).kind == "answer"
+
+
+def test_stores_of_studies_are_compared_by_their_numbers(prepared, tmp_path):
+    words, _ = processes.VERBS["study run"]
+    processes._new_content("study run", prepared)
+    folder = tmp_path / "copy"
+    shutil.copytree(prepared, folder)
+    assert processes.run_verb(folder, words, "") == 0
+    assert processes._same_answers("study run", folder, prepared, complete=True)
+    shutil.rmtree(folder / "store")
+    assert processes._same_answers("study run", folder, prepared, complete=False)
+    assert not processes._same_answers("study run", folder, prepared, complete=True)
+
+
 def test_full_disks_and_kills_are_made(prepared, tmp_path):
     words, output = processes.VERBS["sketch merge"]
     folder = tmp_path / "copy"

@@ -152,7 +152,7 @@ def harm_verb(verb: str, folder: Path, scratch: Path, rng: random.Random) -> Out
     if code not in (0, 2, -signal.SIGKILL) or (harm == "full disk" and code == 0 and after != new):
         return Outcome("foreign", detail)
     whole = after in (old, new) or (verb == "study run" and all(new.get(name) == data for name, data in after.items()))
-    if not whole and not _same_answers(verb, scratch, folder):
+    if not whole and not _same_answers(verb, scratch, folder, complete=code == 0):
         return Outcome("differs", f"{detail}: neither the old nor the new output")
     last = run_verb(scratch, words, "")
     if last not in (0, 1) and not (
@@ -179,17 +179,21 @@ def _new_content(verb: str, folder: Path) -> dict[str, bytes]:
     return _NEW[verb, folder]
 
 
-def _same_answers(verb: str, scratch: Path, folder: Path) -> bool:
-    """Whether a study's store, whose parts bear times, is readable and holds whole parts of the unharmed one."""
+def _same_answers(verb: str, scratch: Path, folder: Path, *, complete: bool) -> bool:
+    """Whether a study's store, whose parts bear times, is readable and holds whole parts of the unharmed one, or all of them."""
     if verb != "study run":
         return False
     import truecal as tc
 
     store = tc.study.Store(scratch / "store")
     if not (scratch / "store" / "study.json").exists():
-        return True
-    frame, whole = store.frame(), tc.study.Store(folder.parent / "unharmed-study-run" / "store").frame()
-    return frame.height == 0 or frame.equals(whole.filter(whole["job"].is_in(frame["job"].to_list())))
+        return not complete
+    # the name of a job holds the time of change of its file, which every copy renews; a model is one job here
+    frame = store.frame().drop("job")
+    whole = tc.study.Store(folder.parent / "unharmed-study-run" / "store").frame().drop("job")
+    if complete:
+        return frame.equals(whole)
+    return frame.equals(whole.filter(whole["model"].is_in(frame["model"].to_list())))
 
 
 def race(folder: Path, scratch: Path, rng: random.Random) -> Outcome:

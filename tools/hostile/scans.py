@@ -98,7 +98,9 @@ def _narrow(rows: Table) -> bytes:
     import pyarrow as pa
 
     whole = all(type(value) is int for value in rows["y"])
-    kinds = {"site": pa.dictionary(pa.int32(), pa.string()), "age": pa.uint8(), **({"y": pa.int8()} if whole else {})}
+    text = all(value is None or type(value) is str for value in rows["site"])
+    kinds = {"age": pa.uint8(), **({"y": pa.int8()} if whole else {})}
+    kinds |= {"site": pa.dictionary(pa.int32(), pa.string())} if text else {}
     exact = all(type(v) is float and (v * 64).is_integer() for v in rows["p"] if v is not None and math.isfinite(v))
     return as_parquet(rows, narrow=kinds | ({"p": pa.float32()} if exact and rows["p"] else {}))
 
@@ -327,7 +329,7 @@ def expected(case: Case) -> dict[str, float] | None:
         name: value
         for key, parts in weighted.items()
         if parts
-        for name, value in ((f"/{key}/rows", len(parts)), (f"/{key}/error", _binned_error(parts)))
+        for name, value in ((f"/{key}/rows", _row_count(parts)), (f"/{key}/error", _binned_error(parts)))
     }
 
 
@@ -349,6 +351,12 @@ def _scored(row: dict[str, Any], options: Options) -> tuple[float, float]:
         return values[0], row[options.label]
     index = 1 if options.lens == "class" else values.index(max(values))
     return values[index], float(row[options.label] == index)
+
+
+def _row_count(rows: list[tuple[float, float, float]]) -> float:
+    """Whole weights are counts of equal rows; others leave a row one row."""
+    weights = [weight for _, _, weight in rows]
+    return sum(weights) if all(weight.is_integer() for weight in weights) else len(rows)
 
 
 def _binned_error(rows: list[tuple[float, float, float]]) -> float:
