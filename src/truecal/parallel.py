@@ -34,7 +34,24 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """A description of the running work, and how much of it is done; a total of 0 is unknown."""
+    """Describe how much of a long computation is done.
+
+    Parameters
+    ----------
+    words : str
+        Name of the work, for example "simulating".
+    done : int, default 0
+        Units of work finished.
+    total : int, default 0
+        All units of work; 0 where their number is unknown.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> step = tc.lab.Step("simulating", done=3, total=4)
+    >>> step.done / step.total
+    0.75
+    """
 
     words: str
     done: int = 0

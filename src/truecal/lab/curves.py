@@ -1,5 +1,7 @@
 """True calibration curves T(c) = P(y = 1 | score c), from c and 1-c, so that saturated scores keep their meaning."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,21 +20,52 @@ Function = Literal["log", "logflip", "logit"]
 
 
 class Curve(ABC):
-    """A map from scores to probabilities. Calling it with c alone uses 1-c as computed."""
+    """Base class of the maps from scores to probabilities.
+
+    Notes
+    -----
+    A subclass defines :meth:`at`. Calling a curve with scores alone uses 1 - c as computed; scores outside [0, 1] are
+    refused.
+
+    See Also
+    --------
+    World : Scores and outcomes with a true calibration curve.
+    """
 
     @abstractmethod
     def at(self, c: Array, rest: Array) -> Array:
-        """The probability at score c, whose complement 1-c is `rest`."""
+        """Evaluate the curve.
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c, exact where c rounds to 1.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score.
+        """
 
     def __call__(self, c: npt.ArrayLike) -> Array:
         scores = validation.as_floats(c, "scores").astype(np.float64)
         validation.refuse_outside_unit(scores, "scores")
         return self.at(scores, 1.0 - scores)
 
-    def merged(self) -> "list[Stretches]":
-        """The stretches of c that share one value of the curve, grouped by value; empty for a curve that merges nothing.
+    def merged(self) -> list[Stretches]:
+        """List the intervals of scores that share one value of the curve.
 
-        Refuses a curve that is neither strictly increasing nor able to say what it merges.
+        Returns
+        -------
+        list of tuple
+            For each value, its half-open intervals (low, high); empty for a strictly increasing curve.
+
+        Raises
+        ------
+        InputError
+            If the curve is not strictly increasing and does not define its intervals, as `Steps` does.
         """
         # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
         if np.any(np.diff(self(np.linspace(0.001, 0.999, 999))) <= 0):
@@ -47,7 +80,7 @@ class Curve(ABC):
 Stretches = tuple[tuple[float, float], ...]
 
 
-def as_curve(curve: "Curve | Callable[[Array], Array]", name: str) -> Curve:
+def as_curve(curve: Curve | Callable[[Array], Array], name: str) -> Curve:
     """A curve as it is, a plain function as `AnyCurve`."""
     if isinstance(curve, Curve):
         return curve
@@ -58,7 +91,14 @@ def as_curve(curve: "Curve | Callable[[Array], Array]", name: str) -> Curve:
 
 @dataclass(frozen=True)
 class Identity(Curve):
-    """T(c) = c: perfect calibration."""
+    """Represent perfect calibration, T(c) = c.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.Identity()([0.1, 0.9])
+    array([0.1, 0.9])
+    """
 
     def at(self, c: Array, rest: Array) -> Array:
         return c
@@ -85,9 +125,33 @@ def inverse_link(name: Function, eta: Array) -> Array:
 
 @dataclass(frozen=True)
 class GLM(Curve):
-    """g(T) = b0 + b1 t(c), with g and t each one of log, logflip (log(1-x)) and logit (Roelofs et al., section 5.1).
+    """Represent the calibration curve of a generalised linear model, g(T) = b0 + b1 t(c).
 
-    >>> GLM("logflip", "logflip", -0.24, 0.30)(np.array([0.5, 0.99, 1.0])).round(4)
+    Parameters
+    ----------
+    link : {"log", "logflip", "logit"}
+        Function g of the probability; logflip x = log(1 - x).
+    transform : {"log", "logflip", "logit"}
+        Function t of the score.
+    b0 : float
+        Intercept.
+    b1 : float
+        Slope.
+
+    Raises
+    ------
+    InputError
+        If a function is unknown, or a coefficient is not finite or beyond 1e100.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, section 5.1.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.GLM("logflip", "logflip", -0.24, 0.30)([0.5, 0.99, 1.0]).round(4)
     array([0.3611, 0.8024, 1.    ])
     """
 
@@ -115,7 +179,29 @@ class GLM(Curve):
 
 @dataclass(frozen=True)
 class Power(Curve):
-    """T(c) = c^d (Roelofs et al., sections 5.3 and 5.4)."""
+    """Represent the calibration curve T(c) = c^d.
+
+    Parameters
+    ----------
+    d : float
+        Exponent, above 0; above 1 all scores are too high.
+
+    Raises
+    ------
+    InputError
+        If the exponent is not a finite number above 0.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, sections 5.3 and 5.4.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.Power(2)([0.5, 1.0])
+    array([0.25, 1.  ])
+    """
 
     d: float
 
@@ -129,7 +215,21 @@ class Power(Curve):
 
 @dataclass(frozen=True)
 class Logistic(Curve):
-    """T(c) = 1 / (1 + exp(-(slope c + intercept)))."""
+    """Represent the calibration curve T(c) = 1 / (1 + exp(-(slope c + intercept))).
+
+    Parameters
+    ----------
+    slope : float
+        Slope in the score.
+    intercept : float
+        Log odds at score 0.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.Logistic(4.0, -2.0)([0.0, 0.5, 1.0]).round(4)
+    array([0.1192, 0.5   , 0.8808])
+    """
 
     slope: float
     intercept: float
@@ -140,7 +240,28 @@ class Logistic(Curve):
 
 @dataclass(frozen=True)
 class Blend(Curve):
-    """T(c) = start(c) + share (end(c) - start(c)); from the identity, its error is share times that of its end."""
+    """Interpolate between two curves, T(c) = start(c) + share (end(c) - start(c)).
+
+    Parameters
+    ----------
+    start : Curve
+        Curve at share 0.
+    end : Curve
+        Curve at share 1.
+    share : float
+        Position between the two; above 1 extrapolates.
+
+    Notes
+    -----
+    With the identity as `start`, the calibration error is `share` times that of `end`.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> half = tc.lab.Blend(tc.lab.Identity(), tc.lab.Power(2), 0.5)
+    >>> half([0.5, 0.8])
+    array([0.375, 0.72 ])
+    """
 
     start: Curve
     end: Curve
@@ -153,7 +274,24 @@ class Blend(Curve):
 
 @dataclass(frozen=True)
 class AnyCurve(Curve):
-    """A curve given as a plain function of an array of scores."""
+    """Use a plain function as a calibration curve.
+
+    Parameters
+    ----------
+    function : callable
+        Maps an array of scores to an array of probabilities of the same shape.
+
+    Notes
+    -----
+    A plain function has no content to cache by, so simulations of it need ``cache=None``; a lambda cannot be sent to
+    worker processes.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.AnyCurve(lambda c: c**2)([0.5, 1.0])
+    array([0.25, 1.  ])
+    """
 
     function: Callable[[Array], Array]
 
@@ -169,12 +307,29 @@ class AnyCurve(Curve):
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """values[k] between the k-th and the next edge: the map of histogram binning, or of isotonic regression.
+    """Represent a step function, the map of histogram binning or of isotonic regression.
 
-    `edges` are the inner ones, one fewer than values; an edge belongs to the stretch above it. Scores with the same value are one
-    output, and what is true of them is the mean over all of them.
+    Parameters
+    ----------
+    edges : tuple of float
+        Inner edges, rising, strictly between 0 and 1; a score on an edge belongs to the interval above it.
+    values : tuple of float
+        Value of each interval, one more than edges.
 
-    >>> Steps((0.5,), (0.2, 0.7))([0.1, 0.5, 0.9])
+    Raises
+    ------
+    InputError
+        If the edges do not rise inside (0, 1), or are not one fewer than the values.
+
+    Notes
+    -----
+    As a recalibration, scores with the same value are one output, and its true rate is the mean of the curve over all
+    of them.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.Steps((0.5,), (0.2, 0.7))([0.1, 0.5, 0.9])
     array([0.2, 0.7, 0.7])
     """
 

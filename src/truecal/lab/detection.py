@@ -1,5 +1,7 @@
 """How often an interval holds the truth, a test raises a false alarm, a miscalibration is found; and how many rows that takes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import sqrt
 
@@ -28,11 +30,12 @@ class Rate:
 
     @property
     def rate(self) -> float:
+        """Share of the simulated datasets, hits / m."""
         return self.hits / self.m
 
     @property
     def standard_error(self) -> float:
-        """sqrt(p (1-p) / m), with one hit and one miss added so that 0 and 1 are not taken for certainties."""
+        """Monte-Carlo standard error sqrt(p (1 - p) / m), with p = (hits + 1) / (m + 2), which is not 0 for 0 or m hits."""
         p = (self.hits + 1) / (self.m + 2)
         return sqrt(p * (1 - p) / self.m)
 
@@ -42,7 +45,32 @@ class Rate:
 
 @dataclass(frozen=True)
 class Coverage(Rate):
-    """How often the interval held the truth; `width` is its mean width."""
+    """Hold the share of simulated intervals that contain the true error.
+
+    Parameters
+    ----------
+    hits : int
+        Intervals that contain the true error.
+    m : int
+        Simulated datasets.
+    level : float
+        Level of the intervals.
+    truth : float
+        True calibration error.
+    width : float
+        Mean width of the intervals.
+
+    See Also
+    --------
+    coverage : Simulate the coverage.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> result = tc.lab.Coverage(hits=90, m=100, level=0.9, truth=0.05, width=0.02)
+    >>> result.rate, round(result.standard_error, 3)
+    (0.9, 0.031)
+    """
 
     level: float
     truth: float
@@ -51,7 +79,32 @@ class Coverage(Rate):
 
 @dataclass(frozen=True)
 class Detection(Rate):
-    """How often miscalibration was declared; `critical` is the threshold on the estimate (None: p-values)."""
+    """Hold the share of simulated datasets in which miscalibration was detected.
+
+    Parameters
+    ----------
+    hits : int
+        Datasets with a detection.
+    m : int
+        Simulated datasets.
+    alpha : float
+        Type I error of the test.
+    critical : float, default None
+        Critical value of the estimate; None where p-values decide.
+    critical_share : float, default 0.0
+        Standard error of the rate due to the simulated critical value.
+
+    See Also
+    --------
+    power, power_of_test, type_one : Simulate the share.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> result = tc.lab.Detection(hits=80, m=100, alpha=0.05)
+    >>> result.rate, round(result.standard_error, 3)
+    (0.8, 0.04)
+    """
 
     alpha: float
     critical: float | None = None
@@ -59,6 +112,7 @@ class Detection(Rate):
 
     @property
     def standard_error(self) -> float:
+        """Monte-Carlo standard error of the rate, with that of the critical value."""
         return sqrt(super().standard_error ** 2 + self.critical_share**2)
 
 
@@ -85,11 +139,42 @@ def coverage(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Coverage:
-    """Share of m datasets whose interval at this level holds the true error.
+    """Simulate how often the interval of an estimator contains the true error.
 
-    The interval is the estimator's closed form where it has one, else by resampling. The true error is the world's, in the
-    estimator's norm, also for estimators whose interval is for the error of their bins.
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator, or a function of scores and outcomes.
+    world : World
+        The world that datasets are drawn from.
+    n : int, default 1000
+        Rows of each dataset.
+    m : int, default 1000
+        Number of datasets.
+    level : float, default 0.9
+        Level of the interval.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    Coverage
+        Share of intervals that contain the true error, and their mean width.
+
+    Raises
+    ------
+    InputError
+        If the level lies outside (0, 1), or `world` is no World.
+
+    Notes
+    -----
+    The interval is the closed form of the estimator where it has one, else it is by resampling. The true error is
+    that of the world in the norm of the estimator, also for estimators whose interval is for the error of their bins.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> result = tc.lab.coverage(tc.RankSeries(), tc.lab.PAPER_WORLDS["resnet110_c100"], n=1000, m=100)
     >>> 0.8 < result.rate <= 1.0
@@ -121,11 +206,42 @@ def type_one(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Detection:
-    """Share of m datasets with these scores and calibrated outcomes in which the estimator's own test says otherwise.
+    """Simulate the type I error of an estimator's test of calibration.
 
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator with a test, or a function of scores and outcomes.
+    world : World
+        Its shown scores are used, with outcomes redrawn from them.
+    n : int, default 1000
+        Rows of each dataset.
+    m : int, default 1000
+        Number of datasets.
+    alpha : float, default 0.05
+        Nominal type I error.
+    resamples : int, default 199
+        Resamples of a test by simulation.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
+
+    Returns
+    -------
+    Detection
+        Share of calibrated datasets with p <= alpha.
+
+    Raises
+    ------
+    InputError
+        If alpha lies outside (0, 1), or p-values of so many resamples cannot be as small as alpha.
+
+    Examples
+    --------
     >>> import truecal as tc
-    >>> found = tc.lab.type_one(tc.RankSeries(), tc.lab.World(tc.lab.Uniform()), n=200, m=200)
-    >>> found.rate < 0.05 + 3 * found.standard_error
+    >>> result = tc.lab.type_one(tc.RankSeries(), tc.lab.World(tc.lab.Uniform()), n=200, m=200)
+    >>> result.rate < 0.05 + 3 * result.standard_error
     True
     """
     null = world.with_calibrated_outcomes()
@@ -143,10 +259,43 @@ def power_of_test(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Detection:
-    """Share of m datasets in which the estimator's own test of calibration has p <= alpha.
+    """Simulate the power of an estimator's own test of calibration.
 
-    Unlike `power`, which knows the world, this is what a user has who knows only the data.
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator with a test, or a function of scores and outcomes.
+    world : World
+        The world that datasets are drawn from.
+    n : int, default 1000
+        Rows of each dataset.
+    m : int, default 1000
+        Number of datasets.
+    alpha : float, default 0.05
+        Type I error.
+    resamples : int, default 199
+        Resamples of a test by simulation.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    Detection
+        Share of datasets with p <= alpha.
+
+    Raises
+    ------
+    InputError
+        If alpha lies outside (0, 1), or p-values of so many resamples cannot be as small as alpha.
+
+    Notes
+    -----
+    The test has only the data, unlike `power`, whose critical value comes from the world.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
     >>> tc.lab.power_of_test(tc.RankSeries(), world, n=1000, m=100).rate > 0.8
@@ -170,11 +319,47 @@ def power(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Detection:
-    """Probability of finding out that this world is miscalibrated, at type I error alpha (Roelofs et al., section 5.4).
+    """Simulate the power of a test with the estimate as its statistic.
 
-    The estimate itself is the statistic, and its critical value the (1 - alpha) quantile over 4 m datasets with the same
-    scores and calibrated outcomes. `power_of_test` asks the estimator's own test instead.
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator, or a function of scores and outcomes.
+    world : World
+        The world that datasets are drawn from.
+    n : int, default 1000
+        Rows of each dataset.
+    m : int, default 1000
+        Number of datasets.
+    alpha : float, default 0.05
+        Type I error.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    Detection
+        Share of datasets whose estimate exceeds the critical value.
+
+    Raises
+    ------
+    InputError
+        If alpha lies outside (0, 1).
+
+    Notes
+    -----
+    The critical value is the (1 - alpha) quantile of the estimates over 4 m datasets with the same scores and
+    calibrated outcomes [1]_. `power_of_test` uses the estimator's own test instead.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, section 5.4.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
     >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.7
@@ -190,10 +375,40 @@ def power(
 
 @dataclass(frozen=True)
 class SamplesNeeded:
-    """How many rows reach the power `target`, with an interval for the noise of the simulations.
+    """Hold the number of rows that reach a given power, with an interval for the Monte-Carlo error.
 
-    `tried` are the simulated powers by n; `curve` is the non-decreasing curve through them, and `n` where it reaches the target.
-    `low` and `high` bound n at level 95 %: powers are redrawn with their standard errors, and each curve is solved again.
+    Parameters
+    ----------
+    n : int
+        Rows at which the curve of powers reaches the target.
+    low : int
+        Lower limit of n at level 95 %.
+    high : int
+        Upper limit of n at level 95 %.
+    target : float
+        The power wanted.
+    error : float
+        The true calibration error to detect.
+    tried : dict of int to Detection
+        Simulated powers by n.
+    curve : dict of int to float
+        Non-decreasing curve through them, by n.
+
+    Notes
+    -----
+    For the interval, powers are redrawn with their standard errors, and each redrawn curve is solved for n.
+
+    See Also
+    --------
+    samples_needed : Simulate the number of rows.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> power = tc.lab.Detection(hits=80, m=100, alpha=0.05)
+    >>> needed = tc.lab.SamplesNeeded(200, 170, 230, target=0.8, error=0.1, tried={200: power}, curve={200: 0.8})
+    >>> needed.low <= needed.n <= needed.high
+    True
     """
 
     n: int
@@ -216,12 +431,45 @@ def samples_needed(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> SamplesNeeded:
-    """How many rows it takes to find a miscalibration of this size with probability `target`, at type I error alpha.
+    """Simulate how many rows detect a calibration error of a given size with a given power.
 
-    The scores and the direction of the miscalibration are the world's, its size is scaled to `error`; without a world,
-    scores are uniform and T = c^d as in the paper. n doubles from 64 until the power is there and is narrowed to 10 %; then powers
-    are made non-decreasing in n (isotonic regression) and n is read from that curve, with an interval.
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator, or a function of scores and outcomes.
+    error : float, default 0.02
+        True calibration error to detect, in the norm of the estimator.
+    world : World, default None
+        Gives the scores and the shape of the miscalibration, scaled to `error`; None is uniform scores with the curve
+        c^d.
+    target : float, default 0.8
+        Power wanted.
+    alpha : float, default 0.05
+        Type I error.
+    m : int, default 400
+        Datasets per simulated power.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    SamplesNeeded
+        The number of rows with an interval, and the simulated powers.
+
+    Raises
+    ------
+    InputError
+        If the power is not reached with about a million rows, or the error cannot be had in this world.
+
+    Notes
+    -----
+    n doubles from 64 until `power` reaches the target and is narrowed to a factor of 1.1. Powers are then made
+    non-decreasing in n by isotonic regression, and n is read from that curve, linear in log n.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> needed = tc.lab.samples_needed(tc.RankSeries(), error=0.1, m=100)
     >>> 100 < needed.low <= needed.n <= needed.high < 500
@@ -286,10 +534,30 @@ def _crossing(sizes: Array, curve: Array, target: float) -> float:
 
 
 def power_curve(error: float, *, norm: float = 2) -> Power:
-    """The curve c^d, d >= 1, whose true error on uniform scores is `error`.
+    """Solve for the curve c^d, d >= 1, with a given true error on uniform scores.
 
-    >>> d = power_curve(0.02).d
-    >>> round(World(Uniform(), Power(d)).true_error(), 6)
+    Parameters
+    ----------
+    error : float
+        True calibration error, at least 0.
+    norm : float, default 2
+        The exponent of the error.
+
+    Returns
+    -------
+    Power
+        The curve.
+
+    Raises
+    ------
+    InputError
+        If the error is negative or larger than that of d = 1000.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> curve = tc.lab.power_curve(0.02)
+    >>> round(tc.lab.World(tc.lab.Uniform(), curve).true_error(), 6)
     0.02
     """
     from scipy.optimize import brentq

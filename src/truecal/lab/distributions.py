@@ -5,6 +5,8 @@ unbounded in c and nearly flat in (1-c)^0.05). The integrand gets c and 1-c sepa
 the spacing of floating-point numbers near 1.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -182,35 +184,102 @@ _SLOTS = 8  # of a table of places, for every score: then few numbers are left t
 
 
 class Scores(ABC):
-    """A distribution of scores on [0, 1]."""
+    """Base class of the distributions of scores on [0, 1].
+
+    Notes
+    -----
+    A subclass gives scores from uniform numbers (:meth:`from_uniforms`), expectations (:meth:`expectation`) and a
+    description. Scores come in pairs of c and 1 - c, because 1 - c is often far below the spacing of floating-point
+    numbers near 1.
+
+    See Also
+    --------
+    World : Scores and outcomes drawn together.
+    """
 
     @property
     def uniforms(self) -> int:
-        """Uniform random numbers behind one score."""
+        """Number of uniform random numbers that one score needs."""
         return 1
 
     @abstractmethod
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
-        """Scores c and their complements 1-c, from numbers in [0, 1) of shape (uniforms, ...): one score for each column."""
+        """Transform uniform numbers to scores.
+
+        Parameters
+        ----------
+        u : ndarray of shape (uniforms, ...)
+            Numbers in [0, 1); each column gives one score.
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, each of the shape of `u` without its first axis.
+        """
 
     @abstractmethod
     def expectation(self, integrand: Integrand) -> float:
-        """E[integrand(c, 1-c)], to about 1e-12."""
+        """Compute the expectation of a function of the score.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)], by quadrature for continuous distributions (to about 1e-12 for Beta and Uniform)
+            and by a sum for discrete ones.
+        """
 
     @abstractmethod
     def describe(self) -> str:
-        """The distribution in words."""
+        """Describe the distribution in one phrase."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Independent scores c and their complements 1-c, both of this shape."""
+        """Draw independent scores.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random numbers.
+        shape : tuple of int
+            Shape of the draw.
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, each of this shape.
+        """
         return self.from_uniforms(rng.random((self.uniforms, *shape)))
 
 
 @dataclass(frozen=True)
 class Beta(Scores):
-    """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
+    r"""Distribute scores as Beta(alpha, beta).
 
-    >>> round(Beta(2.7752, 0.0478).expectation(lambda c, rest: c), 6)  # alpha / (alpha + beta)
+    Parameters
+    ----------
+    alpha : float
+        Exponent at 0, above 0.
+    beta : float
+        Exponent at 1, above 0.
+
+    Raises
+    ------
+    InputError
+        If an exponent is not a finite number above 0.
+
+    Notes
+    -----
+    The density is proportional to :math:`c^{\alpha - 1} (1 - c)^{\beta - 1}`.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> scores = tc.lab.Beta(2.7752, 0.0478)
+    >>> round(scores.expectation(lambda c, rest: c), 6)  # alpha / (alpha + beta)
     0.983068
     """
 
@@ -250,9 +319,24 @@ class Beta(Scores):
 
 @dataclass(frozen=True)
 class Uniform(Scores):
-    """Uniform scores between low and high.
+    """Distribute scores uniformly between two limits.
 
-    >>> round(Uniform(0.25, 0.75).expectation(lambda c, rest: c * rest), 10)
+    Parameters
+    ----------
+    low : float, default 0.0
+        Lower limit, at least 0.
+    high : float, default 1.0
+        Upper limit, above `low` and at most 1.
+
+    Raises
+    ------
+    InputError
+        Unless 0 <= low < high <= 1.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> round(tc.lab.Uniform(0.25, 0.75).expectation(lambda c, rest: c * rest), 10)
     0.2291666667
     """
 
@@ -279,9 +363,25 @@ class Uniform(Scores):
 
 @dataclass(frozen=True, eq=False)
 class Discrete(Scores):
-    """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
+    """Distribute scores over finitely many values: verbal confidences, rounded scores, the scores of a real model.
 
-    >>> Discrete([0.5, 0.9, 1.0], [0.2, 0.3, 0.5]).expectation(lambda c, rest: c)
+    Parameters
+    ----------
+    values : array_like of shape (k,)
+        The scores, in [0, 1].
+    probabilities : array_like of shape (k,), default None
+        Probability of each score; None gives all of them the same.
+
+    Raises
+    ------
+    InputError
+        If a score lies outside [0, 1], or the probabilities are negative, of another number than the scores, or do
+        not sum to 1 (to within 1e-9).
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.Discrete([0.5, 0.9, 1.0], [0.2, 0.3, 0.5]).expectation(lambda c, rest: c)
     0.87
     """
 
@@ -304,8 +404,24 @@ class Discrete(Scores):
         object.__setattr__(self, "probabilities", chances)
 
     @classmethod
-    def of(cls, profile: "tc.profile.Profile") -> "Discrete":
-        """The empirical distribution of a profile's scores."""
+    def of(cls, profile: tc.profile.Profile) -> Discrete:
+        """Return the empirical distribution of the scores of a profile.
+
+        Parameters
+        ----------
+        profile : Profile
+            One dataset; its weights become the probabilities.
+
+        Returns
+        -------
+        Discrete
+            The distribution of its scores.
+
+        Raises
+        ------
+        InputError
+            If the profile is a batch of several datasets.
+        """
         if profile.batch != 1:
             raise InputError(f"one dataset is needed, not a batch of {profile.batch}")
         scores = profile.scores[0].astype(np.float64)
@@ -332,9 +448,32 @@ class Discrete(Scores):
 
 @dataclass(frozen=True, eq=False)
 class Empirical(Scores):
-    """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
+    """Distribute scores like given ones, interpolated between neighbours.
 
-    >>> round(Empirical([0.2, 0.4, 0.9]).expectation(lambda c, rest: c), 10)  # half in [0.2, 0.4], half in [0.4, 0.9]
+    Parameters
+    ----------
+    values : array_like of shape (k,)
+        At least two scores in [0, 1].
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two scores, or one outside [0, 1].
+
+    Notes
+    -----
+    The quantile function is linear between the k sorted scores at the levels 0, 1/(k - 1), ..., 1. Draws do not
+    repeat the given scores, unless these are tied. Expectations use three Gauss-Legendre nodes between neighbours.
+
+    See Also
+    --------
+    Discrete : Draws that repeat the given scores.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> scores = tc.lab.Empirical([0.2, 0.4, 0.9])
+    >>> round(scores.expectation(lambda c, rest: c), 10)  # half in [0.2, 0.4], half in [0.4, 0.9]
     0.475
     """
 
@@ -367,9 +506,24 @@ class Empirical(Scores):
 
 @dataclass(frozen=True)
 class Mixture(Scores):
-    """A score comes from parts[k] with probability shares[k].
+    """Mix several distributions of scores.
 
-    >>> spiked = Mixture((Uniform(), Discrete([1.0])), (0.75, 0.25))
+    Parameters
+    ----------
+    parts : tuple of Scores
+        The distributions.
+    shares : tuple of float
+        Probability of each, at least 0, summing to 1.
+
+    Raises
+    ------
+    InputError
+        If parts and shares differ in number, or the shares are no probabilities.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> spiked = tc.lab.Mixture((tc.lab.Uniform(), tc.lab.Discrete([1.0])), (0.75, 0.25))
     >>> round(spiked.expectation(lambda c, rest: c), 10)
     0.625
     """

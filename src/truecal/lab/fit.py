@@ -5,6 +5,8 @@ dropped nor moved: it is a score known only to lie within the rounding error of 
 that, P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -26,7 +28,37 @@ from truecal.profile.profile import check_profile
 
 @dataclass(frozen=True)
 class BetaFit:
-    """A fitted Beta with the standard errors of (alpha, beta) and the number of scores at exactly 0 and 1."""
+    """Hold a Beta distribution fitted to scores.
+
+    Parameters
+    ----------
+    scores : Beta
+        The fitted distribution.
+    alpha_standard_error : float
+        Standard error of alpha.
+    beta_standard_error : float
+        Standard error of beta.
+    log_likelihood : float
+        Maximum of the log-likelihood.
+    zeros : float
+        Weight of the scores of exactly 0.
+    ones : float
+        Weight of the scores of exactly 1.
+    resolution : float
+        Distance to 0 or 1 below which a score is rounded to it.
+
+    See Also
+    --------
+    fit_beta : Fit the distribution.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> scores = np.random.default_rng(0).beta(2.0, 0.3, 5000)
+    >>> fit = tc.lab.fit_beta(scores, np.ones(5000))
+    >>> fit.zeros, fit.scores.alpha > fit.scores.beta
+    (0.0, True)
+    """
 
     scores: Beta
     alpha_standard_error: float
@@ -50,10 +82,43 @@ def resolution_of(scores: Array) -> float:
 
 
 def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) -> BetaFit:
-    """The Beta(alpha, beta) under which these scores are most likely (Roelofs et al., appendix A, equation 8).
+    """Fit a Beta distribution to scores by maximum likelihood.
 
-    >>> c = np.random.default_rng(0).beta(2.0, 0.3, 5000)
-    >>> fit = fit_beta(c, np.ones(5000))
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Scores in [0, 1].
+    weights : ndarray of shape (n,)
+        Weight of each score.
+    resolution : float, default None
+        Distance to 0 or 1 below which a score is rounded to it; None is that of the coarsest floating-point type that
+        represents all scores.
+
+    Returns
+    -------
+    BetaFit
+        The distribution and the standard errors of its parameters.
+
+    Raises
+    ------
+    InputError
+        If fewer than two different scores lie strictly between 0 and 1, the resolution is not in (0, 0.5), or the fit
+        does not converge.
+
+    Notes
+    -----
+    A score of exactly 1 enters the likelihood as P(1 - c < resolution), one of exactly 0 as P(c < resolution).
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, appendix A, equation 8.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> scores = np.random.default_rng(0).beta(2.0, 0.3, 5000)
+    >>> fit = tc.lab.fit_beta(scores, np.ones(5000))
     >>> abs(fit.scores.alpha - 2.0) < 3 * fit.alpha_standard_error
     True
     >>> abs(fit.scores.beta - 0.3) < 3 * fit.beta_standard_error
@@ -163,7 +228,32 @@ Terms = Literal["b0", "b1", "b0_b1"]
 
 @dataclass(frozen=True)
 class CurveFit:
-    """One candidate: its name in the style of the paper, coefficients, their standard errors, and AIC."""
+    """Hold a calibration curve fitted to scores and outcomes.
+
+    Parameters
+    ----------
+    curve : GLM
+        The fitted curve.
+    terms : {"b0", "b1", "b0_b1"}
+        Coefficients that were fitted; the other one is 0.
+    b0_standard_error : float
+        Standard error of the intercept; NaN on a bound, 0 where it is not fitted.
+    b1_standard_error : float
+        Standard error of the slope; NaN on a bound, 0 where it is not fitted.
+    log_likelihood : float
+        Maximum of the log-likelihood.
+
+    See Also
+    --------
+    fit_curves : Fit all candidate curves.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> fit = tc.lab.CurveFit(tc.lab.GLM("logit", "logit", 0.0, 0.8), "b1", 0.0, 0.05, log_likelihood=-100.0)
+    >>> fit.name, fit.aic
+    ('logit_logit_b1', 202.0)
+    """
 
     curve: GLM
     terms: Terms
@@ -173,10 +263,12 @@ class CurveFit:
 
     @property
     def name(self) -> str:
+        """Link, transform and terms in one name, for example "logit_log_b0_b1"."""
         return f"{self.curve.link}_{self.curve.transform}_{self.terms}"
 
     @property
     def aic(self) -> float:
+        """Akaike's information criterion, 2 (number of terms) - 2 (log-likelihood)."""
         return 2 * len(self.terms.split("_")) - 2 * self.log_likelihood
 
 
@@ -192,7 +284,43 @@ def candidates() -> list[tuple[Function, Function, Terms]]:
 
 
 def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[CurveFit]:
-    """All candidates, best AIC first. `outcomes` may be the mean outcome of several rows at one score."""
+    """Fit every candidate calibration curve by maximum likelihood.
+
+    Parameters
+    ----------
+    c : ndarray of shape (n,)
+        Scores, strictly between 0 and 1.
+    rest : ndarray of shape (n,)
+        Their complements 1 - c.
+    outcomes : ndarray of shape (n,)
+        Outcomes 0 and 1, or the mean outcome of several rows at one score.
+    weights : ndarray of shape (n,)
+        Weight of each row.
+
+    Returns
+    -------
+    list of CurveFit
+        All candidates, the smallest AIC first.
+
+    Raises
+    ------
+    InputError
+        If a score or its complement is not above 0.
+
+    Notes
+    -----
+    Candidates are g(T) = b0 + b1 t(c) with links g and transforms t among log, log(1 - x) and logit, with one or both
+    terms. Links log and log(1 - x) come only with the same transform, b0 <= 0 and b1 >= 0, so that T lies in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.GLM("logit", "logit", -0.5, 0.7))
+    >>> scores, outcomes = (part[0] for part in world.draw(n=20_000, rng=1))
+    >>> fits = tc.lab.fit_curves(scores, 1 - scores, outcomes.astype(float), np.ones(20_000))
+    >>> fits[0].name
+    'logit_logit_b0_b1'
+    """
     fits = [fit_curve(link, inner, terms, c, rest, outcomes, weights) for link, inner, terms in candidates()]
     # The three constant curves are one and the same: rounding must not decide their order.
     return sorted(fits, key=lambda fit: round(fit.aic, 6))
@@ -303,7 +431,29 @@ def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> t
 
 @dataclass(frozen=True)
 class WorldFit:
-    """The fitted score distribution, every candidate curve (best AIC first) and the world made of the best of both."""
+    """Hold a world fitted to data: the distribution of scores and every candidate curve.
+
+    Parameters
+    ----------
+    beta : BetaFit
+        The fitted distribution of scores.
+    curves : tuple of CurveFit
+        Candidate curves, the smallest AIC first.
+    profile : Profile
+        The data.
+
+    See Also
+    --------
+    fit_world : Fit the world.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> scores, outcomes = tc.lab.World(tc.lab.Beta(2.0, 0.5)).draw(n=2000, rng=0)
+    >>> fit = tc.lab.fit_world(tc.profile.Profile.from_arrays(scores[0], outcomes[0]))
+    >>> fit.best is fit.curves[0], fit.world.true_error() < 0.1
+    (True, True)
+    """
 
     beta: BetaFit
     curves: tuple[CurveFit, ...]
@@ -311,21 +461,41 @@ class WorldFit:
 
     @property
     def best(self) -> CurveFit:
+        """Curve of the smallest AIC."""
         return self.curves[0]
 
     @property
     def world(self) -> World:
+        """World of the fitted Beta distribution and the best curve."""
         return World(self.beta.scores, self.best.curve)
 
     @property
     def empirical_world(self) -> World:
-        """The best curve on the scores as they are: no Beta comes between, only the curve is a model."""
+        """World of the best curve on the scores of the data, interpolated where at least 90 % differ and rows have no
+        weights.
+        """
         scores = self.profile.scores[0].astype(np.float64)
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
         return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
 
     def curve(self, name: str) -> CurveFit:
-        """The candidate of this name, for example "logflip_logflip_b0_b1"."""
+        """Return a candidate curve by its name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the candidate, for example "logflip_logflip_b0_b1".
+
+        Returns
+        -------
+        CurveFit
+            The candidate.
+
+        Raises
+        ------
+        InputError
+            If there is no candidate of this name.
+        """
         for fit in self.curves:
             if fit.name == name:
                 return fit
@@ -333,12 +503,38 @@ class WorldFit:
 
 
 def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -> WorldFit:
-    """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
+    """Fit a world to one dataset: Beta-distributed scores and the best of the candidate curves.
 
-    Scores of exactly 1 or 0 are taken as rounded. For the Beta they count as P(1-c < resolution); for the curves they
-    are placed where that Beta expects them, at the mean of log(1-c) below the resolution, log(resolution) - 1/beta.
-    `resolution` is that of the coarsest floating-point type that holds the scores, unless given.
+    Parameters
+    ----------
+    profile : Profile
+        Scores and outcomes of one dataset.
+    resolution : float, default None
+        Distance to 0 or 1 below which a score is rounded to it; None is that of the coarsest floating-point type that
+        represents all scores.
 
+    Returns
+    -------
+    WorldFit
+        The distribution of scores, all candidate curves and the worlds made of them.
+
+    Raises
+    ------
+    InputError
+        If the profile is a batch, all outcomes are equal, or the rows do not determine a fit.
+
+    Notes
+    -----
+    Scores of exactly 0 or 1 are taken as rounded. For the Beta they count as P(1 - c < resolution); for the curves
+    they are replaced by the geometric mean of 1 - c below the resolution, with log(1 - c) = log(resolution) - 1/beta.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, section 5.1 and appendix A.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> world = tc.lab.World(tc.lab.Beta(2.0, 0.5), tc.lab.GLM("logit", "logit", -0.5, 0.6))
     >>> scores, outcomes = world.draw(n=20_000, rng=0)
@@ -382,7 +578,30 @@ def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Goodness:
-    """Equal-width ECE on the data, and averaged over simulated data of that size."""
+    """Hold the equal-width ECE of data beside that of datasets simulated from a fitted world.
+
+    Parameters
+    ----------
+    on_data : float
+        ECE of the data.
+    simulated : float
+        Mean ECE of the simulated datasets.
+    simulated_std : float
+        Standard deviation of the ECE of the simulated datasets.
+    m : int
+        Number of simulated datasets.
+
+    See Also
+    --------
+    goodness : Simulate the comparison.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> check = tc.lab.Goodness(on_data=0.05, simulated=0.04, simulated_std=0.005, m=100)
+    >>> round(check.z, 6), check.standard_error
+    (2.0, 0.0005)
+    """
 
     on_data: float
     simulated: float
@@ -391,20 +610,47 @@ class Goodness:
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo error of `simulated`."""
+        """Monte-Carlo standard error of `simulated`."""
         return float(self.simulated_std / np.sqrt(self.m))
 
     @property
     def z(self) -> float:
-        """How many simulated standard deviations the data is away."""
+        """Difference of the data from the simulated mean in simulated standard deviations; NaN where these are 0."""
         return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 
 def goodness(
     fit: WorldFit, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
 ) -> Goodness:
-    """ECE on the data against its average over m datasets of the fitted world, or of `world` (Roelofs et al., Table 3).
+    """Compare the equal-width ECE of data with that of datasets simulated from the fitted world.
 
+    Parameters
+    ----------
+    fit : WorldFit
+        A world fitted to the data.
+    world : World, default None
+        World to simulate; None is ``fit.world``.
+    norm : float, default 2
+        Norm of the ECE.
+    bins : int, default 15
+        Number of bins.
+    m : int, default 200
+        Number of simulated datasets, each of the size of the data.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+
+    Returns
+    -------
+    Goodness
+        ECE of the data, and its mean and standard deviation in the simulation.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, Table 3.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> truth = tc.lab.World(tc.lab.Beta(2.0, 0.5), tc.lab.GLM("logit", "logit", -0.5, 0.6))
     >>> scores, outcomes = truth.draw(n=2000, rng=0)

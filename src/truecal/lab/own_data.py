@@ -1,5 +1,7 @@
 """The user's question: how biased is my metric, on data like mine, at my n?"""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +26,33 @@ _CHECKED_ROWS = 20_000_000
 
 @dataclass(frozen=True)
 class HowBiased:
-    """The fitted world, whether it looks like the data, and each estimator's bias and spread in it."""
+    """Hold a world fitted to data, its goodness of fit, and bias and spread of each estimator in it.
+
+    Parameters
+    ----------
+    fit : WorldFit
+        The fitted distribution of scores and curves.
+    world : World
+        The world that was simulated.
+    goodness : Goodness
+        ECE of the data beside that of simulated datasets.
+    trials : tuple of Trial
+        One trial per estimator.
+
+    See Also
+    --------
+    how_biased : Simulate the trials.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(2, 0.5, 1000)
+    >>> preds = tc.Predictions.from_probs(p, rng.random(1000) < p)
+    >>> answer = tc.lab.how_biased(preds, estimators={"ECE": tc.BinnedECE()}, m=20)
+    >>> answer.table["estimator"].tolist()
+    ['ECE']
+    """
 
     fit: WorldFit
     world: World
@@ -33,7 +61,7 @@ class HowBiased:
 
     @property
     def table(self) -> Frame:
-        """One row per estimator and n."""
+        """Trials as a table, one row per estimator and n."""
         return table_of(self.trials)
 
     def __str__(self) -> str:
@@ -63,11 +91,39 @@ def how_biased(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> HowBiased:
-    """Fit a world to the data and put every estimator to m datasets of n rows from it (n: as many as the data has).
+    """Simulate the bias of estimators in a world fitted to the data.
 
-    Predictions are judged through `lens`, by default the positive class of two and the top label of more. Simulated
-    scores are spread like the given ones; scores="beta" draws them from the fitted Beta instead, as the paper does.
+    Parameters
+    ----------
+    preds : Predictions or Profile
+        The data.
+    estimators : mapping of str to Estimator or callable, default None
+        Estimators by name; None is every estimator of truecal.
+    n : int, default None
+        Rows of each simulated dataset; None is the number of rows of the data.
+    m : int, default 200
+        Number of simulated datasets.
+    lens : Lens, default None
+        Lens through which predictions are judged; None is the positive class of two and the top label of more.
+    scores : {"empirical", "beta"}, default "empirical"
+        Simulated scores: distributed like those of the data, or by the fitted Beta.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    HowBiased
+        The fitted world, its goodness of fit and the trials.
+
+    Raises
+    ------
+    InputError
+        If no world can be fitted to the data, or datasets of more than 10 million rows are asked for.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.beta(2, 0.5, 2000)

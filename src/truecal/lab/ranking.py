@@ -1,5 +1,7 @@
 """The leaderboard: every estimator of truecal, ranked by how wrong it is where the truth is known."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -59,13 +61,38 @@ def _like(world: World) -> World:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """The ranking of estimators: a table by group of worlds and estimator, and its figure."""
+    """Hold a ranking of estimators as a table and a figure.
+
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    table : Frame
+        One row per group of worlds and estimator.
+
+    See Also
+    --------
+    leaderboard : Simulate the ranking.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> board = tc.lab.leaderboard(n=(100,), m=2)
+    >>> board.table[0]["worlds"]
+    'uncalibrated'
+    """
 
     title: str
     table: Frame
 
     def draw(self, figure: Any) -> None:
-        """Fill an empty matplotlib figure with a panel of bars for every group of worlds."""
+        """Draw a panel of bars for every group of worlds.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure
+            An empty figure; its size is set.
+        """
         groups = list(dict.fromkeys(str(name) for name in self.table["worlds"]))
         figure.set_size_inches(12, 5)
         panels = figure.subplots(-(-len(groups) // 3), 3, sharey=True, squeeze=False)
@@ -77,7 +104,25 @@ class Leaderboard:
             axes.set(title=group, xlabel="mean |bias| (%)")
 
     def write(self, folder: str | PathLike[str], *, table_format: str = "csv") -> list[Path]:
-        """Write leaderboard.csv (or .parquet) and leaderboard.png; returns their paths."""
+        """Write the table and the figure to files.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Folder of the files, created where it does not exist.
+        table_format : {"csv", "parquet"}, default "csv"
+            Format of the table.
+
+        Returns
+        -------
+        list of Path
+            Paths of leaderboard.csv (or .parquet) and leaderboard.png.
+
+        Raises
+        ------
+        InputError
+            If the format is unknown.
+        """
         if table_format not in ("csv", "parquet"):
             raise InputError(f"table_format must be csv or parquet, not {table_format!r}")
         target = Path(folder)
@@ -108,13 +153,13 @@ def leaderboard(
         Sizes of the simulated datasets.
     m : int, default 250
         Simulated datasets per world and size.
-    estimators : mapping of str to Estimator or callable, optional
+    estimators : mapping of str to Estimator or callable, default None
         Further estimators, or functions of scores and outcomes, ranked beside those of truecal.
-    worlds : mapping of str to World, optional
+    worlds : mapping of str to World, default None
         Worlds of one's own, a further group.
     rng : int or Generator, default 0
         Seed.
-    run : Run, optional
+    run : Run, default None
         Worker processes, cache and progress.
 
     Returns

@@ -3,6 +3,8 @@
 Random streams are not taken from content, whose last bits may differ between machines, but from names.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json
@@ -67,7 +69,23 @@ _ABOVE = ("cli", "integrations", "pages", "plot", "study")
 
 @cache
 def code_digest() -> str:
-    """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
+    """Compute the SHA-256 digest of the source code that turns a seed into numbers.
+
+    Returns
+    -------
+    str
+        Hexadecimal digest of all modules of truecal that a simulation depends on.
+
+    Notes
+    -----
+    The digest is part of every key of the cache, so cached numbers are not read after the code has changed.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> len(tc.lab.code_digest())
+    64
+    """
     package = Path(__file__).parents[1]
     sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _ABOVE)
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
@@ -113,9 +131,31 @@ def _plain(thing: object) -> object:
 
 
 class BatchCache:
-    """A folder of `<key>.npz` files (plain arrays, no pickle), each written whole or not at all.
+    """Store simulated results in a folder, one file per batch of datasets.
 
-    A file holds, for one batch of simulated datasets, one array per measure; asking for another measure adds to it.
+    Parameters
+    ----------
+    folder : str or path-like
+        Folder of the files, created where it does not exist.
+
+    Raises
+    ------
+    FileError
+        If the folder cannot be created.
+
+    Notes
+    -----
+    A file `<key>.npz` has plain arrays (no pickle), one per measure, and is written completely or not at all. Results
+    of a further measure are added to the file.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, truecal as tc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = tc.lab.BatchCache(folder)
+    ...     cache.add("ab12", {"values": np.array([0.1, 0.2])})
+    ...     cache.read("ab12")["values"], cache.read("cd34")
+    (array([0.1, 0.2]), {})
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -126,7 +166,18 @@ class BatchCache:
             raise FileError(f"cannot keep simulations in {str(self.folder)[:100]}: {error}") from error
 
     def read(self, key: str) -> dict[str, Array]:
-        """The arrays stored under this key; none if there is no file, or a damaged one."""
+        """Read the arrays stored under a key.
+
+        Parameters
+        ----------
+        key : str
+            Name of the batch.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The arrays by the digest of their measure; empty where there is no readable file.
+        """
         try:
             with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
@@ -134,7 +185,15 @@ class BatchCache:
             return {}
 
     def add(self, key: str, arrays: dict[str, Array]) -> None:
-        """Store arrays beside those already there."""
+        """Store arrays under a key, beside those already there.
+
+        Parameters
+        ----------
+        key : str
+            Name of the batch.
+        arrays : dict of str to ndarray
+            Arrays by name; an array of the same name is replaced.
+        """
         path = self._path(key)
         path.parent.mkdir(exist_ok=True)
         together = {**self.read(key), **arrays}
@@ -149,10 +208,40 @@ class BatchCache:
 
 
 class Measure(Protocol):
-    """A question to a batch of datasets, answered with an array of shape (answers, batch)."""
+    """Protocol of a statistic that is computed for every dataset of a batch.
+
+    Parameters
+    ----------
+    *args : object
+        Not used: a protocol is not instantiated.
+    **kwargs : object
+        Not used: a protocol is not instantiated.
+
+    Notes
+    -----
+    A measure has a `name` and is called with a profile (a batch of datasets) and a SeedSequence. It returns an array
+    of shape (answers, batch): for example one row of estimates, or three rows of estimate, lower and upper limit.
+    Simulations with worker processes need a picklable measure, those with a cache a dataclass.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, truecal as tc
+    >>> @dataclass(frozen=True)
+    ... class MeanOutcome:
+    ...     name: str = "mean outcome"
+    ...     def __call__(self, profile, seed):
+    ...         return np.mean(profile.outcomes, axis=1)[None, :]
+    >>> cell = tc.lab.Cell("uniform", tc.lab.World(tc.lab.Uniform()), n=100, m=20, measures=(MeanOutcome(),))
+    >>> ((means,),) = tc.lab.answers_of([cell])
+    >>> means.shape, bool(abs(means.mean() - 0.5) < 0.1)
+    ((1, 20), True)
+    """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the statistic, for messages."""
+        ...
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array: ...
 
@@ -241,12 +330,31 @@ def _parts(estimate: tc.Estimate) -> tuple[float | Array, float | Array, float |
 
 @dataclass(frozen=True)
 class Run:
-    """Worker processes, cache folder and progress of simulations.
+    """Set worker processes, cache folder and progress reports of simulations.
 
-    workers > 1 uses processes (a script that asks for them needs the usual `if __name__ == "__main__":`); worlds and
-    estimators must then be picklable. `cache` is a folder: what was simulated once is read from it, and an interrupted run goes
-    on where it was. `progress` is told every finished batch; without it, a bar is shown on a terminal.
+    Parameters
+    ----------
+    workers : int, default 1
+        Worker processes. More than one needs picklable worlds and estimators, and ``if __name__ == "__main__":`` in a
+        script.
+    cache : str or path-like, default None
+        Folder of finished batches, which are read instead of simulated again; an interrupted run continues there.
+    progress : callable, default None
+        Called with a `Step` after every batch; None draws a bar on a terminal.
+    pool : Pool, default None
+        Running worker processes, set within :meth:`kept`.
 
+    Raises
+    ------
+    InputError
+        If `workers` is no whole number of at least 1.
+
+    Notes
+    -----
+    None of the settings changes a number.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> run = tc.lab.Run(workers=1)
     >>> tc.lab.bias(tc.BinnedECE(norm=2), tc.lab.World(tc.lab.Uniform()), n=100, m=20, run=run).m
@@ -262,8 +370,14 @@ class Run:
         options.whole(self.workers, "workers")
 
     @contextmanager
-    def kept(self) -> "Iterator[Run]":
-        """The same run with its processes kept for all that is simulated within."""
+    def kept(self) -> Iterator[Run]:
+        """Keep the worker processes running within a ``with`` block.
+
+        Yields
+        ------
+        Run
+            The same run with its pool.
+        """
         if self.pool is not None:
             yield self
             return
@@ -272,12 +386,23 @@ class Run:
 
     @property
     def processes(self) -> parallel.Pool:
-        """The pool of a run that is `kept`."""
+        """Pool of worker processes, within :meth:`kept`."""
         assert self.pool is not None, "processes exist only within run.kept()"
         return self.pool
 
     def reporting(self, words: str) -> AbstractContextManager[parallel.Progress]:
-        """The progress to tell: the one given, or a bar."""
+        """Return the progress function as a context manager: the given one, or a bar.
+
+        Parameters
+        ----------
+        words : str
+            Name of the work, shown by the bar.
+
+        Returns
+        -------
+        context manager
+            Gives a function of a `Step`.
+        """
         return parallel.progress_bar(words) if self.progress is None else nullcontext(self.progress)
 
 
@@ -290,7 +415,32 @@ _PILOT_DATASETS = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """m datasets of n rows from one world, and what is asked of each."""
+    """Specify a simulation: one world, the size and number of datasets, and the measures.
+
+    Parameters
+    ----------
+    name : str
+        Name of the world; random streams depend on it, on `n` and on the seed.
+    world : World
+        The world that datasets are drawn from.
+    n : int
+        Rows of each dataset.
+    m : int
+        Number of datasets, at least 2.
+    measures : tuple of Measure
+        Statistics computed for every dataset.
+
+    See Also
+    --------
+    answers_of : Run the simulation of several cells.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> cell = tc.lab.Cell("uniform", tc.lab.World(tc.lab.Uniform()), n=100, m=20, measures=())
+    >>> cell.n * cell.m
+    2000
+    """
 
     name: str
     world: World
@@ -307,7 +457,40 @@ class _Batch:
 
 
 def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
-    """Answers to every measure of every cell: `result[cell][measure]` has shape (answers, m)."""
+    """Compute every measure of every cell of a simulation.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Worlds, sizes and measures.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed; the same seed gives the same numbers for any number of workers.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
+
+    Returns
+    -------
+    list of list of ndarray
+        ``result[cell][measure]`` of shape (answers, m).
+
+    Raises
+    ------
+    InputError
+        If n < 1 or m < 2, if a world or measure cannot be cached or pickled as `run` requires, or if a measure fails
+        on a first few datasets.
+    TruecalError
+        If a measure fails later, or gives no finite number for each dataset.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> def rows(profile, seed):
+    ...     return np.asarray(profile.size, dtype=float)[None, :]
+    >>> rows.name = "rows"
+    >>> cell = tc.lab.Cell("uniform", tc.lab.World(tc.lab.Uniform()), n=50, m=3, measures=(rows,))
+    >>> tc.lab.answers_of([cell])[0][0]
+    array([[50., 50., 50.]])
+    """
     run = run or Run()
     _refuse_bad_cells(cells, run)
     entropy = seed_number(rng)
@@ -490,10 +673,36 @@ def tidy(columns: Sequence[str], rows: Iterable[Sequence[Field]]) -> Frame:
 
 @dataclass(frozen=True)
 class Trial:
-    """The m values one estimator gave at one n in one world, beside the truth; nothing is averaged away.
+    """Hold the m estimates of one estimator at one n in one world, beside the true error.
 
-    bias = mean - truth, std and variance of the values, rmse = sqrt(mean (value - truth)^2), each with the Monte-Carlo
-    standard error it has from m being finite.
+    Parameters
+    ----------
+    estimator_name : str
+        Name of the estimator.
+    world_name : str
+        Name of the world.
+    n : int
+        Rows of each dataset.
+    truth : float
+        True calibration error in the norm of the estimator.
+    values : ndarray of shape (m,)
+        The estimates.
+
+    Notes
+    -----
+    bias = mean - truth and rmse = sqrt(mean (value - truth)^2). Each summary has its Monte-Carlo standard error,
+    which is due to finite m.
+
+    See Also
+    --------
+    bias, trials : Simulate trials.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> trial = tc.lab.Trial("ECE", "uniform", n=100, truth=0.1, values=np.array([0.1, 0.12, 0.14]))
+    >>> round(trial.bias, 6), round(trial.std, 6), round(trial.rmse, 6)
+    (0.02, 0.02, 0.02582)
     """
 
     estimator_name: str
@@ -504,45 +713,54 @@ class Trial:
 
     @property
     def m(self) -> int:
+        """Number of simulated datasets."""
         return int(self.values.size)
 
     @property
     def mean(self) -> float:
+        """Mean of the estimates."""
         return float(self.values.mean())
 
     @property
     def bias(self) -> float:
+        """Mean of the estimates less the true error."""
         return self.mean - self.truth
 
     @property
     def variance(self) -> float:
+        """Variance of the estimates, with divisor m - 1."""
         return float(self.values.var(ddof=1))
 
     @property
     def std(self) -> float:
+        """Standard deviation of the estimates, with divisor m - 1."""
         return sqrt(self.variance)
 
     @property
     def rmse(self) -> float:
+        """Root mean squared difference of the estimates from the true error."""
         return sqrt(float(np.mean((self.values - self.truth) ** 2)))
 
     @property
     def standard_error(self) -> float:
-        """Of the bias (and of the mean)."""
+        """Monte-Carlo standard error of the bias, and of the mean."""
         return self.std / sqrt(self.m)
 
     @property
     def variance_standard_error(self) -> float:
+        """Monte-Carlo standard error of the variance, from the fourth central moment."""
         centred = self.values - self.mean
         fourth = float(np.mean(centred**4))
         return sqrt(max(fourth - float(np.mean(centred**2)) ** 2, 0.0) / self.m)
 
     @property
     def std_standard_error(self) -> float:
+        """Monte-Carlo standard error of the standard deviation, by the delta method."""
         return self.variance_standard_error / (2 * self.std) if self.std else 0.0
 
     @property
     def rmse_standard_error(self) -> float:
+        """Monte-Carlo standard error of the RMSE, by the delta method."""
         squares = (self.values - self.truth) ** 2
         return float(squares.std(ddof=1)) / sqrt(self.m) / (2 * self.rmse) if self.rmse else 0.0
 
@@ -556,8 +774,35 @@ def bias(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> Trial:
-    """Bias, spread and RMSE of one estimator on m datasets of n rows (Roelofs et al., equation 7).
+    """Simulate bias, standard deviation and RMSE of one estimator in one world.
 
+    Parameters
+    ----------
+    estimator : Estimator or callable
+        An estimator, or a function of scores and outcomes.
+    world : World
+        The world that datasets are drawn from.
+    n : int, default 1000
+        Rows of each dataset.
+    m : int, default 300
+        Number of datasets.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
+
+    Returns
+    -------
+    Trial
+        The estimates beside the true error in the norm of the estimator.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, equation 7.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> trial = tc.lab.bias(tc.BinnedECE(norm=2), tc.lab.PAPER_WORLDS["resnet110_c10"], n=400, m=200)
     >>> -0.01 < trial.bias < 0.0, trial.standard_error < 0.003
@@ -577,15 +822,44 @@ def trials(
     rng: Seed = 0,
     run: Run | None = None,
 ) -> list[Trial]:
-    """Every estimator in every world at every n. All estimators of a cell see the same datasets.
+    """Simulate several estimators in several worlds at several sizes.
 
-    `estimators` is a mapping of names, or a function from a world's name to one (an estimator may need settings that
-    belong to the world). Estimates are compared with the true error in the estimator's own norm.
+    Parameters
+    ----------
+    estimators : mapping of str to Estimator or callable, or callable
+        Estimators by name; or a function from the name of a world to such a mapping.
+    worlds : mapping of str to World
+        Worlds by name.
+    n : sequence of int
+        Rows of each dataset.
+    m : int, default 300
+        Datasets per world and size.
+    rng : int, Generator, SeedSequence or None, default 0
+        Seed.
+    run : Run, default None
+        Worker processes, cache and progress; None is ``Run()``.
 
+    Returns
+    -------
+    list of Trial
+        One per world, size and estimator, in this order.
+
+    Raises
+    ------
+    InputError
+        If there is no world or no n, or an entry is no estimator or no world.
+
+    Notes
+    -----
+    All estimators of a world and size are computed on the same datasets. Estimates are compared with the true error
+    in the norm of the estimator.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> grid = {"EW": tc.BinnedECE(norm=2), "EM": tc.BinnedECE(scheme="mass", norm=2)}
-    >>> found = tc.lab.trials(grid, {"uniform": tc.lab.World(tc.lab.Uniform())}, n=[100, 200], m=50)
-    >>> [(t.estimator_name, t.n) for t in found]
+    >>> results = tc.lab.trials(grid, {"uniform": tc.lab.World(tc.lab.Uniform())}, n=[100, 200], m=50)
+    >>> [(t.estimator_name, t.n) for t in results]
     [('EW', 100), ('EM', 100), ('EW', 200), ('EM', 200)]
     """
     if not worlds or not n:
@@ -616,7 +890,25 @@ def trials(
 
 
 def table_of(results: Sequence[Trial]) -> Frame:
-    """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
+    """Tabulate trials, one row each, with Monte-Carlo standard errors.
+
+    Parameters
+    ----------
+    results : sequence of Trial
+        Trials of any estimators and worlds.
+
+    Returns
+    -------
+    Frame
+        Columns world, estimator, n, m, truth, mean, bias, bias_se, std, std_se, rmse and rmse_se.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> trial = tc.lab.bias(tc.BinnedECE(norm=2), tc.lab.World(tc.lab.Uniform()), n=100, m=20)
+    >>> tc.lab.table_of([trial])["m"].tolist()
+    [20]
+    """
     columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
     return tidy(
         columns,

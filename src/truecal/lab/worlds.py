@@ -1,5 +1,7 @@
 """Simulated worlds whose true calibration error is known, of two and of several classes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -33,13 +35,36 @@ def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class World:
-    """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
+    r"""Combine a distribution of scores and a true calibration curve, so that the true calibration error is known.
 
-    The true calibration error is E[|s - P(y = 1 | s)|^p]^(1/p) over shown scores s (Roelofs et al., equation 1). A strictly
-    increasing recalibration keeps P(y = 1 | s) = curve(c); `Steps` merge scores, and P(y = 1 | s) is then the mean of the curve
-    over all c shown as s. `curve` and `recalibration` may be plain functions of an array; a curve that leaves [0, 1] is refused
-    here.
+    Parameters
+    ----------
+    scores : Scores
+        Distribution of the raw scores c.
+    curve : Curve or callable, default Identity()
+        True curve: outcomes are y ~ Bernoulli(curve(c)). A plain function takes an array of scores.
+    recalibration : Curve or callable, default Identity()
+        Map from the raw score to the score that the model shows, s = recalibration(c); strictly increasing, or
+        `Steps`.
 
+    Raises
+    ------
+    InputError
+        If a curve leaves [0, 1], or the recalibration is neither strictly increasing nor `Steps`.
+
+    Notes
+    -----
+    The true calibration error is :math:`E[|s - P(y = 1 \mid s)|^p]^{1/p}` over shown scores s [1]_. A strictly
+    increasing recalibration leaves :math:`P(y = 1 \mid s)` = curve(c); `Steps` merge scores, and :math:`P(y = 1 \mid
+    s)` is then the mean of the curve over all c that are shown as s.
+
+    References
+    ----------
+    .. [1] R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022). Mitigating Bias in Calibration Error Estimation.
+           AISTATS, equation 1.
+
+    Examples
+    --------
     >>> from truecal.lab import Power, Uniform, World
     >>> world = World(scores=Uniform(), curve=Power(2))
     >>> round(world.true_error(norm=2), 6)  # sqrt(1/3 - 2/4 + 1/5)
@@ -63,7 +88,27 @@ class World:
         self._map.merged()  # refuses a map that merges scores without saying which
 
     def draw(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
+        """Draw independent datasets.
+
+        Parameters
+        ----------
+        n : int
+            Rows of each dataset.
+        m : int, default 1
+            Number of datasets.
+        rng : int, Generator, SeedSequence, sequence of int or None, default 0
+            Seed; None gives other draws every time.
+
+        Returns
+        -------
+        tuple of ndarray
+            Shown scores (float) and outcomes (bool), each of shape (m, n).
+
+        Raises
+        ------
+        InputError
+            If n or m is no whole number of at least 1, or n m exceeds 2^28.
+        """
         refuse_bad_sizes(n, m)
         generator = generator_of(rng)
         c, rest = self.scores.draw(generator, (m, n))
@@ -71,13 +116,44 @@ class World:
         return self._map.at(c, rest), outcomes
 
     def draw_rates(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Array]:
-        """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
+        """Draw shown scores with the probability of the outcome of every row.
+
+        Parameters
+        ----------
+        n : int
+            Rows of each dataset.
+        m : int, default 1
+            Number of datasets.
+        rng : int, Generator, SeedSequence, sequence of int or None, default 0
+            Seed; None gives other draws every time.
+
+        Returns
+        -------
+        tuple of ndarray
+            Shown scores and P(y = 1) of each row, each of shape (m, n); the caller draws the outcomes.
+        """
         refuse_bad_sizes(n, m)
         c, rest = self.scores.draw(generator_of(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
     def true_error(self, norm: float = 2) -> float:
-        """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
+        """Compute the true calibration error, E[abs(s - P(y = 1 | s))^p]^(1/p), by quadrature.
+
+        Parameters
+        ----------
+        norm : float, default 2
+            The exponent p, at least 1 and finite.
+
+        Returns
+        -------
+        float
+            The error of the shown scores, with an absolute accuracy of about 1e-9.
+
+        Raises
+        ------
+        InputError
+            If the norm is below 1 or infinite.
+        """
         if not options.is_number(norm) or not 1 <= norm < np.inf:
             raise InputError(f"norm must be a finite number of at least 1, not {norm!r}")
         merged = self._map.merged()
@@ -89,21 +165,56 @@ class World:
         return float(moment ** (1.0 / norm))
 
     def accuracy(self) -> float:
-        """P(y = 1)."""
+        """Compute P(y = 1)."""
         return self.scores.expectation(self._curve.at)
 
-    def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> "World":
-        """The same raw scores and outcomes, shown through a map: strictly increasing, or `Steps` (a push-forward of the world)."""
+    def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> World:
+        """Return the world with another recalibration.
+
+        Parameters
+        ----------
+        recalibration : Curve or callable
+            Map from the raw score to the shown score, strictly increasing or `Steps`; replaces the present one.
+
+        Returns
+        -------
+        World
+            The same raw scores and outcomes, shown through this map.
+        """
         return replace(self, recalibration=recalibration)
 
-    def perfectly_recalibrated(self) -> "World":
-        """Shown through its own true curve: the score distribution changes and the true error is 0."""
+    def perfectly_recalibrated(self) -> World:
+        """Return the world shown through its own true curve, whose true error is 0.
+
+        Returns
+        -------
+        World
+            The same outcomes with other scores.
+
+        Raises
+        ------
+        InputError
+            If the true curve is neither strictly increasing nor `Steps`.
+        """
         return self.recalibrated(self._curve)
 
-    def platt_scaled(self) -> "World":
-        """Shown through sigmoid(b0 + b1 logit c) of least expected log loss: Platt scaling fitted on endless data.
+    def platt_scaled(self) -> World:
+        """Return the world shown through Platt scaling fitted on infinitely many rows.
 
-        The minimum is where no residual is left, E[(shown - truth) (1, logit c)] = 0; found by Newton steps.
+        Returns
+        -------
+        World
+            The same outcomes, shown as sigmoid(b0 + b1 logit c).
+
+        Raises
+        ------
+        InputError
+            If the Newton steps do not converge, for example where outcomes are perfectly separated.
+
+        Notes
+        -----
+        The coefficients minimise the expected log loss. They solve E[(shown - truth) (1, logit c)] = 0 by Newton
+        steps.
         """
         b = np.zeros(2)
         for _ in range(100):
@@ -116,22 +227,67 @@ class World:
                 return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
         raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
 
-    def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> "World":
-        """Shown through truth + s (c - truth), s chosen so that this true error remains: a nearly calibrated world."""
+    def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> World:
+        """Return the world shown through a recalibration that leaves a given true error.
+
+        Parameters
+        ----------
+        remaining_error : float
+            The true error that remains, from 0 to that of the raw scores.
+        norm : float, default 2
+            The exponent of the error.
+
+        Returns
+        -------
+        World
+            The same outcomes, shown as T(c) + s (c - T(c)), with T the true curve.
+
+        Raises
+        ------
+        InputError
+            If `remaining_error` is not between 0 and the error of the raw scores, or the map is not strictly
+            increasing.
+
+        Notes
+        -----
+        The share s is `remaining_error` divided by the error of the raw scores.
+        """
         raw = replace(self, recalibration=Identity())
         now = raw.true_error(norm)
         if not 0 <= remaining_error <= now:
             raise InputError(f"remaining_error must be in [0, {now:.4g}], the error of the raw scores")
         return self.recalibrated(Blend(self._curve, Identity(), remaining_error / now if now else 0.0))
 
-    def with_calibrated_outcomes(self) -> "World":
-        """The same shown scores with calibrated outcomes, y ~ Bernoulli(shown score): the null of every test."""
+    def with_calibrated_outcomes(self) -> World:
+        """Return the world with the same shown scores and outcomes y ~ Bernoulli(shown score), the null hypothesis of a
+        test.
+
+        Returns
+        -------
+        World
+            A world whose true error is 0.
+        """
         return replace(self, curve=self._map)
 
-    def with_error(self, error: float, norm: float = 2) -> "World":
-        """The same shown scores, the curve moved along its own direction until the true error is `error`.
+    def with_error(self, error: float, norm: float = 2) -> World:
+        """Return the world with the same shown scores and a curve scaled to a given true error.
 
-        The curve becomes shown + s (curve - shown), s = error / true error; s > 1 may leave [0, 1] and is then refused.
+        Parameters
+        ----------
+        error : float
+            True error wanted, in [0, 1).
+        norm : float, default 2
+            The exponent of the error.
+
+        Returns
+        -------
+        World
+            The world with the curve shown + s (curve - shown), s = error / present error.
+
+        Raises
+        ------
+        InputError
+            If this world is calibrated, or the scaled curve leaves [0, 1].
         """
         now = self.true_error(norm)
         if not (isfinite(error) and 0 <= error < 1):
@@ -208,12 +364,29 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TopLabelWorld:
-    """A top class, uniform over K, with score c from `top`; the other classes share 1-c, and the errors, equally.
+    r"""Simulate K classes whose top-label and class-wise calibration errors are both known.
 
-    A class probability above 1/K can only be a top score, and one below only a share (1-c)/(K-1), so both errors follow
-    from the one-dimensional world: top-label error e = `top.true_error(p)`, class-wise error (mean over the classes)
-    e (1/K + (K-1)^(1-p) / K)^(1/p).
+    Parameters
+    ----------
+    top : World
+        Scores of the top label, all above 1/K, and the curve of its accuracy.
+    classes : int
+        Number K of classes, at least 2.
 
+    Raises
+    ------
+    InputError
+        If top scores of 1/K or less have a positive probability.
+
+    Notes
+    -----
+    The top class is uniform over the K classes; the other classes share 1 - c, and the wrong labels, equally. A class
+    probability above 1/K can only be a top score, and one below only a share (1 - c)/(K - 1), so both errors follow
+    from the world of the top label. With its error e in norm p, the class-wise error (mean over the classes) is
+    :math:`e \, (1/K + (K - 1)^{1 - p} / K)^{1/p}`.
+
+    Examples
+    --------
     >>> from truecal.lab import Power, TopLabelWorld, Uniform, World
     >>> world = TopLabelWorld(World(Uniform(0.3, 1.0), Power(2)), classes=4)
     >>> probs, labels = world.draw(n=5, rng=0)
@@ -233,7 +406,20 @@ class TopLabelWorld:
             raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
 
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
-        """n rows of class probabilities and their true labels."""
+        """Draw rows of class probabilities and labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : int, Generator, SeedSequence, sequence of int or None, default 0
+            Seed; None gives other draws every time.
+
+        Returns
+        -------
+        tuple of ndarray
+            Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
+        """
         refuse_bad_sizes(n, classes=self.classes)
         generator = generator_of(rng)
         scores, right = (part[0] for part in self.top.draw(n, 1, rng=generator))
@@ -244,11 +430,33 @@ class TopLabelWorld:
         return probs, np.where(right, predicted, other)
 
     def true_top_label_error(self, norm: float = 2) -> float:
-        """Error of the highest probability as a confidence."""
+        """Compute the true calibration error of the highest probability.
+
+        Parameters
+        ----------
+        norm : float, default 2
+            The exponent of the error.
+
+        Returns
+        -------
+        float
+            The error of the world of the top label.
+        """
         return self.top.true_error(norm)
 
     def true_class_wise_error(self, norm: float = 2) -> float:
-        """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        """Compute the true class-wise calibration error, (mean over k of E[abs(z_k - P(y = k | z_k))^p])^(1/p).
+
+        Parameters
+        ----------
+        norm : float, default 2
+            The exponent p.
+
+        Returns
+        -------
+        float
+            The error over all classes.
+        """
         options.norm(norm)
         k = self.classes
         return float(self.true_top_label_error(norm) * (1 / k + (k - 1) ** (1 - norm) / k) ** (1 / norm))
@@ -256,13 +464,31 @@ class TopLabelWorld:
 
 @dataclass(frozen=True)
 class DirichletWorld:
-    """Class probabilities z ~ Dirichlet(alpha), labels y ~ (1-s) z + s/K: a model too sure of itself by the share s.
+    r"""Simulate an overconfident model of K classes with Dirichlet-distributed probabilities.
 
-    E[y_k | z_k] = (1-s) z_k + s/K, so the class-wise error is s E|z_k - 1/K|^p averaged over the classes, with z_k ~
-    Beta(alpha_k, sum alpha - alpha_k): exact. The top-label error s E[(max z - 1/K)^p]^(1/p) has no closed form and is
-    the mean over 400,000 fixed draws, good to about 0.1 % of its value.
+    Parameters
+    ----------
+    alpha : tuple of float
+        Parameters of the Dirichlet distribution, one per class, above 0.
+    overconfidence : float
+        Share s, in [0, 1], by which the label probabilities are drawn towards 1/K.
 
-    >>> world = DirichletWorld((0.5, 0.5, 1.0), overconfidence=0.2)
+    Raises
+    ------
+    InputError
+        If there are fewer than two classes, a parameter is not above 0, or the share is outside [0, 1].
+
+    Notes
+    -----
+    Probabilities are z ~ Dirichlet(alpha) and labels y ~ (1 - s) z + s/K. So :math:`E[y_k \mid z_k] = (1 - s) z_k +
+    s/K`, and the class-wise error is :math:`s \, E|z_k - 1/K|^p` averaged over the classes, with :math:`z_k`
+    Beta-distributed: exact. The top-label error :math:`s \, E[(\max z - 1/K)^p]^{1/p}` has no closed form; it is the
+    mean over 400,000 fixed draws, with a relative error of about 0.1 %.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> world = tc.lab.DirichletWorld((0.5, 0.5, 1.0), overconfidence=0.2)
     >>> round(world.true_class_wise_error(), 5)
     0.05774
     """
@@ -277,7 +503,20 @@ class DirichletWorld:
             raise InputError(f"overconfidence must be in [0, 1], not {self.overconfidence!r}")
 
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
-        """n rows of class probabilities and their true labels."""
+        """Draw rows of class probabilities and labels.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : int, Generator, SeedSequence, sequence of int or None, default 0
+            Seed; None gives other draws every time.
+
+        Returns
+        -------
+        tuple of ndarray
+            Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
+        """
         refuse_bad_sizes(n, classes=len(self.alpha))
         generator = generator_of(rng)
         probs = generator.dirichlet(self.alpha, n)
@@ -285,7 +524,18 @@ class DirichletWorld:
         return probs, draw_labels(truth, generator)
 
     def true_class_wise_error(self, norm: float = 2) -> float:
-        """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        """Compute the true class-wise calibration error, (mean over k of E[abs(z_k - P(y = k | z_k))^p])^(1/p).
+
+        Parameters
+        ----------
+        norm : float, default 2
+            The exponent p, at least 1; infinity is the largest difference.
+
+        Returns
+        -------
+        float
+            The error over all classes.
+        """
         options.norm(norm)
         k, total = len(self.alpha), sum(self.alpha)
         if norm == np.inf:  # every z_k comes arbitrarily close to 1
@@ -294,7 +544,18 @@ class DirichletWorld:
         return float(self.overconfidence * np.mean(moments) ** (1 / norm))
 
     def true_top_label_error(self, norm: float = 2) -> float:
-        """Error of the highest probability as a confidence, by simulation."""
+        """Compute the true calibration error of the highest probability by simulation.
+
+        Parameters
+        ----------
+        norm : float, default 2
+            The exponent p, at least 1; infinity is the largest difference.
+
+        Returns
+        -------
+        float
+            The mean over 400,000 fixed draws.
+        """
         options.norm(norm)
         if norm == np.inf:
             return self.true_class_wise_error(norm)
@@ -370,9 +631,27 @@ PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, print
 
 
 def dataset_of(world_name: str) -> str:
-    """CIFAR-10, CIFAR-100 or ImageNet.
+    """Return the dataset of a world of the papers.
 
-    >>> dataset_of("resnet110_SD_c100")
+    Parameters
+    ----------
+    world_name : str
+        Name of a world, a key of `PAPER_WORLDS`; its last part decides.
+
+    Returns
+    -------
+    str
+        "CIFAR-10", "CIFAR-100" or "ImageNet".
+
+    Raises
+    ------
+    InputError
+        If the name does not end with the abbreviation of one of these datasets.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> tc.lab.dataset_of("resnet110_SD_c100")
     'CIFAR-100'
     """
     name = world_name.rsplit("_", 1)[-1]

@@ -48,18 +48,18 @@ def import_table(
         Table of measured numbers: .csv, .csv.gz, .zip (of one CSV file) or .parquet.
     store : path
         Folder of the new store.
-    preset : {"revisiting-calibration"}, optional
+    preset : {"revisiting-calibration"}, default None
         Format of the table: the public one of Minderer et al. (2021).
-    mapping : path, optional
+    mapping : path, default None
         For any other table, a YAML file that says which column is what. One of `preset` and `mapping` is needed.
-    diagrams : path, optional
+    diagrams : path, default None
         Table of reliability diagrams that goes with the preset.
-    about : path, optional
+    about : path, default None
         Table with a column `model` and columns such as size or pretraining, one row per model.
-    reference : str, optional
-        Clean dataset that the others are compared with. The preset's is imagenet.
-    name : str, optional
-        Name of the study; default that of the preset, or of the table's file.
+    reference : str, default None
+        Clean dataset that the others are compared with; None: imagenet with the preset, else none.
+    name : str, default None
+        Name of the study; None: that of the preset, or of the table's file.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def import_table(
     Raises
     ------
     InputError
-        If a column is missing, a number is there twice, or the reference is no dataset of the table.
+        If a column is missing, a number is there twice, or not exactly one of `preset` and `mapping` is given.
 
     Notes
     -----

@@ -130,11 +130,11 @@ class Study:
         ----------
         store : path or Store
             Folder of the results; made if it is not there.
-        workers : int, optional
-            Processes; default those of the study file, else all cores. One: no further process is started.
+        workers : int, default None
+            Processes; None: those of the study file, else all cores. One: no further process is started.
         skip_broken : bool, default False
             List files that cannot be evaluated in the store instead of raising at the end.
-        progress : callable, optional
+        progress : callable, default no report
             Called with a :class:`truecal.parallel.Step`: how many of all files are done.
 
         Returns

@@ -174,7 +174,20 @@ class Store:
         return [job for job in meta["jobs"] if job not in missing]
 
     def missing(self, jobs: Sequence[str], pairs: Sequence[Pair] | None) -> dict[str, list[Pair]]:
-        """List the lenses and metrics of each job that are not there; jobs that lack nothing are left out."""
+        """List the lenses and metrics of each job that are not there.
+
+        Parameters
+        ----------
+        jobs : sequence of str
+            Names of jobs.
+        pairs : sequence of (str, str), or None
+            Lens and metric of every number asked for; None: any part of a job is enough.
+
+        Returns
+        -------
+        dict of str to list of (str, str)
+            Missing pairs by job, without the jobs that lack nothing; empty lists where `pairs` is None.
+        """
         sets = self._sets()
         present: dict[str, set[Pair]] = {}
         for job, part in set.intersection(*(set(self._parts(kind)) for kind in KINDS)):
@@ -185,7 +198,20 @@ class Store:
         return {job: lacking for job, lacking in missing.items() if lacking}
 
     def has(self, job: str, pairs: Sequence[Pair]) -> bool:
-        """Tell whether a part with just these metrics of a job is there."""
+        """Tell whether a part with exactly these metrics of a job is there.
+
+        Parameters
+        ----------
+        job : str
+            Name of the job.
+        pairs : sequence of (str, str)
+            Lens and metric of every number of the part.
+
+        Returns
+        -------
+        bool
+            Whether its results, diagrams and resamples are all written.
+        """
         name = f"{job}.{_set_name(frozenset(pairs))[0]}.parquet"
         return all((self.folder / kind / name).is_file() for kind in KINDS)
 
@@ -246,7 +272,27 @@ class Store:
         return pl.DataFrame(rows, schema=types).sort("model", "dataset", "seed", "recalibrator")
 
     def split_rows(self, model: str, dataset: str, *, seed: int = 0) -> list[int]:
-        """Return the rows (from 0) of the clean file of a model that its recalibrators were fitted on; the others were judged."""
+        """Return the rows of the clean file of a model that its recalibrators were fitted on; the others were judged.
+
+        Parameters
+        ----------
+        model : str
+            Name of the model.
+        dataset : str
+            Name of the clean dataset.
+        seed : int, default 0
+            Seed of the model.
+
+        Returns
+        -------
+        list of int
+            Indices of rows, from 0.
+
+        Raises
+        ------
+        InputError
+            If no recalibrator was fitted for them.
+        """
         for fit in self._fits(("model", "dataset", "seed", "indices")):
             if (fit["model"], fit["dataset"], fit["seed"]) == (model, dataset, seed):
                 return list(fit["indices"])
@@ -310,7 +356,20 @@ class Store:
     # ------------------------------------------------------------------ writing
 
     def begin(self, meta: dict[str, Any]) -> None:
-        """Write what the study consists of; refuse the folder of another study."""
+        """Make the folders of the store and write study.json.
+
+        Parameters
+        ----------
+        meta : dict
+            Content of study.json: name, jobs, and further fields as `meta()` returns them.
+
+        Raises
+        ------
+        InputError
+            If the folder holds a study of another name.
+        FileError
+            If the folders cannot be made, or study.json is damaged or of another version.
+        """
         if (self.folder / "study.json").is_file():
             name = self.meta().get("name")
             if name != meta["name"]:
@@ -326,13 +385,37 @@ class Store:
         write_whole(self.folder / "study.json", json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
 
     def add(self, job: str, results: Records, diagrams: Records, draws: Records = ()) -> None:
-        """Write the numbers of a job; they are there when this returns."""
+        """Write the numbers of a job, given as records.
+
+        Parameters
+        ----------
+        job : str
+            Name of the job.
+        results : sequence of mapping
+            Records with keys of `RESULTS`; what is absent is null.
+        diagrams : sequence of mapping
+            Records with keys of `DIAGRAMS`.
+        draws : sequence of mapping, default ()
+            Records with keys of `DRAWS`.
+        """
         self.add_table(job, make_table(RESULTS, results), make_table(DIAGRAMS, diagrams), draws)
 
     def add_table(
         self, job: str, results: "polars.DataFrame", diagrams: "polars.DataFrame", draws: Records = ()
     ) -> None:
-        """Write results and diagrams that are tables already."""
+        """Write the numbers of a job, given as tables.
+
+        Parameters
+        ----------
+        job : str
+            Name of the job.
+        results : polars.DataFrame
+            Table with the columns of `RESULTS`.
+        diagrams : polars.DataFrame
+            Table with the columns of `DIAGRAMS`.
+        draws : sequence of mapping, default ()
+            Records with keys of `DRAWS`.
+        """
         pairs = results.select("lens", "metric").unique().fill_null("").rows()
         name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():

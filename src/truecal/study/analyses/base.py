@@ -99,8 +99,8 @@ def points(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------

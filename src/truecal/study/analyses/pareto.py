@@ -25,8 +25,10 @@ def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    x, y : array-like of float
-        The two numbers of every point.
+    x : array-like of float of shape (n,)
+        First coordinate of every point; smaller is better.
+    y : array-like of float of shape (n,)
+        Second coordinate of every point; smaller is better.
 
     Returns
     -------
@@ -74,9 +76,14 @@ class ParetoSets(Analysis):
     value, their bounds, front, supported. `supported` says whether the membership holds wherever in their intervals the true
     numbers lie (null without intervals).
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+
     See Also
     --------
-    pareto : Makes it.
+    pareto : Return this result.
     """
 
     def counts(self) -> Any:
@@ -107,8 +114,8 @@ class ParetoSets(Analysis):
 
         Parameters
         ----------
-        reference : str or mapping, optional
-            Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+        reference : str or mapping, default None
+            Clean dataset of the shifted ones, one for all or by dataset; None: the severity 0 of each.
 
         Returns
         -------
@@ -151,8 +158,8 @@ def pareto(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------
@@ -219,9 +226,18 @@ class Dominance(Analysis):
     condition and ordered pair of families. Columns: dataset, severity, family, by, models (of the family), beaten, share,
     dominated (all are, and no model of `by` is by the family).
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+    recalibrator : str
+        Recalibration method of the predictions.
+
     See Also
     --------
-    dominance : Makes it.
+    dominance : Return this result.
     """
 
     metric: str
@@ -257,8 +273,8 @@ def dominance(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------

@@ -134,9 +134,14 @@ class RankAgreement(Analysis):
     metrics order in opposite ways (ties are no flips); it is supported if under both metrics the intervals of the two do not
     overlap, and supported_flips is null where a metric has no intervals.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+
     See Also
     --------
-    rank_agreement : Makes it.
+    rank_agreement : Return this result.
     """
 
     _points: Any
@@ -146,14 +151,17 @@ class RankAgreement(Analysis):
 
         Parameters
         ----------
-        metric_a, metric_b : str, optional
-            Metrics to compare; default all pairs of metrics.
+        metric_a : str, default None
+            Metric that a listed pair must include; None: any.
+        metric_b : str, default None
+            Second metric that a listed pair must include; None: any.
 
         Returns
         -------
         polars.DataFrame
-            Columns dataset, severity, metric_a, metric_b, better (by a), worse, gap_a, gap_b (value of `worse` minus `better`:
-            the first is positive, the second negative), supported_a, supported_b, supported.
+            Columns dataset, severity, metric_a, metric_b (in the order of their names), better (by a), worse,
+            gap_a, gap_b (value of `worse` minus `better`: the first is positive, the second negative),
+            supported_a, supported_b, supported.
 
         Raises
         ------
@@ -192,16 +200,16 @@ def rank_agreement(
     ----------
     frame : data frame
         Results of a store (`store.frame()`), or any frame with its columns.
-    metrics : sequence of str, optional
-        Names of metrics; default all of the lens.
+    metrics : sequence of str, default None
+        Names of metrics; None: all of the lens.
     lens : str or sequence of str, default "top-label"
         What is judged. With several lenses, a metric is named "metric [lens]".
     selection : str, default "all"
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
     level : float, default 0.95
         Level of the intervals.
 
@@ -326,7 +334,7 @@ class Ranked:
 class Ranking:
     """Hold models by dataset, best first within each, and notes on them.
 
-    Parameters
+    Attributes
     ----------
     metrics : tuple of str
         Names of the metrics; models are ranked by the first.
@@ -339,7 +347,7 @@ class Ranking:
 
     See Also
     --------
-    rank : Makes it.
+    rank : Return this result.
     """
 
     metrics: tuple[str, ...]
@@ -538,9 +546,20 @@ class RecalibrationEffect(Analysis):
     supported (from a store: the change is not 0 by a paired comparison on the same rows, with Holm's correction over the models of
     a condition; from a frame: the two intervals do not overlap; null where that is unknown), n.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+    before : str
+        Recalibration method compared with.
+    after : str
+        Recalibration method whose effect is measured.
+
     See Also
     --------
-    effect_of_recalibration : Makes it.
+    effect_of_recalibration : Return this result.
     """
 
     metric: str
@@ -593,8 +612,8 @@ def effect_of_recalibration(
         What is judged.
     selection : str, default "all"
         Which rows are judged.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------

@@ -31,9 +31,16 @@ class Shift(Analysis):
     data; supported (the interval lies wholly above or below that of the clean data); value_beside_largest and error_beside_largest
     (minus those of the largest model of the family, Figure 5).
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+
     See Also
     --------
-    shift : Makes it.
+    shift : Return this result.
     """
 
     metric: str
@@ -100,8 +107,9 @@ def shift(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    reference : str or mapping, optional
-        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+    reference : str or mapping, default None
+        Clean dataset of the shifted ones, one for all or by dataset; a dataset with results at
+        severity 0 is compared with those.
 
     Returns
     -------
@@ -185,9 +193,18 @@ class ShiftOverTypes(Analysis):
     sample; null for fewer than three), value_beside_largest and error_beside_largest (minus those of the largest model of the
     family at the same severity) and relative_size (within the family, the largest is 1).
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+    recalibrator : str
+        Recalibration method of the predictions.
+
     See Also
     --------
-    shift_over_types : Makes it.
+    shift_over_types : Return this result.
     """
 
     metric: str
@@ -218,8 +235,8 @@ def shift_over_types(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    reference : str or mapping, optional
-        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+    reference : str or mapping, default None
+        Clean dataset of the shifted ones, one for all or by dataset; None: the severity 0 of each.
     level : float, default 0.95
         Level of the intervals.
 
@@ -284,9 +301,16 @@ class InAndOut(Analysis):
     `frame()` has one row per shifted condition and model. Columns: dataset, severity (of the shifted data), clean (dataset),
     model, family, size, inside, outside (the metric), their bounds, error_inside, error_outside.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+
     See Also
     --------
-    in_and_out : Makes it.
+    in_and_out : Return this result.
     """
 
     metric: str
@@ -328,8 +352,8 @@ def in_and_out(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    reference : str or mapping, optional
-        Clean dataset of the shifted ones, one for all or by dataset; default the severity 0 of each.
+    reference : str or mapping, default None
+        Clean dataset of the shifted ones, one for all or by dataset; None: the severity 0 of each.
     level : float, default 0.95
         Level of the intervals.
 

@@ -51,9 +51,16 @@ class ErrorAgainstCalibration(Analysis):
     `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, relative_size
     (within the family, the largest is 1), error, value, and the bounds of both.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+
     See Also
     --------
-    error_against_calibration : Makes it.
+    error_against_calibration : Return this result.
     """
 
     metric: str
@@ -95,8 +102,8 @@ def error_against_calibration(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
     level : float, default 0.95
         Level of the intervals.
 
@@ -154,9 +161,20 @@ class CovariateTrend(Analysis):
     `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error, value,
     bounds, and the covariate.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+    covariate : str
+        Name of the covariate.
+    recalibrator : str
+        Recalibration method of the predictions.
+
     See Also
     --------
-    covariate_trend : Makes it.
+    covariate_trend : Return this result.
     """
 
     metric: str
@@ -212,8 +230,8 @@ def covariate_trend(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------
@@ -282,9 +300,14 @@ class Residuals(Analysis):
     value, expected (by the line), residual, standardized (the residual over its standard error: beyond 2 or -2 a model stands
     out).
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+
     See Also
     --------
-    residuals : Makes it.
+    residuals : Return this result.
     """
 
     _lines: Any
@@ -323,8 +346,8 @@ def residuals(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
 
     Returns
     -------
@@ -385,9 +408,20 @@ class LogFits(Analysis):
     `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error, value, and
     the group.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+    metric : str
+        Name of the metric.
+    recalibrator : str
+        Recalibration method of the predictions.
+    by : str
+        Column that groups the models.
+
     See Also
     --------
-    log_fits : Makes it.
+    log_fits : Return this result.
     """
 
     metric: str
@@ -502,7 +536,7 @@ MEAN_SQUARE = "brier-top"
 class BinBias:
     """Hold the bias of every bin with at least two rows, and of the squared error they add up to.
 
-    Parameters
+    Attributes
     ----------
     count : array of float
         Rows in each bin.
@@ -521,7 +555,7 @@ class BinBias:
 
     See Also
     --------
-    bin_bias : Makes it.
+    bin_bias : Return this result.
     """
 
     count: Float64s
@@ -637,9 +671,14 @@ class BinTrend(Analysis):
     pearson_high; and, for equal-mass bins of norm 2, the slopes of the squared error, of its exact bias, and of the difference:
     slope_squared = slope_bias + slope_rest, rest_low, rest_high.
 
+    Attributes
+    ----------
+    notes : tuple of str
+        What to know before reading the table, such as values that are missing or numbers of rows that differ.
+
     See Also
     --------
-    bin_trend : Makes it.
+    bin_trend : Return this result.
     """
 
     _points: Any
@@ -676,8 +715,8 @@ def bin_trend(
         Which rows are judged.
     recalibrator : str, default "none"
         Recalibration method.
-    dataset : str, optional
-        One dataset; default all.
+    dataset : str, default None
+        One dataset; None: all.
     level : float, default 0.95
         Level of the intervals.
 
