@@ -1,7 +1,7 @@
 """Print the outputs of executed examples anew: `python -m tools.refresh [FILE ...]`, without names all pages and docstrings.
 
-An output that no longer agrees is replaced in its file by what the present version prints, and listed, so that a change of numbers is
-read before it is committed. Outputs given in part (with `...`) and examples that raise are listed and left to a person.
+An output that no longer agrees is replaced in its file by what the present version prints, and listed, so that a change of numbers
+is read before it is committed. Outputs given in part (with `...`) and examples that raise are listed and left to a person.
 """
 
 import doctest

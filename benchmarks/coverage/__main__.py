@@ -7,28 +7,30 @@ import click
 import truecal as tc
 from benchmarks.coverage import peers, tables
 from benchmarks.coverage.atlas import SIZES, coverage_atlas
-from benchmarks.coverage.doors import DOORS
+from benchmarks.coverage.statements import STATEMENTS
 from truecal.parallel import cores
 from truecal.writing import write_whole
 
 
 @click.command(context_settings={"max_content_width": 100})
-@click.option("--full/--quick", default=False, show_default=True, help="Every door and size, or a few and 20 datasets.")
+@click.option(
+    "--full/--quick", default=False, show_default=True, help="Every statement and size, or a few and 20 datasets."
+)
 @click.option("--peers", "with_peers", is_flag=True, help="Other installed packages as well (few datasets, n <= 1000).")
 @click.option(
-    "--door",
+    "--statement",
     "names",
     multiple=True,
     metavar="NAME",
-    type=click.Choice([door.name for door in DOORS]),
-    help="Only this door; may be repeated.",
+    type=click.Choice([statement.name for statement in STATEMENTS]),
+    help="Only this statement; may be repeated.",
 )
 @click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated.")
 @click.option(
-    "--m", type=click.IntRange(2), help="Datasets per world and n, instead of 200 or 20; slow doors: a share."
+    "--m", type=click.IntRange(2), help="Datasets per world and n, instead of 200 or 20; slow statements: a share."
 )
 @click.option("--table", metavar="FILE", help="Write the tables between the marks of this document.")
-@click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage.")
+@click.option("--page", metavar="FILE", help="Write the page: worlds by statements, coloured by coverage.")
 @click.option("--workers", type=click.IntRange(1), help="Processes to use.  [default: all cores]")
 @click.option("--cache", metavar="FOLDER", help="Keep finished cells here; a later run reads them back.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the simulations.")
@@ -51,24 +53,26 @@ def main(
     """How often does each statement hold: intervals, tests and promises, in worlds whose truth is known?
 
     Five groups of ten worlds of one score (fitted to real networks, the same recalibrated and nearly so, others, hard ones), eight
-    of many classes and eight of few outputs. The text has one line per door and n; --json one row per world. With --cache an
+    of many classes and eight of few outputs. The text has one line per statement and n; --json one row per world. With --cache an
     interrupted run goes on where it was.
     """
-    doors = [door for door in DOORS if (door.name in names if names else full or door.share == 1)]
+    statements = [
+        statement for statement in STATEMENTS if (statement.name in names if names else full or statement.share == 1)
+    ]
     m = m or (200 if full else 20)
     n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))
     workers = workers or cores()
     try:
-        cells = coverage_atlas(n=n, m=m, doors=doors, rng=seed, run=tc.lab.Run(workers, cache))
+        cells = coverage_atlas(n=n, m=m, statements=statements, rng=seed, run=tc.lab.Run(workers, cache))
         if with_peers:
-            others, absent = peers.peer_doors()
+            others, absent = peers.peer_statements()
             if absent:
                 click.echo(f"not installed, left out: {', '.join(absent)}", err=True)
             if others:
-                cells += coverage_atlas(n=n, m=m, doors=others, rng=seed, run=tc.lab.Run(workers))
+                cells += coverage_atlas(n=n, m=m, statements=others, rng=seed, run=tc.lab.Run(workers))
         if table is not None:
             options = ["--full" if full else "--quick", f"--m {m}", *(f"--n {size}" for size in sizes)]
-            options += [f'--door "{name}"' for name in names]
+            options += [f'--statement "{name}"' for name in names]
             tables.write_into(table, cells, " ".join(["python -m benchmarks.coverage", *options]))
         if page is not None:
             tables.write_page(cells, page)

@@ -1,4 +1,4 @@
-"""The atlas: every door in every world at every size, with a cache from which an interrupted run goes on."""
+"""The atlas: every statement in every world at every size, with a cache from which an interrupted run goes on."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from benchmarks.coverage.doors import DOORS, Door, Kind
+from benchmarks.coverage.statements import STATEMENTS, Kind, Statement
 from truecal.lab import code_digest
 from truecal.lab.trials import name_words
 from truecal.parallel import Step
@@ -24,13 +24,13 @@ Worlds = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class AtlasCell:
-    """One door in one world at one n.
+    """One statement in one world at one n.
 
     `rate` is the coverage of an interval, or the rate of false statements of a test or promise; `above` and `below` are the shares
     of intervals that lie above and below the truth.
     """
 
-    door: str
+    statement: str
     kind: Kind
     stated: float
     group: str
@@ -54,57 +54,59 @@ def coverage_atlas(
     *,
     n: Sequence[int] = SIZES,
     m: int = 200,
-    doors: Sequence[Door] = DOORS,
+    statements: Sequence[Statement] = STATEMENTS,
     worlds: Worlds | None = None,
     rng: int = 0,
     run: tc.lab.Run | None = None,
 ) -> list[AtlasCell]:
-    """Judge every door in every world at every size.
+    """Judge every statement in every world at every size.
 
     Every cell has a random stream of its own: neither the other cells nor the number of workers change its numbers.
 
     Parameters
     ----------
     n : sequence of int
-        Rows of a dataset; a door skips sizes that it does not judge.
+        Rows of a dataset; a statement skips sizes outside its range.
     m : int
-        Datasets per cell. Slow doors have a share of them, and a cell has at most twenty million rows.
-    doors : sequence of Door
+        Datasets per cell. Slow statements have a share of them, and a cell has at most twenty million rows.
+    statements : sequence of Statement
         The statements to judge.
     worlds : mapping of group -> name -> world, optional
-        Worlds of your own instead of the door's; they need workers=1 and no cache.
+        Worlds of your own instead of the statement's; they need workers=1 and no cache.
     rng : int
         Seed.
     run : tc.lab.Run, optional
-        Workers, cache folder and progress. Cells in the cache are read back; it takes only doors of `DOORS`.
+        Workers, cache folder and progress. Cells in the cache are read back; it takes only those of `STATEMENTS`.
 
     Returns
     -------
     list of AtlasCell
-        Cells in which the door stated something.
+        Cells in which something was stated.
 
     Raises
     ------
     tc.InputError
-        No size or door, fewer than 2 rows or 1 dataset, or a run that cannot be used with these doors and worlds.
+        No size or statement, fewer than 2 rows or 1 dataset, or a run that cannot be used with these statements and worlds.
 
     Examples
     --------
     >>> from truecal.lab import Uniform, World
-    >>> cells = coverage_atlas(n=[200], m=40, doors=DOORS[:2], worlds={"mine": {"uniform": World(Uniform())}})
-    >>> [(cell.door, cell.m, cell.rate > 0.8) for cell in cells]
+    >>> cells = coverage_atlas(n=[200], m=40, statements=STATEMENTS[:2], worlds={"mine": {"uniform": World(Uniform())}})
+    >>> [(cell.statement, cell.m, cell.rate > 0.8) for cell in cells]
     [('default', 40, True), ('mean absolute error', 40, True)]
     """
     run = run or tc.lab.Run()
-    if len(n) == 0 or min(n) < 2 or len(doors) == 0:
-        raise tc.InputError("an atlas needs sizes of 2 rows or more and a door")
+    if len(n) == 0 or min(n) < 2 or len(statements) == 0:
+        raise tc.InputError("an atlas needs sizes of 2 rows or more and a statement")
     if m < 1 or rng < 0:
         raise tc.InputError(f"m must be at least 1 and rng at least 0, not {m!r} and {rng!r}")
     if worlds is not None and (run.workers > 1 or run.cache is not None):
         raise tc.InputError("worlds of your own run with workers=1 and without a cache")
-    if run.cache is not None and not all(door in DOORS for door in doors):
-        raise tc.InputError("doors of your own run without a cache, which would not notice that their code changed")
-    jobs = [job for door in doors for job in _jobs(door, worlds, n, m, rng)]
+    if run.cache is not None and not all(statement in STATEMENTS for statement in statements):
+        raise tc.InputError(
+            "statements of your own run without a cache, which would not notice that their code changed"
+        )
+    jobs = [job for statement in statements for job in _jobs(statement, worlds, n, m, rng)]
     store = None if run.cache is None else _Store(Path(run.cache))
     cells: dict[int, AtlasCell | None] = {}
     if store is not None:
@@ -125,7 +127,7 @@ def coverage_atlas(
 class _Job:
     """One cell to judge. The world is a name, because worlds may hold functions that cannot be sent to a process."""
 
-    door: Door
+    statement: Statement
     group: str
     world: str
     n: int
@@ -135,7 +137,7 @@ class _Job:
     @property
     def key(self) -> str:
         """Name in the cache, which changes with the code."""
-        words = (_code(), np.__version__, self.door.name, self.group, self.world, self.n, self.m, self.rng)
+        words = (_code(), np.__version__, self.statement.name, self.group, self.world, self.n, self.m, self.rng)
         return sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -146,36 +148,36 @@ def _code() -> str:
     return sha256(b"\0".join([code_digest().encode(), *(path.read_bytes() for path in sources)])).hexdigest()
 
 
-def _jobs(door: Door, worlds: Worlds | None, n: Sequence[int], m: int, rng: int) -> list[_Job]:
-    share = round(m * door.share)
+def _jobs(statement: Statement, worlds: Worlds | None, n: Sequence[int], m: int, rng: int) -> list[_Job]:
+    share = round(m * statement.share)
     return [
-        _Job(door, group, world, size, max(2, share if door.counted else min(share, MOST_ROWS // size)), rng)
-        for group, named in (door.worlds() if worlds is None else worlds).items()
+        _Job(statement, group, world, size, max(2, share if statement.counted else min(share, MOST_ROWS // size)), rng)
+        for group, named in (statement.worlds() if worlds is None else worlds).items()
         for world in named
         for size in n
-        if door.least_rows <= size <= door.most_rows
+        if statement.least_rows <= size <= statement.most_rows
     ]
 
 
 def judge_cell(worlds: Worlds | None, job: _Job) -> AtlasCell | None:
-    """Judge one cell; None where the door states nothing in such a world."""
-    door = job.door
-    world = (door.worlds() if worlds is None else worlds)[job.group][job.world]
+    """Judge one cell; None where nothing is stated in such a world."""
+    statement = job.statement
+    world = (statement.worlds() if worlds is None else worlds)[job.group][job.world]
     stream = np.random.SeedSequence(job.rng, spawn_key=(*name_words(f"{job.group}/{job.world}"), job.n))
-    trials = door.judge(world, job.n, job.m, np.random.default_rng(stream))
+    trials = statement.judge(world, job.n, job.m, np.random.default_rng(stream))
     if trials is None:
         return None
     above, below = float(trials.above.mean()), float(trials.below.mean())
     return AtlasCell(
-        door=door.name,
-        kind=door.kind,
-        stated=door.stated,
+        statement=statement.name,
+        kind=statement.kind,
+        stated=statement.stated,
         group=job.group,
         world=job.world,
         n=job.n,
         m=len(trials.above),
         truth=trials.truth,
-        rate=1 - above - below if door.kind == "interval" else above,
+        rate=1 - above - below if statement.kind == "interval" else above,
         above=above,
         below=below,
         length=float(trials.length.mean()),
@@ -183,7 +185,7 @@ def judge_cell(worlds: Worlds | None, job: _Job) -> AtlasCell | None:
 
 
 class _Store:
-    """A folder with one file per cell, null where the door stated nothing; a file that is no JSON counts as absent."""
+    """A folder with one file per cell, null where nothing was stated; a file that is no JSON counts as absent."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Intervals of other packages as doors, for `python -m benchmarks.coverage --peers`; each package is imported only when used.
+"""Intervals of other packages as statements, for `python -m benchmarks.coverage --peers`; each package is imported only when used.
 
 The truth is the error that the package estimates: mean absolute (l1) for calzone and relplot, root mean square (l2) for
 uncertainty-calibration. Each is called the way its documentation calls it, and left out where it is not installed.
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from benchmarks.coverage.doors import LEVEL, Door, Trials, draw_profiles
+from benchmarks.coverage.statements import LEVEL, Statement, Trials, draw_profiles
 from benchmarks.coverage.worlds import Array
 from truecal.lab import World
 
@@ -105,13 +105,13 @@ def _judge(peer: Peer, world: World, n: int, m: int, rng: np.random.Generator) -
     return Trials.of_limits(low, high, world.true_error(peer.norm))
 
 
-def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
-    """The installed peers' intervals as doors, and the packages that are absent.
+def peer_statements(peers: Sequence[Peer] = PEERS) -> tuple[list[Statement], list[str]]:
+    """The installed peers' intervals as statements, and the packages that are absent.
 
     >>> nobody = Peer("nobody", "no_such_module", "nobody's interval", 1, _calzone, 10)
-    >>> peer_doors([nobody])
+    >>> peer_statements([nobody])
     ([], ['nobody'])
     """
     installed = [peer for peer in peers if find_spec(peer.module) is not None]
-    doors = [Door(p.name, "interval", LEVEL, partial(_judge, p), most_rows=MOST_ROWS) for p in installed]
-    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in installed))
+    statements = [Statement(p.name, "interval", LEVEL, partial(_judge, p), most_rows=MOST_ROWS) for p in installed]
+    return statements, list(dict.fromkeys(peer.package for peer in peers if peer not in installed))

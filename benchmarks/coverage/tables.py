@@ -1,4 +1,4 @@
-"""The atlas as tables, as Markdown for docs/coverage.md, and as a page of worlds by doors."""
+"""The atlas as tables, as Markdown for docs/coverage.md, and as a page of worlds by statements."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ WORLD_DATASETS = 30  # with fewer datasets per world the worst group of worlds i
 
 @dataclass(frozen=True)
 class Line:
-    """One door at one n over all worlds: the mean rate, the worst rate and its world, the mean length of intervals."""
+    """One statement at one n over all worlds: the mean rate, the worst rate and its world, the mean length of intervals."""
 
-    door: str
+    statement: str
     kind: str
     stated: float
     n: int
@@ -41,14 +41,14 @@ class Line:
 
 
 def lines(cells: Sequence[AtlasCell]) -> Iterator[Line]:
-    """Summarize cells by door and n: doors in the order of the cells, sizes ascending."""
-    order = {cell.door: i for i, cell in reversed(list(enumerate(cells)))}
-    ordered = sorted(cells, key=lambda cell: (order[cell.door], cell.n))
-    for (door, n), group in groupby(ordered, key=lambda cell: (cell.door, cell.n)):
+    """Summarize cells by statement and n: statements in the order of the cells, sizes ascending."""
+    order = {cell.statement: i for i, cell in reversed(list(enumerate(cells)))}
+    ordered = sorted(cells, key=lambda cell: (order[cell.statement], cell.n))
+    for (statement, n), group in groupby(ordered, key=lambda cell: (cell.statement, cell.n)):
         in_line = list(group)
         worst, where = _worst(in_line)
         yield Line(
-            door=door,
+            statement=statement,
             kind=in_line[0].kind,
             stated=in_line[0].stated,
             n=n,
@@ -74,7 +74,7 @@ def _worst(cells: Sequence[AtlasCell]) -> tuple[float, str]:
 
 
 def summary(cells: Sequence[AtlasCell]) -> Frame:
-    """One row per door and n."""
+    """One row per statement and n."""
     return _frame(tuple(field.name for field in fields(Line)), [astuple(line) for line in lines(cells)])
 
 
@@ -89,20 +89,20 @@ def _frame(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> Fra
 
 
 def markdown(cells: Sequence[AtlasCell]) -> str:
-    """One table for intervals, tests and promises each; a line per door, a column per n, the datasets per world in brackets."""
+    """One table for intervals, tests and promises each; a line per statement, a column per n, datasets per world in brackets."""
     sizes = sorted({cell.n for cell in cells})
-    by_door: dict[str, dict[int, Line]] = {}
+    by_statement: dict[str, dict[int, Line]] = {}
     for line in lines(cells):
-        by_door.setdefault(line.door, {})[line.n] = line
+        by_statement.setdefault(line.statement, {})[line.n] = line
     text = []
     for kind, title in TITLES.items():
-        shown = [by_n for by_n in by_door.values() if next(iter(by_n.values())).kind == kind]
+        shown = [by_n for by_n in by_statement.values() if next(iter(by_n.values())).kind == kind]
         if not shown:
             continue
         text += [f"**{title}; [datasets per world].**", ""]
-        text += ["| door | " + " | ".join(f"n = {n:,}" for n in sizes) + " |", "|---|" + "---|" * len(sizes)]
+        text += ["| statement | " + " | ".join(f"n = {n:,}" for n in sizes) + " |", "|---|" + "---|" * len(sizes)]
         for by_n in shown:
-            name = next(iter(by_n.values())).door
+            name = next(iter(by_n.values())).statement
             text.append(f"| {name} | " + " | ".join(_entry(by_n.get(n)) for n in sizes) + " |")
         text.append("")
     worlds = len({(cell.group, cell.world) for cell in cells})
@@ -164,7 +164,8 @@ TEMPLATE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Coverage atlas</title><style>{{ style | safe }}</style></head><body>
 <h1>Where statements hold, and where they do not</h1>
-<p>{{ worlds }} worlds whose truth is known, {{ doors }} doors, {{ "{:,}".format(datasets) }} simulated datasets. Every number is a
+<p>{{ worlds }} worlds whose truth is known, {{ statements }} statements, {{ "{:,}".format(datasets) }} simulated datasets.
+Every number is a
 percentage: of intervals (stated at 90 %) that held the truth; of calibrated datasets that a test at 5 % rejected; of promises at
 95 % that were false. Point at a number for its count, its Monte-Carlo standard error and the length of the interval.</p>
 <p class="key">{% for name, words in colours.items() %}<span class="{{ name }}">{{ words }}</span>{% endfor %}</p>
@@ -173,12 +174,12 @@ percentage: of intervals (stated at 90 %) that held the truth; of calibrated dat
 <h2 id="n{{ table.n }}">n = {{ "{:,}".format(table.n) }} rows</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="n = {{ "{:,}".format(table.n) }}"><table>
 <thead><tr><th scope="col">world</th>
-{%- for door in table.doors %}<th scope="col"><span>{{ door }}</span></th>{% endfor %}</tr></thead><tbody>
+{%- for statement in table.statements %}<th scope="col"><span>{{ statement }}</span></th>{% endfor %}</tr></thead><tbody>
 {% for group, rows in table.groups.items() %}
-<tr class="group"><th scope="rowgroup">{{ group }}</th>{% for door in table.doors %}<td></td>{% endfor %}</tr>
+<tr class="group"><th scope="rowgroup">{{ group }}</th>{% for statement in table.statements %}<td></td>{% endfor %}</tr>
 {% for world, entries in rows.items() %}
 <tr><th scope="row" title="{{ world }}">{{ world }}</th>
-{%- for door in table.doors %}{% set entry = entries.get(door) %}
+{%- for statement in table.statements %}{% set entry = entries.get(statement) %}
 {%- if entry %}<td class="{{ entry.colour }}" title="{{ entry.title }}">{{ entry.percent }}</td>{% else %}<td></td>{% endif %}
 {%- endfor %}</tr>
 {% endfor %}{% endfor %}
@@ -194,14 +195,14 @@ def write_page(cells: Sequence[AtlasCell], path: str | PathLike[str]) -> Path:
 
 
 def atlas_page(cells: Sequence[AtlasCell]) -> str:
-    """The HTML text: for every n a table of worlds by doors, coloured by how far each rate is from what is stated."""
+    """The HTML text: for every n a table of worlds by statements, coloured by how far each rate is from what is stated."""
     tables = []
     for n in sorted({cell.n for cell in cells}):
         of_size = [cell for cell in cells if cell.n == n]
         groups: dict[str, dict[str, dict[str, dict[str, str]]]] = {}
         for cell in of_size:
-            groups.setdefault(cell.group, {}).setdefault(cell.world, {})[cell.door] = _page_entry(cell)
-        tables.append({"n": n, "doors": list(dict.fromkeys(cell.door for cell in of_size)), "groups": groups})
+            groups.setdefault(cell.group, {}).setdefault(cell.world, {})[cell.statement] = _page_entry(cell)
+        tables.append({"n": n, "statements": list(dict.fromkeys(cell.statement for cell in of_size)), "groups": groups})
     return (
         Environment(autoescape=True, trim_blocks=True)
         .from_string(TEMPLATE)
@@ -210,14 +211,14 @@ def atlas_page(cells: Sequence[AtlasCell]) -> str:
             colours=COLOURS,
             tables=tables,
             worlds=len({(cell.group, cell.world) for cell in cells}),
-            doors=len({cell.door for cell in cells}),
+            statements=len({cell.statement for cell in cells}),
             datasets=sum(cell.m for cell in cells),
         )
     )
 
 
 def _page_entry(cell: AtlasCell) -> dict[str, str]:
-    title = f"{cell.door}: {cell.rate:.3f} of {cell.m} datasets, standard error {cell.standard_error:.3f}"
+    title = f"{cell.statement}: {cell.rate:.3f} of {cell.m} datasets, standard error {cell.standard_error:.3f}"
     if cell.kind == "interval":
         title += f"; {cell.above:.3f} above the truth, {cell.below:.3f} below it, mean length {cell.length:.4f}"
     return {"percent": f"{100 * cell.rate:.0f}", "colour": _colour(cell), "title": title}

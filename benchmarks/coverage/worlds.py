@@ -28,9 +28,15 @@ class Decades(Scores):
         return 1.0 - rest, rest
 
     def expectation(self, integrand: Callable[[Array, Array], Array]) -> float:
-        nodes, weights = np.polynomial.legendre.leggauss(400)
+        nodes, weights = _quadrature()
         rest = 10.0 ** (-self.decades * (nodes + 1) / 2)
         return float(np.dot(integrand(1.0 - rest, rest), weights) / 2)
+
+
+@cache
+def _quadrature() -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(400)
 
 
 _VERBAL = Discrete([0.5, 0.7, 0.8, 0.9, 0.95, 1.0], [0.05, 0.1, 0.2, 0.35, 0.2, 0.1])

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "speed.md"
 MARK = "<!-- made by make bench -->"
 NOT_BENCHMARKS = {"__init__", "__main__", "harness"}
-USUAL = ["ahead", "before", "pages", "study", "scale"]  # what `make bench` runs by itself
+USUAL = ["peers", "before", "pages", "study", "scale"]  # what `make bench` runs by itself
 SHOWN = (
     "numpy",
     "scipy",

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.speed.ahead import SORTS, N
 from benchmarks.speed.harness import Row
+from benchmarks.speed.peers import SORTS, N
 
 BASE = "2924208223"
 ROUNDS = 3

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import truecal as tc
-from benchmarks.speed.ahead import N
 from benchmarks.speed.harness import Row, seconds
+from benchmarks.speed.peers import N
 
 GROUPS = 40
 

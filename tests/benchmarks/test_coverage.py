@@ -1,4 +1,4 @@
-"""The coverage atlas: its cells, cache, tables, page and command; and, reduced, that every door reaches what it states."""
+"""The coverage atlas: its cells, cache, tables, page and command; and, reduced, that every statement reaches what it states."""
 
 import json
 from pathlib import Path
@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 from benchmarks.coverage import atlas, peers
 from benchmarks.coverage.__main__ import main
 from benchmarks.coverage.atlas import AtlasCell, coverage_atlas
-from benchmarks.coverage.doors import DOORS, Door, Trials
-from benchmarks.coverage.peers import Peer, peer_doors, peer_limits
+from benchmarks.coverage.peers import Peer, peer_limits, peer_statements
+from benchmarks.coverage.statements import STATEMENTS, Statement, Trials
 from benchmarks.coverage.tables import END, START, atlas_page, cell_table, lines, markdown, summary, write_into
 from benchmarks.coverage.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
 from truecal.errors import FileError, InputError
@@ -20,16 +20,16 @@ from truecal.lab import PAPER_WORLDS, Run, Uniform, World
 from truecal.profile import Profile
 
 MINE = {"calibrated": {"uniform": World(Uniform())}}
-FAST = DOORS[:2]
+FAST = STATEMENTS[:2]
 
 
 def shortfalls(cells, chance=0.001):
-    """Cells that miss what their door states, by a one-sided binomial test at `chance`."""
-    least = {door.name: door.least for door in DOORS}
+    """Cells that miss what their statement states, by a one-sided binomial test at `chance`."""
+    least = {statement.name: statement.least for statement in STATEMENTS}
     sides = {"interval": "less", "test": "greater", "promise": "greater"}
 
     def p_value(cell):
-        limit = least.get(cell.door, cell.stated)
+        limit = least.get(cell.statement, cell.stated)
         return binomtest(round(cell.rate * cell.m), cell.m, limit, alternative=sides[cell.kind]).pvalue
 
     return [cell for cell in cells if p_value(cell) < chance]
@@ -52,24 +52,24 @@ def _silent(world, n, m, rng):
 
 
 JUDGED = [
-    Door("always", "interval", 0.9, _always),
-    Door("never", "interval", 0.9, _never, share=0.5),
-    Door("alarm", "test", 0.05, _alarm),
-    Door("silent", "promise", 0.05, _silent),
+    Statement("always", "interval", 0.9, _always),
+    Statement("never", "interval", 0.9, _never, share=0.5),
+    Statement("alarm", "test", 0.05, _alarm),
+    Statement("silent", "promise", 0.05, _silent),
 ]
 
 
 def test_cell_rates_count_misses_on_both_sides():
-    sure, wrong, alarm = coverage_atlas(n=[50], m=8, doors=JUDGED, worlds=MINE)
+    sure, wrong, alarm = coverage_atlas(n=[50], m=8, statements=JUDGED, worlds=MINE)
     assert (sure.rate, sure.length, sure.m, sure.truth) == (1.0, 1.0, 8, 0.3)
     assert (wrong.rate, wrong.above, wrong.below, wrong.m) == (0.0, 1.0, 0.0, 4)
     assert (alarm.rate, alarm.kind) == (0.5, "test")
     assert sure.standard_error > 0
 
 
-def test_sizes_outside_a_doors_range_are_skipped():
-    small = Door("small", "interval", 0.9, _always, most_rows=60, least_rows=40)
-    assert [cell.n for cell in coverage_atlas(n=[30, 50, 90], m=2, doors=[small], worlds=MINE)] == [50]
+def test_sizes_outside_the_range_of_a_statement_are_skipped():
+    small = Statement("small", "interval", 0.9, _always, most_rows=60, least_rows=40)
+    assert [cell.n for cell in coverage_atlas(n=[30, 50, 90], m=2, statements=[small], worlds=MINE)] == [50]
 
 
 def test_worlds_have_their_true_errors():
@@ -97,18 +97,18 @@ def test_class_world_labels_follow_rates():
 
 
 def test_cells_are_the_same_alone_in_processes_and_from_cache(tmp_path, monkeypatch):
-    whole = coverage_atlas(n=[60], m=3, doors=FAST)
+    whole = coverage_atlas(n=[60], m=3, statements=FAST)
     assert len(whole) == 100
-    assert coverage_atlas(n=[60], m=3, doors=FAST, run=Run(workers=2)) == whole
+    assert coverage_atlas(n=[60], m=3, statements=FAST, run=Run(workers=2)) == whole
     kept = Run(cache=tmp_path / "cells")
-    assert coverage_atlas(n=[60], m=3, doors=FAST[:1], run=kept) == whole[:50]
+    assert coverage_atlas(n=[60], m=3, statements=FAST[:1], run=kept) == whole[:50]
 
     def refuse(worlds, job):
         raise AssertionError(f"{job} was in the cache")
 
     monkeypatch.setattr(atlas, "judge_cell", refuse)
     steps = []
-    again = coverage_atlas(n=[60], m=3, doors=FAST[:1], run=Run(cache=tmp_path / "cells", progress=steps.append))
+    again = coverage_atlas(n=[60], m=3, statements=FAST[:1], run=Run(cache=tmp_path / "cells", progress=steps.append))
     assert again == whole[:50]
     assert (steps[0].done, steps[0].total) == (50, 50)
 
@@ -120,10 +120,10 @@ def test_cells_are_the_same_alone_in_processes_and_from_cache(tmp_path, monkeypa
         {"n": []},
         {"n": [1]},
         {"rng": -1},
-        {"doors": []},
+        {"statements": []},
         {"worlds": MINE, "run": Run(workers=2)},
         {"worlds": MINE, "run": Run(cache="x")},
-        {"doors": JUDGED, "run": Run(cache="x")},
+        {"statements": JUDGED, "run": Run(cache="x")},
     ],
 )
 def test_atlas_refuses_bad_input(wrong):
@@ -132,8 +132,8 @@ def test_atlas_refuses_bad_input(wrong):
 
 
 def test_tables_show_mean_worst_world_and_datasets(tmp_path):
-    cells = coverage_atlas(n=[50, 60], m=4, doors=[JUDGED[0], JUDGED[2]], worlds=MINE)
-    assert [(line.door, line.n, line.worst) for line in lines(cells)] == [
+    cells = coverage_atlas(n=[50, 60], m=4, statements=[JUDGED[0], JUDGED[2]], worlds=MINE)
+    assert [(line.statement, line.n, line.worst) for line in lines(cells)] == [
         ("always", 50, 1.0),
         ("always", 60, 1.0),
         ("alarm", 50, 0.5),
@@ -170,14 +170,16 @@ def test_worst_is_a_group_where_worlds_have_few_datasets():
 
 def test_debiased_truth_uses_the_bins_of_the_dataset():
     """On a staircase whose jumps are the edges of equal-mass bins, edges that moved lie on both sides of a jump."""
-    (door,) = (door for door in DOORS if door.name == "debiased, 15 bins")
-    (cell,) = coverage_atlas(n=[3000], m=60, doors=[door], worlds={"hard": {"x": atlas_worlds()["hard"]["staircase"]}})
+    (statement,) = (statement for statement in STATEMENTS if statement.name == "debiased, 15 bins")
+    (cell,) = coverage_atlas(
+        n=[3000], m=60, statements=[statement], worlds={"hard": {"x": atlas_worlds()["hard"]["staircase"]}}
+    )
     assert 0.02 < cell.truth < 0.0539  # the error of bins that end at the jumps
     assert not shortfalls([cell])
 
 
 def test_page_colours_shortfalls_and_loads_nothing():
-    cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
+    cells = coverage_atlas(n=[50], m=40, statements=JUDGED[:3], worlds=MINE)
     html = atlas_page(cells)
     assert html.count('<td class="bad"') == 2
     assert html.count('<td class="over"') == 1
@@ -186,11 +188,11 @@ def test_page_colours_shortfalls_and_loads_nothing():
 
 
 def test_shortfalls_are_detected():
-    cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
-    assert [cell.door for cell in shortfalls(cells)] == ["never", "alarm"]
+    cells = coverage_atlas(n=[50], m=40, statements=JUDGED[:3], worlds=MINE)
+    assert [cell.statement for cell in shortfalls(cells)] == ["never", "alarm"]
 
 
-# ------------------------------------------------------------------------------------------------ the doors themselves
+# ------------------------------------------------------------------------------------------------ the statements themselves
 
 _PLACES = (("papers", "resnet110_c10"), ("papers, recalibrated", "resnet152_imgnet"), ("others", "kink"))
 _REDUCED = {group: {name: atlas_worlds()[group][name]} for group, name in _PLACES}
@@ -199,16 +201,19 @@ _SMALLER = {atlas_worlds: _REDUCED, class_worlds: _CLASSES}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("door", [door for door in DOORS if door.name != "sweep"], ids=lambda door: door.name)
-def test_door_reaches_what_it_states(door):
+@pytest.mark.parametrize("statement", [s for s in STATEMENTS if s.name != "sweep"], ids=lambda s: s.name)
+def test_statement_reaches_what_it_states(statement):
     """20 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
-    worlds = _SMALLER.get(door.worlds)
+    worlds = _SMALLER.get(statement.worlds)
     cells = coverage_atlas(
-        n=[max(300, door.least_rows)], m=round(20 / min(door.share, 0.3)), doors=[door], worlds=worlds
+        n=[max(300, statement.least_rows)],
+        m=round(20 / min(statement.share, 0.3)),
+        statements=[statement],
+        worlds=worlds,
     )
     m = sum(cell.m for cell in cells)
     rate = sum(cell.rate * cell.m for cell in cells) / m
-    both = AtlasCell(door.name, door.kind, door.stated, "all", "all", 0, m, 0.0, rate, 0.0, 0.0, 0.0)
+    both = AtlasCell(statement.name, statement.kind, statement.stated, "all", "all", 0, m, 0.0, rate, 0.0, 0.0, 0.0)
     assert not shortfalls([both]), f"{rate:.3f} of {m}"
 
 
@@ -232,10 +237,10 @@ def test_peers_are_seeded_and_restore_the_global_state():
 def test_absent_peers_are_named():
     here = Peer("numpy", "numpy", "an interval", 1, lambda c, y, level: (0.0, 1.0), 5)
     gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
-    doors, absent = peer_doors([here, gone, gone])
-    assert [(door.name, door.most_rows) for door in doors] == [("an interval", 1000)]
+    statements, absent = peer_statements([here, gone, gone])
+    assert [(statement.name, statement.most_rows) for statement in statements] == [("an interval", 1000)]
     assert absent == ["nobody"]
-    (cell,) = coverage_atlas(n=[50], m=20, doors=doors, worlds=MINE)
+    (cell,) = coverage_atlas(n=[50], m=20, statements=statements, worlds=MINE)
     assert (cell.rate, cell.m) == (1.0, 5)
 
 
@@ -250,7 +255,7 @@ def test_installed_peer_gives_an_interval(peer):
 
 # ------------------------------------------------------------------------------------------------ the command
 
-TINY = ("--door", "default", "--n", 50, "--m", 2, "--workers", 1)
+TINY = ("--statement", "default", "--n", 50, "--m", 2, "--workers", 1)
 
 
 def run(*arguments):
@@ -263,9 +268,9 @@ def test_command_prints_lines_and_writes_table_and_page(tmp_path):
     document.write_text(f"{START}\n{END}\n")
     code, out, err = run(*TINY, "--table", document, "--page", page)
     assert (code, err) == (0, "")
-    assert out.splitlines()[0].split()[:4] == ["door", "kind", "stated", "n"]
+    assert out.splitlines()[0].split()[:4] == ["statement", "kind", "stated", "n"]
     assert len(out.splitlines()) == 2
-    assert 'python -m benchmarks.coverage --quick --m 2 --n 50 --door "default"`' in document.read_text()
+    assert 'python -m benchmarks.coverage --quick --m 2 --n 50 --statement "default"`' in document.read_text()
     assert page.read_text().count("<tr>") == 51
 
 
@@ -275,12 +280,12 @@ def test_command_writes_json_with_a_row_per_world(tmp_path):
     content = json.loads(path.read_text())
     assert (code, out) == (0, "")
     assert (content["n"], content["m"], len(content["rows"])) == ([50], 2, 50)
-    assert {"door", "world", "rate", "rate_se", "length"} <= set(content["rows"][0])
+    assert {"statement", "world", "rate", "rate_se", "length"} <= set(content["rows"][0])
 
 
 def test_command_names_absent_peers(monkeypatch):
     gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
-    monkeypatch.setattr(peers.peer_doors, "__defaults__", ((gone,),))
+    monkeypatch.setattr(peers.peer_statements, "__defaults__", ((gone,),))
     code, _, err = run(*TINY, "--peers")
     assert code == 0
     assert err == "not installed, left out: nobody\n"
@@ -290,7 +295,7 @@ def test_command_help_and_bad_options(tmp_path):
     code, out, _ = run("--help")
     assert code == 0
     assert "--peers" in out
-    for wrong in (("--n", 1), ("--door", "x"), ("--m", 0), ("--workers", 0), ("--seed", -1), ("--what",)):
+    for wrong in (("--n", 1), ("--statement", "x"), ("--m", 0), ("--workers", 0), ("--seed", -1), ("--what",)):
         code, out, err = run(*wrong)
         assert (code, out) == (2, "")
         assert "Error: " in err

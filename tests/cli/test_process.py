@@ -30,7 +30,7 @@ def test_help_lists_the_verbs_and_loads_nothing_heavy():
     assert all(f"\n  {verb} " in ran.stdout for verb in VERBS)
     loaded = set(ran.stderr.split())
     assert not loaded & {"numpy", "scipy", "polars", "sklearn", "matplotlib", "rich"}
-    # what starting costs is what is loaded: the group, its words and its messages, but no verb (seconds: benchmarks/speed/face.py)
+    # what starting costs is what is loaded: the group, its words and its messages, but no verb
     assert len([name for name in loaded if name.startswith("truecal")]) <= 12
 
 

@@ -1,4 +1,4 @@
-"""Ahead of every peer, on every CPU: equal width, equal mass, class-wise errors, groups and the default call.
+"""Beside other packages, on every CPU: equal width, equal mass, class-wise errors, groups and the default call.
 
 Every setting of numpy's sorts is a process of its own (its CPU features cannot change later), started by a small parent, and every
 peak of memory is the high-water mark of yet another process, after its data are made: nothing is inherited. All times are of the
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
     for name, off in SORTS.items():
         env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": off, "OPENBLAS_NUM_THREADS": "1"}
         answer = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.ahead", name],
+            [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.peers", name],
             env=env,
             capture_output=True,
             text=True,
@@ -80,7 +80,7 @@ def equal_width(setting: str) -> list[Row]:
 
 def equal_mass(setting: str) -> list[Row]:
     import truecal as tc
-    from benchmarks.speed.river import peers_of_mass
+    from benchmarks.speed.core import peers_of_mass
 
     c, y = _data(N, np.float64)
     quick = [peer for peer in peers_of_mass(c, y.astype(np.int64)) if peer[2] <= 4]

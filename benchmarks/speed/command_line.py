@@ -1,4 +1,4 @@
-"""The face: what the command line costs from the start of the interpreter to the answer, and the report's time and size."""
+"""What the command line costs from the start of the interpreter to the answer, and the report's time and size."""
 
 import subprocess
 import sys

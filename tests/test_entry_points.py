@@ -1,6 +1,6 @@
-"""Every door, through every lens, on plain, weighted, clustered and selected rows: the answer of the river, or a refusal by name.
+"""Every public function, through every lens, on plain, weighted, clustered and selected rows: an answer, or a refusal by name.
 
-A door that lost clusters, weights or a selection on the way would give here the answer of the plain rows.
+A function that lost clusters, weights or a selection on the way would give here the answer of the plain rows.
 """
 
 import inspect
@@ -69,7 +69,7 @@ def selected(preds: tc.Predictions) -> tc.Predictions:
 
 
 KINDS = {"plain": plain, "weights": weighted, "clusters": clustered, "selection": selected}
-Door = Callable[[tc.Predictions, Lens], object]
+EntryPoint = Callable[[tc.Predictions, Lens], object]
 
 
 def numbers(answer: object) -> tuple[float, ...]:
@@ -86,7 +86,7 @@ def numbers(answer: object) -> tuple[float, ...]:
     raise TypeError(type(answer))
 
 
-def on_profile(test: Callable[..., object]) -> Door:
+def on_profile(test: Callable[..., object]) -> EntryPoint:
     return lambda preds, lens: test(lens(preds))
 
 
@@ -114,7 +114,7 @@ def audited(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
     return (*numbers(found.overall), *(x for s in found.segments for x in (s.difference, s.low, s.high, s.p_value)))
 
 
-DOORS: dict[str, Door] = {
+ENTRY_POINTS: dict[str, EntryPoint] = {
     "measure": lambda preds, lens: tc.measure(preds, lens=lens),
     "measure, binned": lambda preds, lens: tc.measure(preds, lens=lens, estimator=tc.BinnedECE(bins=5)),
     "measure, generalized": lambda preds, lens: tc.measure(
@@ -137,7 +137,7 @@ DOORS: dict[str, Door] = {
     "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
     "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
 }
-NOT_DOORS = {
+NOT_ENTRY_POINTS = {
     "summary": "one class, numbers of its own: see tests/clinical",
     "net_benefit": "one class, a decision: see tests/clinical",
     "flexible_curve": "a curve of one class: see tests/clinical",
@@ -171,27 +171,27 @@ NOT_DOORS = {
 }
 
 
-def test_no_door_and_no_lens_is_missing_from_the_table():
+def test_no_entry_point_and_no_lens_is_missing_from_the_table():
     homes = (tc, tc.inference, tc.groups, tc.clinical, tc.recalibration, tc.engines, tc.estimators)
     functions = {name for home in homes for name in home.__all__ if inspect.isfunction(getattr(home, name))}
-    assert functions - {name.partition(",")[0] for name in DOORS} - set(NOT_DOORS) == set()
+    assert functions - {name.partition(",")[0] for name in ENTRY_POINTS} - set(NOT_ENTRY_POINTS) == set()
     kinds = [kind for kind in vars(import_module("truecal.lenses")).values() if inspect.isclass(kind)]
     lenses = [kind for kind in kinds if issubclass(kind, Lens) and not inspect.isabstract(kind)]
     assert {kind.__name__ for kind in lenses} <= {name.partition(".")[0] for name in LENSES}
 
 
-def answered(door: str, lens: str, kind: str) -> tuple[float, ...] | str:
+def answered(entry_point: str, lens: str, kind: str) -> tuple[float, ...] | str:
     """The answer as numbers, or the words of its refusal."""
     try:
-        return numbers(DOORS[door](KINDS[kind](predictions()), LENSES[lens]))
+        return numbers(ENTRY_POINTS[entry_point](KINDS[kind](predictions()), LENSES[lens]))
     except tc.InputError as refusal:
         return str(refusal)
 
 
 @pytest.mark.parametrize("lens", LENSES)
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_through_every_lens(door: str, lens: str) -> None:
-    by_kind = {kind: answered(door, lens, kind) for kind in KINDS}
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_every_entry_point_through_every_lens(entry_point: str, lens: str) -> None:
+    by_kind = {kind: answered(entry_point, lens, kind) for kind in KINDS}
     for kind, answer in by_kind.items():
         if isinstance(answer, str):
             assert len(answer) > 30, (kind, answer)  # a sentence that names what cannot be honoured
@@ -205,11 +205,11 @@ def test_every_door_through_every_lens(door: str, lens: str) -> None:
         assert isinstance(by_kind["selection"], str)
         return
     for kind in ("weights", "clusters", "selection"):
-        assert by_kind[kind] != whole, f"{door} through {lens} forgot the {kind}"
+        assert by_kind[kind] != whole, f"{entry_point} through {lens} forgot the {kind}"
 
 
 def test_the_table_can_fail():
-    """A door that drops what belongs together gives the answer of plain rows; the table would say so."""
-    forgetful = DOORS["measure"](plain(predictions()), tc.TopLabel())
+    """A function that drops what belongs together gives the answer of plain rows; the table would say so."""
+    forgetful = ENTRY_POINTS["measure"](plain(predictions()), tc.TopLabel())
     assert numbers(forgetful) == answered("measure", "TopLabel", "plain")
     assert answered("measure", "TopLabel", "clusters") != numbers(forgetful)

@@ -1,4 +1,4 @@
-"""The river: profile, estimators, lenses and import, against one numpy sort (or pass) and against other packages."""
+"""Profile, estimators, lenses and import, against one numpy sort (or pass) and against other packages."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""Doors: the statements of truecal about one dataset, and how each is judged against the known truth.
+"""What truecal states about one dataset, and how each statement is judged against the known truth.
 
 A judge draws datasets from a world and compares what truecal states about each with the truth. Intervals come first, then
-comparisons, tests and promises; `DOORS` lists them all.
+comparisons, tests and promises; `STATEMENTS` lists them all.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ EVENTS = 5  # of the lenses of several probabilities
 
 @dataclass(frozen=True)
 class Trials:
-    """What a door stated about m datasets, beside the truth.
+    """Outcomes of a statement about m datasets, beside the truth.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ class Trials:
         return cls(is_false, np.zeros(len(is_false), bool), np.zeros(len(is_false)), truth)
 
 
-# (world, rows of a dataset, number of datasets, generator) -> trials, or None where the door states nothing in such a world.
+# (world, rows of a dataset, number of datasets, generator) -> trials, or None where nothing is stated in such a world.
 Judge = Callable[[Any, int, int, np.random.Generator], Trials | None]
 
 
 @dataclass(frozen=True)
-class Door:
+class Statement:
     """A statement: its kind, the level it states, and where it is judged.
 
     Parameters
@@ -459,15 +459,15 @@ def _verify_counts(world: FewOutputs, n: int, m: int, rng: np.random.Generator) 
     return Trials.of_verdicts(np.array(false)[index.ravel()], truth)
 
 
-# ------------------------------------------------------------------------------------------------ all doors
+# ------------------------------------------------------------------------------------------------ all statements
 
 
-def _interval(name: str, judge: Judge, **settings: Any) -> Door:
-    return Door(name, "interval", LEVEL, judge, **settings)
+def _interval(name: str, judge: Judge, **settings: Any) -> Statement:
+    return Statement(name, "interval", LEVEL, judge, **settings)
 
 
-def _false_alarms(name: str, judge: Judge, **settings: Any) -> Door:
-    return Door(name, "test", ALPHA, judge, **settings)
+def _false_alarms(name: str, judge: Judge, **settings: Any) -> Statement:
+    return Statement(name, "test", ALPHA, judge, **settings)
 
 
 _BINNED: dict[str, Any] = {"share": 0.1, "most_rows": 20_000, "promised": 0.85}
@@ -477,7 +477,7 @@ _CLUSTERED: dict[str, Any] = {"share": 0.25, "most_rows": 5000, "least_rows": 20
 _FAMILY: dict[str, Any] = {"share": 0.05, "most_rows": 20_000, "least_rows": 1000}
 _DESIGNS = {"paired": 0.1, "key": 0.05, "own labels": 0.05, "unpaired": 0.05, "clusters": 0.05}  # with their shares
 
-DOORS: tuple[Door, ...] = (
+STATEMENTS: tuple[Statement, ...] = (
     _interval("default", partial(_closed_form, tc.RankSeries(level=LEVEL)), promised=0.85),
     _interval("mean absolute error", partial(_closed_form, tc.RankSeries(norm=1, level=LEVEL)), promised=0.84),
     _interval("debiased, 15 bins", _debiased, promised=0.85),
@@ -523,9 +523,9 @@ DOORS: tuple[Door, ...] = (
     _false_alarms("Hosmer-Lemeshow, clusters", partial(_clustered_test, tc.inference.hosmer_lemeshow), **_CLUSTERED),
     _false_alarms("any of 12 subgroups", _flagged_subgroups, **_FAMILY),
     _false_alarms("any segment of an audit", _audited_segments, **_FAMILY),
-    Door("below", "promise", ALPHA, _below, promised=0.07),
-    Door("verify", "promise", ALPHA, _verify, share=0.1, most_rows=5000, promised=0.07),
-    Door(
+    Statement("below", "promise", ALPHA, _below, promised=0.07),
+    Statement("verify", "promise", ALPHA, _verify, share=0.1, most_rows=5000, promised=0.07),
+    Statement(
         "verify, few outputs",
         "promise",
         ALPHA,
