@@ -56,7 +56,7 @@ picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 hostile: $(STAMP)        ## files x options x engines, damaged files, kills, races and full disks for MINUTES (10) in all; SEED=... repeats a run
 	$(BIN)/python -m tools.hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-mutants: $(STAMP)        ## change the border, the cuts, verify and the readers line by line; which changes do the tests notice?
+mutants: $(STAMP)        ## change validation, cuts, verify, resampling and readers line by line; which changes do the tests notice?
 	$(BIN)/python -m tools.mutants $(ARGS)
 
 sbom: $(STAMP)           ## what the package needs and under which licences, as CycloneDX; fails on a licence that is not permissive

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ REFUSED = {  # pattern of a second definition: modules that may hold it, and why
 }
 
 
+@cache
 def code_lines(path: Path) -> list[tuple[int, str]]:
     """Lines of a module outside docstrings."""
     text = path.read_text()

@@ -25,21 +25,28 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-_READERS = ("columns", "files", "frames", "read", "values", "evals/answers", "evals/helm", "evals/inspect_ai", "evals/lm_eval",
-            "evals/log", "evals/presets")  # fmt: skip
+# Files of each group, and the tests that must notice a change in them.
 GROUPS = {
-    "border": (
-        ("predictions/border.py", "predictions/arrays.py"),
-        ("tests/predictions/test_border_edges.py", "tests/predictions/test_border.py", "tests/predictions/test_predictions.py"),
+    "validation": (
+        ("predictions/validation.py", "predictions/arrays.py"),
+        ("tests/predictions/test_border_edges.py", "tests/predictions/test_border.py", "tests/predictions/test_predictions.py",
+         "tests/predictions/test_arrays.py"),
     ),
-    "cut": (("profile/cut.py",), ("tests/profile/test_cut.py", "tests/profile/test_profile.py")),
+    "cuts": (
+        ("profile/binning.py",),
+        ("tests/profile/test_cut.py", "tests/profile/test_profile.py", "tests/profile/test_unsorted.py"),
+    ),
     "verify": (
-        ("uncertainty/verify/verify.py", "uncertainty/verify/limit.py", "uncertainty/verify/cells.py",
-         "uncertainty/verify/bounds.py", "uncertainty/verify/binned_error.py"),
-        ("tests/inference/test_verify.py", "tests/inference/test_verify_edges.py", "tests/inference/test_verify_formulas.py"),
+        ("inference/verification.py", "inference/exact_limit.py", "inference/exact_tails.py"),
+        ("tests/inference/test_verify.py", "tests/inference/test_verify_edges.py", "tests/inference/test_verify_formulas.py",
+         "tests/inference/test_verify_tails.py"),
+    ),
+    "resampling": (
+        tuple(f"resampling/{name}.py" for name in ("cells", "columns", "draws", "sign_flips", "units")),
+        ("tests/resampling", "tests/inference/test_bootstrap.py", "tests/inference/test_clusters.py"),
     ),
     "readers": (
-        (*(f"predictions/readers/{name}.py" for name in _READERS), "profile/file.py"),
+        tuple(f"predictions/{name}.py" for name in ("readers", "files", "frames", "eval_logs", "verdicts")),
         ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py",
          "tests/hostile/test_findings.py", "tests/profile/test_profile.py"),
     ),

@@ -269,9 +269,10 @@ def with_present(frame: Any, columns: SourceColumns) -> Any:
     """The frame with a column that says whether nothing that is needed of a row is missing or NaN."""
     schema = frame.collect_schema()
     others = [columns.label, *([] if columns.weight is None else [columns.weight])]
-    values = [*class_columns(columns), *(nw.col(name) for name in others if schema[name].is_float())]
-    present = [~nw.col(name).is_null() for name in (*columns.probs, *others)]
-    present += [~value.is_null() & ~value.is_nan() for value in values]
+    floats = [*class_columns(columns), *(nw.col(name) for name in others if schema[name].is_float())]
+    present = [~nw.col(name).is_null() for name in others if not schema[name].is_float()]
+    for value in floats:
+        present += [~value.is_null(), ~value.is_nan()]
     return frame.with_columns(nw.all_horizontal(*present, ignore_nulls=False).alias(PRESENT))
 
 
