@@ -181,7 +181,7 @@ def test_refusals(binary, many):
 def test_class_wise(many):
     y, probs = many
     names = ["a", "$b", "c" * 80, "d_1", "e"]
-    display = drawn(ClassWiseDisplay.from_predictions(np.array(names)[y], probs, classes=names, most=3))
+    display = drawn(ClassWiseDisplay.from_predictions(np.array(names)[y], probs, classes=names, max_classes=3))
     errors = {
         name: tc.DebiasedECE(correction="exact")(tc.profile.Profile.from_arrays(probs[:, k], y == k)).value
         for k, name in enumerate(names)
@@ -290,7 +290,7 @@ def test_over_time():
     assert display.frame() == frame
     assert display.ax_.lines[1].get_ydata().tolist() == frame["batch_error"].tolist()
     assert display.evidence_ax_.lines[0].get_ydata() == pytest.approx(frame["log_e"] / np.log(10))
-    assert display.ax_.get_title() == "b"
+    assert display.ax_.get_title(loc="left") == "b"
 
 
 def test_every_display_of_a_model_and_the_laboratory_is_one():
@@ -348,3 +348,40 @@ def test_axes_of_a_reliability_diagram_fit_the_scores_and_its_legend_covers_no_b
     display.figure_.canvas.draw()
     assert display.ax_.get_legend().get_window_extent().y0 >= display.ax_.get_window_extent().y1 - 1
     assert {text.get_text() for text in display.ax_.get_legend().get_texts()} == {"bins", "smooth", "its band"}
+
+
+def test_bins_and_bars_of_low_scores_fit_the_part_of_the_axis_that_is_shown():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.2, 40, 3000)
+    display = ReliabilityDisplay.from_predictions(rng.random(3000) < p, p, plot=False)
+    low, high = display.numbers.limits
+    assert high < 0.2
+    counts = display.frame()["count"]
+    assert len(counts) == 15
+    assert counts.max() < 2 * counts.min()
+    histogram = display.frame("histogram")
+    assert (histogram["left"][0], histogram["right"][-1]) == (low, high)
+    assert histogram["share"].sum() == pytest.approx(np.mean(p < high), abs=1e-12)
+
+
+def test_flexible_curve_of_low_risks_fills_its_axes():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.2, 40, 3000)
+    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, rng.random(3000) < p))
+    ax = drawn(tc.plot.FlexibleDisplay.from_curves({"spline": curve}, scores=p)).ax_
+    assert ax.get_xlim()[1] < 0.2
+    assert curve.high.max() <= ax.get_ylim()[1] < 0.5
+
+
+def test_net_benefit_ends_where_nobody_is_treated():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.2, 40, 3000)
+    curve = tc.clinical.net_benefit(tc.Predictions.from_probs(p, rng.random(3000) < p))
+    assert tc.plot.DecisionDisplay.from_curve(curve).ax_.get_xlim()[1] < 0.4
+
+
+def test_text_is_light_on_a_dark_background():
+    with plt.style.context("dark_background"):
+        display = TopKDisplay({"method": ["a"], "k": [1], "error": [0.1], "low": [0.05], "high": [0.2]}).plot()
+        (whisker,) = [c for c in display.ax_.collections if len(c.get_segments()) == 1]
+        assert whisker.get_color()[0][:3].tolist() == [1.0, 1.0, 1.0]

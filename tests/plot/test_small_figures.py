@@ -1,6 +1,7 @@
 """Every display drawn in a column of a paper: 3.25 inches wide, with the axes given. Nothing leaves the canvas, no words meet."""
 
 import warnings
+from itertools import pairwise
 
 import matplotlib
 import pytest
@@ -57,6 +58,19 @@ def meeting(figure):
     return [(a, b) for i, (a, x) in enumerate(boxes) for b, y in boxes[i + 1 :] if _overlap(x, y)]
 
 
+def crowded(figure):
+    """Neighbouring numbers or names at the ticks of an axis that cover each other."""
+    pairs = []
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            labels = [t.label1 for t in axis.get_major_ticks() if ax.axison and low <= t.get_loc() <= high]
+            texts = [t for t in labels if t.get_visible() and t.get_text() and not t.get_rotation() % 90]
+            boxes = [(t.get_text(), t.get_window_extent()) for t in texts]
+            pairs += [(a, b) for (a, x), (b, y) in pairwise(boxes) if _overlap(x, y)]
+    return pairs
+
+
 def _overlap(a, b):
     return min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
 
@@ -74,6 +88,7 @@ def test_nothing_leaves_the_canvas_of_a_column(name, layout, tmp_path):
         display = DISPLAYS[name](ax)
         assert outside(figure) == []
     assert meeting(figure) == []
+    assert crowded(figure) == []
     wide, high = figure.get_size_inches() * figure.dpi
     drawn = [a for a in getattr(display, "axes_", [ax]) for a in (a if hasattr(a, "__len__") else [a])]
     if (
@@ -100,5 +115,7 @@ def test_the_checks_can_fail():
     figure, ax = plt.subplots(figsize=(3.25, 2.8))
     ax.set_title("a title that is longer than the column of the paper that it stands in")
     ax.set_title("left", loc="left")
+    ax.set_xticks([0.1, 0.11], ["ten", "eleven"])
     assert outside(figure)
     assert meeting(figure)
+    assert crowded(figure)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from truecal.groups import lower_ranks
-from truecal.plot.display import GREY, SERIES, Display, Numbers, legend_above
+from truecal.plot.display import GREY, SERIES, Display, Numbers, add_legend, text_color
 from truecal.types import Float64s
 from truecal.writing import write_whole
 
@@ -36,7 +36,7 @@ def _draw_bars(
     for name, index in styles.items():
         rows = np.array([other == name for other in names])
         ax.bar(x[rows], height[rows], width, label=name, **_bar_style(index))
-    ax.errorbar(x, height, np.nan_to_num(reach), fmt="none", ecolor="black", elinewidth=1, capsize=2)
+    ax.errorbar(x, height, np.nan_to_num(reach), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
     ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
     return x, width
 
@@ -57,9 +57,6 @@ class TopKDisplay(Display):
     """
 
     needed = ("method", "k", "error", "low", "high")
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
 
     @classmethod
     def from_report(cls, report: lower_ranks.BeyondTop, ax: Any = None) -> Self:
@@ -87,7 +84,7 @@ class TopKDisplay(Display):
         reach = np.abs(np.stack([low, high]) - error)
         _draw_bars(ax, [methods[i] for i in order], [k[i] for i in order], error[order], reach[:, order], styles)
         ax.set(xlabel="k", ylabel="Top-k calibration error")
-        legend_above(ax, 3)
+        add_legend(ax, max_columns=3)
 
 
 class InterventionsDisplay(Display):
@@ -127,11 +124,11 @@ class InterventionsDisplay(Display):
         if "if_calibrated" in self._frame:
             floor = np.array(self._columns("if_calibrated")[0], float)
             rows = np.isfinite(floor)
-            style = {"colors": "black", "linewidth": 2, "label": "if it were calibrated"}
+            style = {"colors": text_color(), "linewidth": 2, "label": "if it were calibrated"}
             ax.hlines(floor[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set(ylabel=self.ylabel)
-        legend_above(ax, 4)
+        add_legend(ax)
 
 
 class HasPictures(Protocol):

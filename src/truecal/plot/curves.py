@@ -13,18 +13,43 @@ from truecal.clinical.curves import FlexibleCurve
 from truecal.clinical.decisions import DecisionComparison, DecisionCurve
 from truecal.estimators.generalized import granularity
 from truecal.inference.decisions import DecisionLoss, DecisionLosses
-from truecal.plot.display import BLUE, DASHED, GREEN, GREY, ORANGE, Display, Numbers, add_below
+from truecal.plot.display import (
+    BLUE,
+    DASHED,
+    GREEN,
+    GREY,
+    ORANGE,
+    Display,
+    Numbers,
+    add_below,
+    add_legend,
+    add_title,
+    fill_band,
+    rounded_limits,
+    text_color,
+)
 from truecal.predictions import validation
 from truecal.table import Frame
+from truecal.types import Float64s
 
 _MAX_BANDS = 2  # with more curves, bands would hide each other
-_MARKERS = 20  # on a line; one per point would hide it
+_FLAT = 0.01  # share of the largest value below which the end of a curve over thresholds is flat, and not in view
+_MAX_DATES = 6  # at the ticks of an axis of time
 
 
 def _named(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
     """Return the table of one model or several, with a column of their names."""
     frame = curve.frame()
     return frame if "model" in frame else frame.with_columns(model=["model"] * len(frame))
+
+
+def _end_where_flat(ax: Any, thresholds: Float64s, values: Float64s) -> None:
+    """End an axis of thresholds beyond the last one at which any curve is not flat."""
+    steep = np.abs(values) > _FLAT * np.abs(values).max(initial=0.0)
+    if steep.any():
+        last, whole = thresholds[steep].max(), thresholds.max()
+        if last < 0.6 * whole:
+            ax.set_xlim(0, 1.3 * last)
 
 
 class AbstentionDisplay(Display):
@@ -47,8 +72,8 @@ class AbstentionDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, series: str = "series", cost: str = "cost") -> None:
-        super().__init__(numbers, "answered", cost, series)
-        self.series, self.cost = series, cost
+        self.series, self.cost, self.needed = series, cost, ("answered", cost, series)
+        super().__init__(numbers)
 
     @classmethod
     def from_curves(cls, curves: Mapping[str, tc.selective.RiskCoverage], *, ax: Any = None) -> Self:
@@ -70,17 +95,11 @@ class AbstentionDisplay(Display):
         return cls(Frame.from_records(rows), cost="risk").plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        answered, cost = (self._frame[name] for name in ("answered", self.cost))
-        for name, rows, style in self._series(self.series):
-            order = rows[np.lexsort((cost[rows], answered[rows]))]
-            every = max(1, len(rows) // _MARKERS)
-            ax.plot(answered[order], cost[order], label=str(name), markersize=4, markevery=every, **style)
-            if "low" in self._frame and "high" in self._frame:
-                low, high = (self._frame[limit][order] for limit in ("low", "high"))
-                ax.fill_between(answered[order], low, high, color=style["color"], alpha=0.15, linewidth=0)
-        ax.set(xlabel="Share of cases answered", ylabel=self.cost, xlim=(0, 1.02))
+        bands = [("low", "high")] if "low" in self._frame and "high" in self._frame else []
+        self._draw_lines(ax, self.series, "answered", self.cost, *bands, markersize=4)
+        ax.set(xlabel="Share of cases answered", ylabel=self.cost.capitalize(), xlim=(0, 1.02))
         ax.set_ylim(bottom=0)
-        ax.legend(frameon=False)
+        add_legend(ax)
 
 
 class DecisionDisplay(Display):
@@ -105,9 +124,6 @@ class DecisionDisplay(Display):
 
     needed = ("model", "threshold", "net_benefit", "low", "high", "treat_all", "recalibrated")
 
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
-
     @classmethod
     def from_curve(cls, curve: DecisionCurve | DecisionComparison, *, plot: bool = True, ax: Any = None) -> Self:
         """Draw the result of :func:`truecal.clinical.net_benefit`.
@@ -129,17 +145,18 @@ class DecisionDisplay(Display):
         return cls(_named(curve))._shown(plot, ax)
 
     def _draw(self, ax: Any) -> None:
-        count = self._draw_bands(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
+        self._draw_lines(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
         _, rows, _ = next(self._series("model"))
         threshold, everyone, recalibrated = (self._frame[n][rows] for n in ("threshold", "treat_all", "recalibrated"))
-        if count == 1:
+        if len(rows) == len(self._frame):
             ax.plot(threshold, recalibrated, label="recalibrated", color=GREEN, linestyle=":", linewidth=1.4)
         ax.plot(threshold, everyone, color=GREY, linestyle="--", linewidth=1.2, label="treat everyone")
         ax.axhline(0, color=GREY, linewidth=1.2, label="treat no one")
         top = float(max(np.max(self._frame["high"]), np.max(everyone)))
         ax.set_ylim(-0.15 * top, 1.08 * top)
         ax.set(xlabel="Threshold probability", ylabel="Net benefit")
-        ax.legend(frameon=False)
+        _end_where_flat(ax, self._frame["threshold"], self._frame["net_benefit"])
+        add_legend(ax)
 
 
 class DecisionLossDisplay(Display):
@@ -164,7 +181,8 @@ class DecisionLossDisplay(Display):
 
     def __init__(self, numbers: Numbers, *, quantity: str = "loss") -> None:
         self.quantity, self.limits = quantity, ("low", "high") if quantity == "loss" else ("cost_low", "cost_high")
-        super().__init__(numbers, "model", "threshold", quantity, *self.limits)
+        self.needed = ("model", "threshold", quantity, *self.limits)
+        super().__init__(numbers)
 
     @classmethod
     def from_loss(
@@ -191,13 +209,13 @@ class DecisionLossDisplay(Display):
         return cls(_named(loss), quantity=quantity)._shown(plot, ax)
 
     def _draw(self, ax: Any) -> None:
-        line = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}
-        count = self._draw_bands(ax, "model", "threshold", self.quantity, self.limits, **line)
+        line: dict[str, Any] = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}
+        self._draw_lines(ax, "model", "threshold", self.quantity, self.limits, **line)
         ax.axhline(0, color=GREY, linewidth=1)
         label = {"loss": "Loss by miscalibration per case", "cost": "Mean cost per case"}[self.quantity]
         ax.set(xlabel="Threshold", ylabel=label, xlim=(0, 1))
-        if count > 1:
-            ax.legend(frameon=False)
+        _end_where_flat(ax, self._frame["threshold"], self._frame[self.quantity])
+        add_legend(ax)
 
 
 class FlexibleDisplay(Display):
@@ -257,15 +275,17 @@ class FlexibleDisplay(Display):
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         few = len(set(self._frame["curve"])) <= _MAX_BANDS
-        limits = (("lowest", "highest"), ("low", "high")) if few else ()
-        count = self._draw_bands(ax, "curve", "score", "outcome", *limits, marker="", zorder=3)
+        bands = (("lowest", "highest"), ("low", "high")) if few else ()
+        self._draw_lines(ax, "curve", "score", "outcome", *bands, marker="", zorder=3)
+        low, high = rounded_limits(float(self._frame["score"].min()), float(self._frame["score"].max()))
+        bottom, top = max(0.0, min(low, self._frame["low"].min())), min(1.0, max(high, self._frame["high"].max()))
         if self.scores is not None:
-            counts, edges = np.histogram(self.scores, 50, (0, 1))
-            height = 0.08 * counts / max(counts.max(), 1)
-            ax.bar(edges[:-1], height, width=0.02, align="edge", color=GREY, alpha=0.6, linewidth=0)
-        ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(0, 1), ylim=(0, 1))
-        if count > 1:
-            ax.legend(frameon=False, loc="upper left")
+            counts, edges = np.histogram(self.scores, 50, (low, high))
+            height = 0.08 * (top - bottom) * counts / max(counts.max(), 1)
+            bars = {"width": np.diff(edges), "align": "edge", "color": GREY, "alpha": 0.6, "linewidth": 0}
+            ax.bar(edges[:-1], height, bottom=bottom, **bars)
+        ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(low, high), ylim=(bottom, top))
+        add_legend(ax)
 
 
 class PowerDisplay(Display):
@@ -288,18 +308,15 @@ class PowerDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, series: str = "series", level: float = 0.05) -> None:
-        super().__init__(numbers, "n", "power", series)
-        self.series, self.level = series, level
+        self.series, self.level, self.needed = series, level, ("n", "power", series)
+        super().__init__(numbers)
 
     def _draw(self, ax: Any) -> None:
-        n, power = self._frame["n"], self._frame["power"]
-        for name, rows, style in self._series(self.series):
-            order = rows[np.argsort(n[rows], kind="stable")]
-            ax.plot(n[order], power[order], label=str(name), markersize=5, **style)
+        self._draw_lines(ax, self.series, "n", "power")
         ax.axhline(self.level, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
         ax.set_xscale("log")
-        ax.set(xlabel="Predictions", ylabel="Probability of finding the error", ylim=(0, 1.02))
-        ax.legend(frameon=False, title=self.series)
+        ax.set(xlabel="Rows", ylabel="Probability of detection", ylim=(0, 1.02))
+        add_legend(ax, self.series, alignment="left")
 
 
 class GranularityDisplay(Display):
@@ -318,9 +335,6 @@ class GranularityDisplay(Display):
     """
 
     needed = ("fraction", "value", "spread", "chance", "bins", "stable")
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
 
     @classmethod
     def from_sweep(cls, sweep: granularity.GranularitySweep, ax: Any = None) -> Self:
@@ -341,19 +355,17 @@ class GranularityDisplay(Display):
         return cls(sweep.frame()).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        value, spread, chance, bins, stable = (
-            self._frame[name] for name in ("value", "spread", "chance", "bins", "stable")
-        )
+        _, value, spread, chance, bins, stable = (self._frame[name] for name in self.needed)
         if stable.any():
             ends = bins[stable].min(), bins[stable].max()
-            ax.axvspan(*ends, color=GREEN, alpha=0.12, linewidth=0, label="stable")
+            ax.axvspan(*ends, color=GREEN, alpha=0.2, linewidth=0, label="stable")
         ax.errorbar(bins, value, spread, color=BLUE, marker="o", capsize=2, label="error")
         ax.plot(bins, chance, color=GREY, linestyle="--", marker="s", label="a calibrated model")
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter("{x:g}")
         ax.set(xlabel="Number of bins", ylabel="Generalized calibration error")
         ax.set_ylim(bottom=0)
-        ax.legend(frameon=False)
+        add_legend(ax)
 
 
 class OverTimeDisplay(Display):
@@ -412,17 +424,18 @@ class OverTimeDisplay(Display):
     def _draw(self, ax: Any) -> list[Any]:
         dates, batch, error, low, high, log_e = (self._frame[name] for name in self.needed)
         x = np.arange(len(dates))
-        ax.fill_between(x, low, high, color=ORANGE, alpha=0.15, linewidth=0)
+        fill_band(ax, x, low, high, ORANGE)
         ax.plot(x, error, color=ORANGE, linewidth=2, label="so far")
         ax.plot(x, batch, color=BLUE, marker="o", markersize=3, linewidth=0, label="batch")
         for side in (-1, 1):
             ax.axhline(side * self.tolerance, **DASHED)
-        ax.set(ylabel="Score - frequency", title=self.name, xticks=[])
-        ax.legend(frameon=False, loc="upper left")
+        ax.set(ylabel="Score - frequency", xticks=[])
+        add_legend(ax)
+        add_title(ax, self.name)
         self.evidence_ax_ = add_below(ax, 0.8)
-        self.evidence_ax_.plot(x, log_e / np.log(10), color="black", linewidth=1.5)
+        self.evidence_ax_.plot(x, log_e / np.log(10), color=text_color(), linewidth=1.5)
         self.evidence_ax_.axhline(-np.log10(self.alpha), **DASHED)
-        ticks = np.unique(np.linspace(0, len(dates) - 1, min(6, len(dates))).astype(int))
+        ticks = x[:: -(-len(x) // _MAX_DATES)]
         self.evidence_ax_.set_xticks(ticks, [str(dates[i]) for i in ticks], rotation=30, ha="right")
         self.evidence_ax_.set_ylabel("log10 e-value")
         return [self.evidence_ax_]

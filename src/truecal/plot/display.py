@@ -6,9 +6,9 @@ Series differ in marker or dash as well as in colour, so that a grey print can b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,11 @@ DASHED = {"color": GREY, "linestyle": (0, (4, 4)), "linewidth": 1}
 SMALL = 7.5  # points of the text of narrow axes
 
 _NARROW = 3.2  # inches below which axes are those of a column of a paper
+_TICK_ROOM = 0.4  # inches between the ticks of narrow axes
 _LETTER = 0.55  # width of a character as a share of its size
 _MARGIN = 0.03  # inches between text and the edge of the canvas
 _HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
+_MARKERS = 20  # on a line; one per point would hide it
 
 Numbers = Any  # whatever holds columns: see Frame.of
 
@@ -47,8 +49,6 @@ class Display(ABC):
     ----------
     numbers : Frame, mapping of columns, or polars, pandas or pyarrow frame
         The numbers to draw.
-    *more : str
-        Columns that are needed besides those of the class.
 
     Raises
     ------
@@ -56,13 +56,13 @@ class Display(ABC):
         A column is missing, or there are no rows.
     """
 
-    needed: ClassVar[tuple[str, ...]] = ()  # columns
+    needed: tuple[str, ...] = ()  # columns
 
-    def __init__(self, numbers: Numbers, *more: str) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         self._frame = Frame.of(numbers)
         if not len(self._frame):
             raise InputError("there is nothing to draw: the columns are empty")
-        missing = [name for name in (*self.needed, *more) if name not in self._frame]
+        missing = [name for name in self.needed if name not in self._frame]
         if missing:
             raise InputError(
                 f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(self._frame.columns)}"
@@ -88,8 +88,12 @@ class Display(ABC):
         display : Display
             The display itself.
         """
-        self._open(ax)
-        return self._finish(*(self._draw(self.ax_) or ()))
+        self.figure_, self.ax_ = new_axes(ax, size=self._size())
+        self.narrow_ = shrink_ticks(self.ax_)
+        others = self._draw(self.ax_) or ()
+        if self.narrow_:
+            fit_small([self.ax_, *others])
+        return self
 
     def _size(self) -> tuple[float, float]:
         """Return width and height of a new figure, in inches."""
@@ -102,37 +106,37 @@ class Display(ABC):
     def _shown(self, plot: bool, ax: Any) -> Self:
         return self.plot(ax) if plot else self
 
-    def _open(self, ax: Any) -> None:
-        self.figure_, self.ax_ = new_axes(ax, size=self._size())
-        self.narrow_ = shrink_ticks(self.ax_)
-
-    def _finish(self, *more: Any) -> Self:
-        if self.narrow_:
-            fit_small([self.ax_, *more])
-        return self
-
     def _columns(self, *names: str) -> list[list[Any]]:
         """Return columns as lists of plain values."""
         return [self._frame[name].tolist() for name in names]
 
-    def _series(self, name: str) -> Iterator[tuple[str, NDArray[np.intp], dict[str, Any]]]:
+    def _series(self, name: str) -> Iterator[tuple[Any, NDArray[np.intp], dict[str, Any]]]:
         """Yield each distinct value of a column, its rows and its style."""
         values = self._frame[name].tolist()
         for i, value in enumerate(dict.fromkeys(values)):
             rows = np.flatnonzero([other == value for other in values])
             yield value, rows, SERIES[i % len(SERIES)]
 
-    def _draw_bands(self, ax: Any, series: str, x: str, y: str, *limits: tuple[str, str], **line: Any) -> int:
-        """Draw a line per series and bands between pairs of columns; return the number of series."""
-        count = 0
+    def _draw_lines(
+        self,
+        ax: Any,
+        series: str,
+        x: str,
+        y: str,
+        *bands: tuple[str, str],
+        labels: Mapping[str, str] | None = None,
+        **line: Any,
+    ) -> None:
+        """Draw a line per value of the column `series`, from left to right, and bands between pairs of columns."""
         for name, rows, style in self._series(series):
-            across = self._frame[x][rows]
-            for low, high in limits:
-                band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
-                ax.fill_between(across, self._frame[low][rows], self._frame[high][rows], **band)
-            ax.plot(across, self._frame[y][rows], label=str(name), **{**style, "linewidth": 1.8, **line})
-            count += 1
-        return count
+            order = rows[np.lexsort((self._frame[y][rows], self._frame[x][rows]))]
+            across = self._frame[x][order]
+            for low, high in bands:
+                fill_band(ax, across, self._frame[low][order], self._frame[high][order], style["color"])
+            label = str(name) if labels is None else labels[name]
+            every = max(1, len(rows) // _MARKERS)
+            looks = {**style, "linewidth": 1.8, "markersize": 5, "markevery": every, **line}
+            ax.plot(across, self._frame[y][order], label=label, **looks)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -147,6 +151,16 @@ def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, A
     if ax is not None:
         raise InputError(f"ax must be axes of matplotlib, not {validation.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def text_color() -> str:
+    """Return the colour of text of the style in use, dark or light."""
+    return str(extra("matplotlib").rcParams["text.color"])
+
+
+def fill_band(ax: Any, x: Any, low: Any, high: Any, color: str, **more: Any) -> None:
+    """Fill the space between two curves lightly."""
+    ax.fill_between(x, low, high, **{"color": color, "alpha": 0.2, "linewidth": 0, **more})
 
 
 def axes_width(ax: Any) -> float:
@@ -172,6 +186,15 @@ def wrap(words: str, inches: float, points: float) -> str:
     )
 
 
+def interval_text(value: float, low: float, high: float) -> str:
+    """Write a value with its limits, which are not broken into two lines.
+
+    >>> interval_text(0.02, 0.01, 0.04).split()
+    ['0.020', '[0.010,', '0.040]']
+    """
+    return f"{value:.3f} [{low:.3f},\N{NO-BREAK SPACE}{high:.3f}]"
+
+
 def fit_small(axes: Sequence[Any]) -> None:
     """Fit text to narrow axes: small, and broken into lines; lay out a figure without a layout if text leaves its canvas."""
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
@@ -184,8 +207,8 @@ def fit_small(axes: Sequence[Any]) -> None:
         ax.tick_params(labelsize=SMALL, pad=2)
         for text in ax.findobj(Text):
             text.set_size(min(text.get_size(), SMALL))
-        _wrap_ticks(ax.yaxis, 0.45 * width)
-        _wrap_ticks(ax.xaxis, 0.45 * height)
+        _fit_ticks(ax.yaxis, 0.45 * width)
+        _fit_ticks(ax.xaxis, 0.45 * height)
         ticks = ax.yaxis.get_tightbbox()
         across = 0.95 * width - (0.0 if ticks is None else ticks.width / figure.dpi)
         legend = ax.get_legend()
@@ -213,27 +236,48 @@ def _share_of_figure(ax: Any) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def _wrap_ticks(axis: Any, inches: float) -> None:
-    """Break long names at the ticks into lines; leave slanted ones."""
-    from matplotlib.ticker import FixedLocator
+def _fit_ticks(axis: Any, inches: float) -> None:
+    """Space the ticks of numbers out; break long names at ticks into lines, unless they are slanted."""
+    from matplotlib.ticker import AutoLocator, FixedLocator
 
+    locator = axis.get_major_locator()
+    if isinstance(locator, AutoLocator):
+        box = axis.axes.get_window_extent()
+        length = (box.width if axis.axis_name == "x" else box.height) / axis.axes.figure.dpi
+        locator.set_params(nbins=max(2, min(5, int(length / _TICK_ROOM))))
     labels = axis.get_ticklabels()
     names = [label.get_text() for label in labels]
     lines = [wrap(name, inches, SMALL) for name in names]
     slanted = any(label.get_rotation() % 90 for label in labels)
-    if isinstance(axis.get_major_locator(), FixedLocator) and lines != names and not slanted:
+    if isinstance(locator, FixedLocator) and lines != names and not slanted:
         axis.set_ticks(axis.get_ticklocs(), lines, parse_math=False, fontsize=SMALL)
 
 
-def legend_above(ax: Any, max_columns: int) -> None:
-    """Add a legend over the axes, with as many columns as its longest entry allows."""
-    labels = ax.get_legend_handles_labels()[1]
-    inches = axes_width(ax)
-    points = SMALL if inches < _NARROW else 10.0
-    entry = points / 72 * (_LETTER * max(map(len, labels)) + _HANDLE)
-    columns = max(1, min(max_columns, len(labels), int(inches / entry)))
-    legend = ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=points)
-    plain_text(legend)
+def add_legend(ax: Any, title: str = "", *, max_columns: int = 4, **options: Any) -> None:
+    """Add a legend over the axes, where it covers no data, in as many columns as fit; one entry needs none."""
+    count = len(ax.get_legend_handles_labels()[1])
+    points = SMALL if axes_width(ax) < _NARROW else 10.0
+    looks = {
+        "frameon": False,
+        "loc": "lower left",
+        "bbox_to_anchor": (0, 1),
+        "borderaxespad": 0.2,
+        "columnspacing": 1.2,
+    }
+    if points == SMALL:
+        looks |= {"handlelength": 1.6, "handletextpad": 0.5, "labelspacing": 0.3}
+    for columns in range(min(max_columns, count) if count > 1 else 0, 0, -1):
+        legend = ax.legend(ncols=columns, fontsize=points, title=title or None, **looks, **options)
+        plain_text(legend)
+        if legend.get_window_extent().width <= ax.get_window_extent().width:
+            return
+
+
+def add_title(ax: Any, words: str) -> None:
+    """Write a title at the left, above the legend where there is one."""
+    legend = ax.get_legend()
+    above = 0.0 if legend is None else float(legend.get_window_extent().height) * 72 / float(ax.figure.dpi)
+    ax.set_title(wrap(words, axes_width(ax), 10.0), loc="left", fontsize=10.0, parse_math=False, pad=6.0 + above)
 
 
 def plain_text(legend: Any) -> None:
@@ -245,22 +289,18 @@ def plain_text(legend: Any) -> None:
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
     """Write names beside points: right, else left where the axes end or another name stands, else not at all."""
     points = SMALL if axes_width(ax) < _NARROW else 9.0
-    scale = ax.figure.dpi / 72
-    boxes: list[tuple[float, float, float, float]] = []
-    frame = ax.get_window_extent()
     ax.get_xlim(), ax.get_ylim()  # settles limits that are computed when needed
+    frame = ax.get_window_extent()
+    boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
-        right, bottom = ax.transData.transform((x, y))
-        length = _LETTER * points * len(str(name)) * scale
         for side, align in ((1, "left"), (-1, "right")):
-            start = right + 5 * scale if side > 0 else right - 5 * scale - length
-            box = (start, bottom + 2 * scale, start + length, bottom + (2 + points) * scale)
-            free = all(box[2] < b[0] or b[2] < box[0] or box[3] < b[1] or b[3] < box[1] for b in boxes)
-            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
+            style = {"ha": align, "va": "bottom", "textcoords": "offset points", "fontsize": points}
+            text = ax.annotate(name, (x, y), (5 * side, 2), parse_math=False, **style)
+            box = text.get_window_extent()
+            if frame.x0 <= box.x0 and box.x1 <= frame.x1 and not box.count_overlaps(boxes):
                 boxes.append(box)
-                style = {"ha": align, "va": "bottom", "textcoords": "offset points", "fontsize": points}
-                ax.annotate(name, (x, y), (5 * side, 2), parse_math=False, color="black", **style)
                 break
+            text.remove()
 
 
 def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
@@ -297,6 +337,11 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
         mass = np.cumsum(profile.weights[0])
         ends = np.searchsorted(mass, np.array([tail, 1 - tail]) * mass[-1])
     low, high = (float(scores[min(int(end), len(scores) - 1)]) for end in ends)
+    return rounded_limits(low, high)
+
+
+def rounded_limits(low: float, high: float) -> tuple[float, float]:
+    """Return round limits of an axis of probabilities from `low` to `high`: 0 and 1 unless that is a part of it."""
     span = high - low
     if span <= 0 or span > 0.6:
         return 0.0, 1.0

@@ -11,6 +11,9 @@ from truecal.plot.study import AnalysisTable, ConditionDisplay
 from truecal.table import Frame
 from truecal.types import Float64s
 
+_MAX_CELLS = 400  # in which numbers are written
+_DARK = 1.2  # sum of red, green and blue below which text on a cell is white
+
 
 def _diverging() -> Any:
     """Return a map of colours from blue (negative) over white to orange (positive)."""
@@ -35,11 +38,17 @@ def _pivot(frame: Frame, x: str, y: str, value: str) -> tuple[list[Any], list[An
     return across, down, matrix
 
 
-def _write_cells(ax: Any, matrix: Float64s, template: str, dark: Any) -> None:
-    """Write the number of every cell in it, white where `dark` says so."""
-    for i, j in np.argwhere(~np.isnan(matrix)):
-        style = {"ha": "center", "va": "center", "fontsize": "small"}
-        ax.text(j, i, template.format(matrix[i, j]), color="white" if dark(matrix[i, j]) else "black", **style)
+def _draw_matrix(ax: Any, matrix: Float64s, template: str, across: list[Any], down: list[Any], **colours: Any) -> Any:
+    """Draw a cell per number, with the number in it, and names at the ticks; return the image."""
+    image = ax.imshow(matrix, **colours)
+    if matrix.size <= _MAX_CELLS:
+        for i, j in np.argwhere(~np.isnan(matrix)):
+            dark = sum(image.cmap(image.norm(matrix[i, j]))[:3]) < _DARK
+            style = {"ha": "center", "va": "center", "fontsize": "small", "color": "white" if dark else "black"}
+            ax.text(j, i, template.format(matrix[i, j]), **style)
+    ax.set_xticks(range(len(across)), [str(tick) for tick in across], parse_math=False)
+    ax.set_yticks(range(len(down)), [str(tick) for tick in down], parse_math=False)
+    return image
 
 
 class BiasMapDisplay(Display):
@@ -66,8 +75,8 @@ class BiasMapDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, x: str = "n", y: str = "bins", value: str = "bias") -> None:
-        super().__init__(numbers, x, y, value)
-        self.x, self.y, self.value = x, y, value
+        self.x, self.y, self.value, self.needed = x, y, value, (x, y, value)
+        super().__init__(numbers)
 
     def table(self) -> Float64s:
         """Return the values as a matrix: a row per value of y, a column per value of x, NaN where a pair is missing."""
@@ -80,10 +89,8 @@ class BiasMapDisplay(Display):
     def _draw(self, ax: Any) -> list[Any]:
         across, down, matrix = _pivot(self._frame, self.x, self.y, self.value)
         reach = float(np.nanmax(np.abs(matrix))) or 1.0
-        image = ax.imshow(matrix, cmap=_diverging(), vmin=-reach, vmax=reach, aspect="auto")
-        _write_cells(ax, 100 * matrix, "{:+.2f}", lambda bias: abs(bias) > 75 * reach)
-        ax.set_xticks(range(len(across)), [str(tick) for tick in across])
-        ax.set_yticks(range(len(down)), [str(tick) for tick in down])
+        colours = {"cmap": _diverging(), "vmin": -100 * reach, "vmax": 100 * reach, "aspect": "auto"}
+        image = _draw_matrix(ax, 100 * matrix, "{:+.2f}", across, down, **colours)
         ax.set(xlabel=self.x, ylabel=self.y, title=f"{self.value}, percentage points")
         return [self.figure_.colorbar(image, ax=ax).ax]
 
@@ -155,9 +162,9 @@ class CostMapDisplay(Display):
         x, y = _cell_edges(ratios), _cell_edges(rates)
         image = ax.pcolormesh(x, y, np.clip(matrix, -reach, reach), cmap=_diverging(), vmin=-reach, vmax=reach)
         for row in np.flatnonzero((self.table("supported") != 1).any(axis=1)):
-            ax.axhspan(y[row], y[row + 1], facecolor="none", edgecolor=GREY, hatch="///", linewidth=0)
+            ax.axhspan(y[row], y[row + 1], facecolor="none", edgecolor=GREY, hatch="///", alpha=0.5, linewidth=0)
         ax.set(xlabel="Cost of abstaining / cost of an error", ylabel="Share of cases not answered")
-        words = f"blue: {self.names[0]} is cheaper, orange: {self.names[1]}"
+        words = f"blue: {self.names[0]} is cheaper,\norange: {self.names[1]} is"
         ax.set_title(words, fontsize="medium", parse_math=False)
         return [self.figure_.colorbar(image, ax=ax, label="Relative difference of cost").ax]
 
@@ -189,9 +196,6 @@ class AgreementDisplay(ConditionDisplay):
 
     needed = ("metric_a", "metric_b", "tau")
 
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
-
     def names(self) -> list[str]:
         """Return the metrics, in order."""
         first, second = self._columns("metric_a", "metric_b")
@@ -212,9 +216,6 @@ class AgreementDisplay(ConditionDisplay):
 
     def _draw(self, ax: Any) -> list[Any]:
         matrix, names = self.table(), self.names()
-        image = ax.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
-        if len(names) <= 20:
-            _write_cells(ax, matrix, "{:.2f}", lambda tau: tau <= 0.2)
-        ax.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
-        ax.set_yticks(range(len(names)), names, parse_math=False)
+        image = _draw_matrix(ax, matrix, "{:.2f}", names, names, cmap="cividis", vmin=-1, vmax=1)
+        ax.tick_params(axis="x", rotation=90)
         return [self.figure_.colorbar(image, ax=ax, label="Kendall's tau").ax]

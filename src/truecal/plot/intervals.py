@@ -8,26 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 import truecal as tc
-from truecal.clinical.summaries import Sites
-from truecal.errors import InputError
+from truecal import options
+from truecal.clinical.summaries import QUANTITIES, Sites
 from truecal.groups import answer_scales, segment_search
 from truecal.lenses.lens import Lens
-from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, legend_above
+from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, add_legend
 from truecal.table import Frame
 
 _LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
-_TITLES = {
-    "oe": ("O/E ratio", 1.0),
-    "intercept": ("Calibration intercept", 0.0),
-    "slope": ("Calibration slope", 1.0),
-    "ici": ("ICI", 0.0),
-    "e50": ("E50", 0.0),
-    "e90": ("E90", 0.0),
-    "emax": ("Emax", 0.0),
-    "c_statistic": ("c-statistic", None),
-    "brier": ("Brier score", None),
-    "scaled_brier": ("Scaled Brier score", None),
-}
+_NUMBERS = {name: (title[0].upper() + title[1:], ideal) for name, title, ideal, _ in QUANTITIES}
 
 
 class _ListDisplay(Display):
@@ -70,8 +59,7 @@ class ForestDisplay(_ListDisplay):
 
     def __init__(self, numbers: Numbers, *, number: str = "oe") -> None:
         super().__init__(numbers)
-        if number not in _TITLES:
-            raise InputError(f"there is no number {number!r}; there are {', '.join(_TITLES)}")
+        options.choice(number, tuple(_NUMBERS), "number")
         self.number = number
 
     @classmethod
@@ -94,8 +82,7 @@ class ForestDisplay(_ListDisplay):
         display : ForestDisplay
             The display.
         """
-        if number not in _TITLES:
-            raise InputError(f"there is no number {number!r}; there are {', '.join(_TITLES)}")
+        options.choice(number, tuple(_NUMBERS), "number")
         frame, spread = sites.frame(), sites.heterogeneity.get(number)
         names = ("site", number, f"{number}_low", f"{number}_high", "events", "rows")
         rows = [(*(row[name] for name in names), "site") for row in frame]
@@ -133,7 +120,7 @@ class ForestDisplay(_ListDisplay):
         return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"
 
     def _draw(self, ax: Any) -> None:
-        title, ideal = _TITLES[self.number]
+        title, ideal = _NUMBERS[self.number]
         if ideal is not None:
             ax.axvline(ideal, zorder=1, **DASHED)
         rows = list(self._frame)
@@ -180,9 +167,6 @@ class LikertDisplay(_ListDisplay):
     needed = ("name", "low", "high", "count", "mean_outcome", "outcome_low", "outcome_high", "kept")
     row_height = 0.6
 
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
-
     @classmethod
     def from_report(cls, report: answer_scales.LikertReport, ax: Any = None) -> Self:
         """Draw the result of :func:`truecal.likert`.
@@ -205,7 +189,7 @@ class LikertDisplay(_ListDisplay):
         words = {True: "kept", False: "not kept", None: "not sure"}
         rows = list(self._frame)
         for i, row in enumerate(rows):
-            ax.barh(i, row["high"] - row["low"], left=row["low"], height=0.6, color=GREY, alpha=0.25)
+            ax.barh(i, row["high"] - row["low"], left=row["low"], height=0.6, color=GREY, alpha=0.35)
             if row["mean_outcome"] is not None:
                 self._draw_row(ax, i, row["mean_outcome"], row["outcome_low"], row["outcome_high"])
                 ax.annotate(words[row["kept"]], (1.02, i), va="center", xycoords=("axes fraction", "data"))
@@ -232,9 +216,6 @@ class ContextDisplay(_ListDisplay):
     """
 
     needed = ("name", "error", "low", "high", "if_calibrated", "n")
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
 
     @classmethod
     def from_estimates(cls, estimates: Mapping[str, tc.Estimate], ax: Any = None) -> Self:
@@ -313,8 +294,8 @@ class ContextDisplay(_ListDisplay):
             if row["if_calibrated"] is not None:
                 ax.plot(row["if_calibrated"], i, marker="|", color=GREY, markersize=14)
         self._name_rows(ax, (f"{row['name']} (n = {row['n']:,})" for row in rows))
-        ax.set(xlabel="Calibration error with interval; grey: a calibrated model")
-        ax.set_xlim(left=0)
+        drawn = [row[name] for row in rows for name in ("error", "high", "if_calibrated") if row[name] is not None]
+        ax.set(xlabel="Calibration error with interval; grey: a calibrated model", xlim=(0, 1.06 * max(drawn)))
 
 
 class AuditDisplay(_ListDisplay):
@@ -368,8 +349,8 @@ class AuditDisplay(_ListDisplay):
         for i, row in enumerate(self._frame):
             color, marker = (ORANGE, "s") if row["beyond"] else (BLUE, "o")
             self._draw_row(ax, i, row["difference"], row["low"], row["high"], color, marker=marker)
-            indent = "    " * row["depth"]
-            names.append(f"{indent}{row['name']}\n{indent}{row['region']}, n = {row['rows']:,}")
+            branch = "└ " if row["depth"] else ""
+            names.append(f"{'    ' * (row['depth'] - 1)}{branch}{row['name']}\n{row['region']}, n = {row['rows']:,}")
         self._name_rows(ax, names)
         ax.set(xlabel="Mean score minus mean outcome,\nlimits that hold for all segments")
 
@@ -399,9 +380,10 @@ class EvaluationDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, score: str = "log loss", recommended: str | None = None) -> None:
-        stem, parts = score.replace(" ", "_"), ("refinement", "calibration", "calibration_low", "calibration_high")
-        self.parts, self.score, self.recommended = [f"{stem}_{part}" for part in parts], score, recommended
-        super().__init__(numbers, "recalibrator", *self.parts)
+        parts = ("refinement", "calibration", "calibration_low", "calibration_high")
+        self.needed = ("recalibrator", *(f"{score.replace(' ', '_')}_{part}" for part in parts))
+        self.score, self.recommended = score, recommended
+        super().__init__(numbers)
 
     @classmethod
     def from_evaluation(cls, evaluation: tc.recalibration.Evaluation, *, plot: bool = True, ax: Any = None) -> Self:
@@ -425,13 +407,13 @@ class EvaluationDisplay(Display):
         return display._shown(plot, ax)
 
     def _draw(self, ax: Any) -> None:
-        names, *numbers = self._columns("recalibrator", *self.parts)
+        names, *numbers = self._columns(*self.needed)
         refinement, calibration, low, high = (np.array(values, np.float64) for values in numbers)
         rows = np.arange(len(names))[::-1]
         finite = np.isfinite(calibration)
         gain = np.where(finite, calibration, 0.0)
-        ax.barh(rows, refinement, color=GREY, alpha=0.35, label="refinement: no map removes it")
-        ax.barh(rows, gain, left=refinement, color=ORANGE, label="calibration: the best map removes it")
+        ax.barh(rows, refinement, color=GREY, alpha=0.5, label="refinement")
+        ax.barh(rows, gain, left=refinement, color=ORANGE, label="calibration (removable)")
         ends = np.isfinite(low) & np.isfinite(high)
         reach = np.where(ends, np.maximum([gain - low, high - gain], 0.0), 0.0)
         ax.errorbar(refinement + gain, rows, xerr=reach, fmt="none", ecolor=BLUE, capsize=3)
@@ -443,4 +425,4 @@ class EvaluationDisplay(Display):
         start = float(refinement.min())
         ax.set_xlim(left=max(0.0, start - 1.5 * float((refinement + gain + reach[1] - start).max() or start)))
         ax.set(xlabel=f"{self.score.capitalize()} on held-out folds")
-        legend_above(ax, 1)
+        add_legend(ax, max_columns=1)

@@ -25,11 +25,13 @@ from truecal.plot.display import (
     Display,
     Numbers,
     add_below,
+    add_legend,
+    add_title,
     axes_width,
+    fill_band,
     fitted_limits,
-    legend_above,
+    interval_text,
     new_axes,
-    wrap,
 )
 from truecal.profile.profile import check_profile
 from truecal.table import Frame
@@ -59,11 +61,12 @@ def _smooth_frame(profile: tc.profile.Profile, estimate: tc.Estimate, level: flo
 
 
 def _histogram(profile: tc.profile.Profile, edges: Float64s) -> Frame:
-    """Return the share of predictions between rising edges; those beyond the last edge belong to the last bar."""
-    rows = profile.places(edges.astype(profile.scores.dtype), "left")
-    rows[:, 0], rows[:, -1] = 0, profile.rows
+    """Return the share of predictions between rising edges; a last bar that ends at 1 includes 1."""
+    rows = profile.places(edges.astype(profile.scores.dtype), "left")[0]
+    if edges[-1] == 1:
+        rows[-1] = profile.rows
     weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
-    share = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows[0]]) / profile.total[0]
+    share = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows]) / profile.total[0]
     return Frame({"left": edges[:-1], "right": edges[1:], "share": share})
 
 
@@ -85,7 +88,7 @@ class ReliabilityNumbers:
 
 
 def reliability_numbers(
-    profile: tc.profile.Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95
+    profile: tc.profile.Profile, *, bins: int = 15, scheme: Scheme | None = None, level: float = 0.95
 ) -> ReliabilityNumbers:
     """Compute everything a reliability diagram of one dataset shows.
 
@@ -101,18 +104,23 @@ def reliability_numbers(
     if not profile.single:
         parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
         profile = tc.profile.Profile(*parts, single=True)
+    limits = fitted_limits(profile)
+    if scheme is None:  # bins of equal width would be few where scores lie in a part of the axis
+        scheme = "width" if limits == (0.0, 1.0) else "mass"
     binned = (tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=bins, scheme=scheme))(profile)
     estimate = tc.RankSeries(level=level)(profile)
     steps = tc.estimators.IsotonicError()(profile).curve
     assert steps is not None
+    distances = np.geomspace(1.0, _zoom_floor(estimate.n), _HISTOGRAM_BINS + 1)
+    distances[-1] = 0.0
     return ReliabilityNumbers(
         bins=_bin_frame(binned.bins, level),
         smooth=_smooth_frame(profile, estimate, level),
         isotonic=Frame({"score": steps.score, "outcome": steps.outcome}),
-        histogram=_histogram(profile, np.arange(_HISTOGRAM_BINS + 1) / _HISTOGRAM_BINS),
-        zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, _zoom_floor(estimate.n), _HISTOGRAM_BINS + 1)),
+        histogram=_histogram(profile, np.linspace(*limits, _HISTOGRAM_BINS + 1)),
+        zoomed_histogram=_histogram(profile, 1 - distances),
         estimate=estimate,
-        limits=fitted_limits(profile),
+        limits=limits,
     )
 
 
@@ -237,7 +245,7 @@ class ReliabilityDisplay(Display):
         profile: tc.profile.Profile,
         *,
         bins: int = 15,
-        scheme: Scheme = "width",
+        scheme: Scheme | None = None,
         level: float = 0.95,
         name: str = "",
         outcome: str = "Frequency",
@@ -252,8 +260,8 @@ class ReliabilityDisplay(Display):
             The sorted scores.
         bins : int, default 15
             Number of bins.
-        scheme : {"width", "mass", "sweep"}, default "width"
-            Where bins are cut.
+        scheme : {"width", "mass", "sweep"}, default None
+            Where bins are cut; None is equal width, and equal mass where nearly all scores lie in a part of [0, 1].
         level : float, default 0.95
             Level of intervals and band.
         name : str, default ""
@@ -326,19 +334,9 @@ class ReliabilityDisplay(Display):
         display : ReliabilityDisplay
             The display itself.
         """
-        self._open(ax)
-        self._bins, self._smooth, self._isotonic, self._counts, self._zoom = bins, smooth, isotonic, counts, zoom
-        self._draw(self.ax_)
-        if histogram:
-            self._draw_histogram()
-        (self.histogram_ax_ if histogram else self.ax_).set_xlabel("Confidence")
-        above = 6.0
-        if bins or smooth or isotonic:  # outside the axes, where no interval of a small bin runs through it
-            legend_above(self.ax_, 4)
-            above += float(self.ax_.get_legend().get_window_extent().height) * 72 / float(self.figure_.dpi)
-        words = wrap(self._title(), axes_width(self.ax_), 10.0)
-        self.ax_.set_title(words, loc="left", fontsize=10.0, parse_math=False, pad=above)
-        return self._finish(*([self.histogram_ax_] if histogram else []))
+        drawn = {"bins": bins, "smooth": smooth, "isotonic": isotonic, "histogram": histogram, "counts": counts}
+        self._drawn, self._zoom = {part for part, wanted in drawn.items() if wanted}, zoom
+        return super().plot(ax)
 
     def _scale(self, values: Any) -> Float64s:
         """Return distances from 1 on the zoomed scale, else the values."""
@@ -349,47 +347,57 @@ class ReliabilityDisplay(Display):
         frame: Frame = getattr(self.numbers, part)
         return [self._scale(frame[name]) for name in columns]
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Any) -> list[Any]:
         ends = self._scale([0.0, 1.0])
         ax.plot(ends, ends, zorder=1, **DASHED)
-        if self._smooth:
+        if "smooth" in self._drawn:
             x, y, low, high = self._points("smooth", "score", "outcome", "low", "high")
-            ax.fill_between(x, low, high, color=ORANGE, alpha=0.15, linewidth=0, label="its band", zorder=1)
+            fill_band(ax, x, low, high, ORANGE, label="its band", zorder=1)
             ax.plot(x, y, color=ORANGE, linewidth=2, label="smooth", zorder=3)
-        if self._isotonic:
+        if "isotonic" in self._drawn:
             style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
             ax.plot(*self._points("isotonic", "score", "outcome"), label="isotonic", **style)
-        if self._bins:
+        if "bins" in self._drawn:
             self._draw_bins(ax)
+        self._limit(ax, "xy")
+        below = [self._draw_histogram(ax)] if "histogram" in self._drawn else []
         ax.set_ylabel(self.outcome)
-        if self._zoom:
-            for which in "xy":
-                _zoom_axis(ax, which, _zoom_floor(self.numbers.estimate.n))
-        else:
-            ax.set(xlim=self.numbers.limits, ylim=self._outcome_limits())
+        [ax, *below][-1].set_xlabel("Confidence")
+        add_legend(ax)
+        add_title(ax, self._title())
+        return below
 
     def _draw_bins(self, ax: Any) -> None:
         x, y, low, high = self._points("bins", "score", "outcome", "low", "high")
         count = np.asarray(self.numbers.bins["count"])
         ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
         size = 20 + 180 * np.minimum(count / count.sum(), 0.5)
-        ax.scatter(x, y, s=size, color=BLUE, edgecolor="white", linewidth=0.8, label="bins", zorder=4)
-        if self._counts and len(x) <= _MAX_LABELS and not self.narrow_:  # they would cover the points
+        first, last = self.numbers.limits
+        beyond = (self._frame["score"] < first) | (self._frame["score"] > last)  # else dots at 0 and 1 are drawn whole
+        style = {"color": BLUE, "edgecolor": ax.get_facecolor(), "linewidth": 0.8, "clip_on": bool(beyond.any())}
+        ax.scatter(x, y, s=size, label="bins", zorder=4, **style)
+        if "counts" in self._drawn and len(x) <= _MAX_LABELS and not self.narrow_:  # they would cover the points
             for across, up, number in zip(x, y, count, strict=True):
-                style = {"textcoords": "offset points", "fontsize": "x-small", "color": GREY}
-                ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **style)
+                label = {"textcoords": "offset points", "fontsize": "x-small", "color": GREY}
+                ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **label)
 
-    def _draw_histogram(self) -> None:
-        start, end = self._points("zoomed_histogram" if self._zoom else "histogram", "left", "right")
-        share = (self.numbers.zoomed_histogram if self._zoom else self.numbers.histogram)["share"]
-        ax = self.histogram_ax_ = add_below(self.ax_, 0.22)
-        ax.bar(start, share, width=end - start, align="edge", color=GREY, alpha=0.8)
+    def _draw_histogram(self, above: Any) -> Any:
+        part = "zoomed_histogram" if self._zoom else "histogram"
+        start, end = self._points(part, "left", "right")
+        ax = self.histogram_ax_ = add_below(above, 0.22)
+        ax.bar(start, getattr(self.numbers, part)["share"], width=end - start, align="edge", color=GREY, alpha=0.8)
         ax.set_ylabel("Share")
-        if self._zoom:
-            _zoom_axis(ax, "x", _zoom_floor(self.numbers.estimate.n))
-        else:
-            ax.set_xlim(self.numbers.limits)
+        self._limit(ax, "x")
         ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def _limit(self, ax: Any, axes: str) -> None:
+        """Set the limits of axes of probabilities."""
+        for which, limits in zip(axes, (self.numbers.limits, self._outcome_limits()), strict=False):
+            if self._zoom:
+                _zoom_axis(ax, which, _zoom_floor(self.numbers.estimate.n))
+            else:
+                ax.set(**{f"{which}lim": limits})
 
     def _outcome_limits(self) -> tuple[float, float]:
         """Return limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
@@ -403,8 +411,8 @@ class ReliabilityDisplay(Display):
     def _title(self) -> str:
         estimate = self.numbers.estimate
         assert estimate.interval is not None
-        low, high = float(estimate.interval.low), float(estimate.interval.high)
-        words = f"RMS error {float(estimate.value):.3f} [{low:.3f}, {high:.3f}], n = {estimate.n:,}"
+        limits = (float(estimate.interval.low), float(estimate.interval.high))
+        words = f"RMS error {interval_text(float(estimate.value), *limits)}, n = {estimate.n:,}"
         return f"{self.name}: {words}" if self.name else words
 
 
@@ -449,7 +457,7 @@ class ClassWiseDisplay(Display):
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
-        most: int = 12,
+        max_classes: int = 12,
         bins: int = 10,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
@@ -465,8 +473,8 @@ class ClassWiseDisplay(Display):
             Labels.
         y_prob : array-like of shape (n, K)
             Class probabilities.
-        most : int, default 12
-            How many classes.
+        max_classes : int, default 12
+            Number of classes drawn.
         bins : int, default 10
             Number of bins.
         level : float, default 0.95
@@ -486,12 +494,12 @@ class ClassWiseDisplay(Display):
             The display.
         """
         options.level(level)
-        options.whole(most, "most")
+        options.whole(max_classes, "max_classes")
         preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
         labels = range(preds.class_count) if preds.classes is None else preds.classes
         profiles = [tc.OneClass(label)(preds) for label in labels]
         errors = [float(tc.DebiasedECE(correction="exact")(profile).value) for profile in profiles]
-        worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
+        worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:max_classes]
         rows: list[dict[str, Any]] = []
         for k in worst:
             binned = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
@@ -661,14 +669,10 @@ class BeforeAfterDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], **DASHED)
-        for style, (name, (value, low, high)) in zip(SERIES, self.errors.items(), strict=False):
-            rows = self._frame["name"] == name
-            x, y, bottom, top = (self._frame[column][rows] for column in self.needed[1:])
-            ax.fill_between(x, bottom, top, color=style["color"], alpha=0.1, linewidth=0)
-            label = f"{name}: {value:.3f} [{low:.3f}, {high:.3f}]"
-            ax.plot(x, y, color=style["color"], linestyle=style["linestyle"], linewidth=2, label=label)
+        labels = {name: f"{name}: {interval_text(*error)}" for name, error in self.errors.items()}
+        self._draw_lines(ax, "name", "score", "outcome", ("low", "high"), labels=labels, marker="")
         low, high = self.limits
         visible = (self._frame["score"] >= low) & (self._frame["score"] <= high)
         outcomes = [low, high, *self._frame["outcome"][visible]]
         ax.set(xlim=self.limits, ylim=(min(outcomes), max(outcomes)), xlabel="Confidence", ylabel=self.outcome)
-        legend_above(ax, 1)
+        add_legend(ax, max_columns=1)

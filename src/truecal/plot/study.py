@@ -354,9 +354,9 @@ class ParetoDisplay(ConditionDisplay):
     """
 
     def __init__(self, numbers: Numbers, *, x: str = "error", y: str = "calibration") -> None:
-        super().__init__(numbers, "name", x, y)
+        self.x, self.y, self.needed = x, y, ("name", x, y)
+        super().__init__(numbers)
         self._frame = self._frame.with_columns(front=tc.study.on_front(*self._columns(x, y)))
-        self.x, self.y = x, y
 
     @classmethod
     def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
@@ -395,9 +395,6 @@ class BinTrendDisplay(ConditionDisplay):
     """
 
     needed = ("metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(numbers)
 
     def _draw(self, ax: Any) -> None:
         rows = list(self._frame)
@@ -445,8 +442,8 @@ class ShiftDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, value: str = "value", label: str = "calibration error") -> None:
-        super().__init__(numbers, "model", "family", "severity", value)
-        self.value, self.label = value, label
+        self.value, self.label, self.needed = value, label, ("model", "family", "severity", value)
+        super().__init__(numbers)
 
     @classmethod
     def from_result(
