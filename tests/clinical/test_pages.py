@@ -46,7 +46,7 @@ def test_displays_draw_what_was_computed():
     flexible = FlexibleDisplay.from_curves({"all": found.curve}, scores=P)
     assert flexible.frame()["outcome"] == pytest.approx(found.curve.outcome)
     assert dict(mpl.rcParams) == before
-    with pytest.raises(tc.InputError, match="number must be .*, not 'auc'"):
+    with pytest.raises(tc.InputError, match=r"number must be .*, not 'auc'"):
         ForestDisplay.from_sites(found.sites, "auc")
     pyplot.close("all")
 
