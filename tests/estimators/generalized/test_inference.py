@@ -8,12 +8,10 @@ from scipy.stats import binomtest
 
 from tests.groups.data import drawn, simulated
 from tests.simulations import datasets
-from truecal.estimators import ClassWeighted, EqualMass, GeneralizedECE, KDTree, Lp, TotalVariation
+from truecal.estimators import ClassWeighted, EqualMass, GeneralizedECE, InterInterval, KDTree, Lp, TotalVariation
 from truecal.estimators.generalized.binning import VectorBins
-from truecal.estimators.generalized.chance import Chance
-from truecal.estimators.generalized.directed import Directed
-from truecal.estimators.generalized.fitted import fitted_outputs
-from truecal.estimators.generalized.inference import _most
+from truecal.estimators.generalized.direction import directed_error, fitted_outputs, standard_error
+from truecal.estimators.generalized.inference import CalibratedErrors, largest_error
 from truecal.lenses import Canonical, OneClass, TopK
 from truecal.predictions import Predictions
 
@@ -143,9 +141,9 @@ def test_along_the_true_direction_the_error_is_found_without_bias(norm, distance
     for _ in range(150):
         again = replace(sample, outcomes=drawn(rates, rng))
         bins = VectorBins.of(again, partition)
-        along = Directed.of(again, partition, bins, distance, norm, rates.T)
-        found.append(along.value)
-        spread.append(along.deviation)
+        error, slope = directed_error(again, partition, bins, distance, norm, rates.T)
+        found.append(error)
+        spread.append(standard_error(again, partition, bins, slope, rates.T))
     truth = np.stack([np.bincount(partition.bin_of, rate, partition.count) for rate in rates.T], axis=1) / bins.safe
     far = distance.between(truth - bins.mean_output, truth, 0)
     error = far.max() if norm == np.inf else (bins.share @ far**norm) ** (1 / norm)
@@ -159,9 +157,9 @@ def test_credit_for_bias_is_that_of_evenly_spread_gaps():
     noise = rng.standard_normal(400_000)
     for x in (0.5, 1.5, 4.0):
         shown = np.abs(noise + x).mean()
-        assert _most(shown, float(np.sqrt(2 / np.pi))) == pytest.approx(x, abs=0.02)
-    assert _most(0.3, 0.0) == 0.3
-    assert _most(0.1, 0.2) == 0.0
+        assert largest_error(shown, float(np.sqrt(2 / np.pi))) == pytest.approx(x, abs=0.02)
+    assert largest_error(0.3, 0.0) == 0.3
+    assert largest_error(0.1, 0.2) == 0.0
 
 
 def test_an_interval_of_a_debiased_value_need_not_reach_the_biased_one():
@@ -174,7 +172,7 @@ def test_an_interval_of_a_debiased_value_need_not_reach_the_biased_one():
 
 
 def test_the_p_value_is_the_rank_of_the_rarer_statistic():
-    chance = Chance(np.arange(99.0), np.zeros(99) + np.arange(99) / 1000, 0.0)
+    chance = CalibratedErrors(np.arange(99.0), np.zeros(99) + np.arange(99) / 1000, 0.0)
     assert chance.p_value(200.0) == pytest.approx(1 / 100, abs=0.011)
     tilted = replace(chance, tilt=-5.0)
     assert tilted.p_value(-1.0) <= 0.03
@@ -198,3 +196,16 @@ def test_binnings_along_one_probability_agree_with_two_events():
     estimate = GeneralizedECE(lens=OneClass(1), binning=EqualMass(10), level=0.9)(preds)
     assert estimate.interval.low > 0.1
     assert estimate.interval.high - estimate.interval.low < 0.1
+
+
+@pytest.mark.parametrize(("rate", "n", "truth"), [(0.30, 60, 0.30), (0.45, 200, 0.45), (0.33, 100, 0.33)])
+def test_the_interval_distance_holds_its_truth(rate, n, truth):
+    """200 datasets at 90 %, outputs of 0.2 and outcomes of another rate: misses compatible with at most 10 %."""
+    misses = 0
+    for seed in range(200):
+        outcomes = np.random.default_rng([seed, n]).random(n) < rate
+        preds = Predictions.from_probs(np.full(n, 0.2), outcomes.astype(int))
+        estimator = GeneralizedECE(lens=OneClass(1), distance=InterInterval(0, 0.33), level=0.9)
+        interval = estimator(preds).interval
+        misses += not interval.low <= max(truth - 0.33, 0.0) + 1e-12 <= interval.high + 1e-12
+    assert binomtest(misses, 200, 0.1, alternative="greater").pvalue > 0.001, misses

@@ -1,4 +1,4 @@
-"""The interval of a generalized error: it holds the value, it holds the truth, and both ways of drawing agree."""
+"""The interval of a generalized error: it holds the value, it holds the truth, and its deviation is that of resampled rows."""
 
 from dataclasses import replace
 
@@ -20,7 +20,6 @@ from truecal.estimators import (
     TotalVariation,
 )
 from truecal.estimators.generalized.binning import Partition, VectorBins
-from truecal.estimators.generalized.resample import resample
 from truecal.lenses import Canonical, ClassWise, OneClass, TopK, TopLabel
 from truecal.predictions import Predictions
 
@@ -57,29 +56,27 @@ def test_a_higher_level_gives_a_wider_interval():
         (TopK(1), EqualWidth(4), InterInterval(0.2, 0.4)),
     ],
 )
-def test_resamples_scatter_as_rows_drawn_with_replacement(lens, binning, distance):
+def test_the_deviation_is_that_of_rows_drawn_with_replacement(lens, binning, distance):
     vector = lens.sample(simulated(1500, 4))
     partition = binning.partition(vector)
-    bins = VectorBins.of(vector, partition)
     rng = np.random.default_rng(0)
-    ours = resample(vector, partition, bins, distance=distance, norm=1, replicates=2000, rng=rng).values
+    ours = GeneralizedECE(binning=binning, distance=distance).binned(vector).deviation()
     naive = []
     for _ in range(600):
         rows = rng.integers(0, len(vector), len(vector))
         again = VectorBins.of(vector.take(rows), Partition(partition.bin_of[rows], partition.count))
         naive.append(again.share @ distance.between(again.gap, again.mean_outcome, vector.event))
-    assert ours.mean() == pytest.approx(np.mean(naive), rel=0.05, abs=5e-4)
-    assert ours.std() == pytest.approx(np.std(naive), rel=0.12)
+    assert ours == pytest.approx(np.std(naive), rel=0.12)
 
 
-def resampled(estimator, preds):
-    sample = estimator.own_lens(None).sample(preds)
-    partition = estimator.binning.partition(sample)
-    bins = VectorBins.of(sample, partition)
-    rng = np.random.default_rng(estimator.rng)
-    return resample(
-        sample, partition, bins, distance=estimator.distance, norm=1, replicates=estimator.replicates, rng=rng
-    )
+def binned(estimator, preds):
+    return estimator.binned(estimator.own_lens(None).sample(preds))
+
+
+def test_resamples_of_a_comparison_scatter_as_the_deviation_says():
+    held = simulated(600, 4)
+    one = binned(GeneralizedECE(lens=TopK(2)), replace(held, clusters=np.arange(600)))
+    assert one.resample(2000, np.random.default_rng(0)).std() == pytest.approx(one.deviation(), rel=0.15)
 
 
 def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
@@ -87,7 +84,7 @@ def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
     copies = held.take(np.repeat(np.arange(300), 4))
     clustered = replace(copies, clusters=np.repeat(np.arange(300), 4))
     estimator = GeneralizedECE(lens=TopK(2), replicates=1500)
-    single, blind, told = (resampled(estimator, p).values.std() for p in (held, copies, clustered))
+    single, blind, told = (binned(estimator, p).deviation() for p in (held, copies, clustered))
     assert told == pytest.approx(single, rel=0.1)
     assert blind < 0.7 * single
     single, blind, told = (estimator(p) for p in (held, copies, clustered))
@@ -109,9 +106,9 @@ def test_clusters_that_a_selection_left_out_are_not_drawn():
 def test_equal_importance_weights_draw_like_no_weights():
     held = simulated(500, 4)
     estimator = GeneralizedECE(lens=TopK(2), replicates=3000)
-    plain, weighted = (resampled(estimator, replace(held, weights=w)) for w in (None, np.full(500, 0.5)))
-    assert weighted.values.std() == pytest.approx(plain.values.std(), rel=0.1)
-    assert weighted.chance.mean() == pytest.approx(plain.chance.mean(), rel=0.03)
+    plain, weighted = (replace(held, weights=w) for w in (None, np.full(500, 0.5)))
+    assert binned(estimator, weighted).deviation() == pytest.approx(binned(estimator, plain).deviation(), rel=1e-9)
+    assert estimator(weighted).chance == pytest.approx(estimator(plain).chance, rel=0.03)
 
 
 def test_chance_shrinks_with_the_square_root_of_the_rows():
@@ -178,22 +175,6 @@ def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
         assert estimate.value > 0.08  # chance alone
         missed += estimate.interval.low > 0
     assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_large_bins_are_redrawn_like_their_rows(monkeypatch, classes):
-    rng = np.random.default_rng(3)
-    probs = rng.dirichlet(np.ones(classes), 20_000)
-    labels = np.minimum((probs.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1), classes - 1)
-    preds = Predictions.from_probs(probs, labels)
-    estimator = GeneralizedECE(lens=Canonical(), binning=EqualWidth(4))
-    by_rows = estimator(preds)
-    monkeypatch.setattr("truecal.estimators.generalized.chance._WORK", 1_000_000)
-    monkeypatch.setattr("truecal.estimators.generalized.chance.redraws_of", lambda rows: 499)
-    by_bins = estimator(preds)
-    assert by_bins.value == by_rows.value
-    assert by_bins.chance == pytest.approx(by_rows.chance, rel=0.06)
-    assert by_bins.p_value == pytest.approx(by_rows.p_value, abs=0.1)
 
 
 @pytest.mark.parametrize("lens", [Canonical(), TopK(2), ClassWise()], ids=repr)

@@ -1,7 +1,6 @@
 """Bins of vectors: which predictions share a bin, and what each bin holds.
 
-A binning is a small frozen value that turns a Sample into a Partition. Grids and equal-mass bins are here; the k-d tree has its own
-file.
+A binning is a small frozen value that turns a Sample into a Partition.
 """
 
 from abc import ABC, abstractmethod
@@ -22,12 +21,7 @@ from truecal.profile.profile import Profile
 from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
 
-# ----------------------------------------------------------------------------------------------------
-# Bins of vectors: which predictions share a bin, and what each bin holds
-
-_MAX_WRITTEN = (
-    2_000_000  # rows that counts are written out to; beyond, a row is one draw of that weight, which has more noise
-)
+_MAX_WRITTEN = 2_000_000  # rows that counts are written out to; beyond, a row is one draw of that weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +39,17 @@ class VectorBinning(ABC):
 
     @abstractmethod
     def partition(self, vector: Sample) -> Partition:
-        """Which rows share a bin."""
+        """Decide which rows share a bin.
+
+        Parameters
+        ----------
+        vector : Sample
+            Rows of one or several probabilities.
+
+        Returns
+        -------
+        Partition
+        """
 
     @abstractmethod
     def __str__(self) -> str:
@@ -54,12 +58,27 @@ class VectorBinning(ABC):
 
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
-    """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
+    """Cut every probability into intervals of equal width.
 
-    Two events are cut along the judged one alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of them, so
-    that the order of the classes does not matter; the number of cells then grows as bins^events and most hold one row: prefer
-    :class:`KDTree`. Interval j is [j/b, (j+1)/b), the last one closed; closed="right" gives (j/b, (j+1)/b].
+    Parameters
+    ----------
+    bins : int, default 15
+        Number b of intervals.
+    closed : {"left", "right"}, default "left"
+        Interval j is [j/b, (j+1)/b), the last one closed; "right" gives (j/b, (j+1)/b].
 
+    Notes
+    -----
+    Two events are cut along the event of interest alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of
+    them, so that the order of the classes does not matter; only cells that hold data count. The number of cells grows as
+    bins^events and most hold one row: prefer :class:`KDTree`.
+
+    See Also
+    --------
+    GeneralizedECE : The error in these bins.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
     >>> round(tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.EqualWidth(2))(preds).value, 12)
@@ -102,8 +121,24 @@ def _renumbered(code: Indices) -> tuple[Indices, int]:
 
 @dataclass(frozen=True)
 class EqualMass(VectorBinning):
-    """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.
+    """Cut one probability into bins of the same number of rows.
 
+    Parameters
+    ----------
+    bins : int, default 15
+        Number of bins; rows of equal score stay together, as in :class:`BinnedECE`.
+
+    Raises
+    ------
+    InputError
+        If the lens sees more than two events.
+
+    See Also
+    --------
+    GeneralizedECE : The error in these bins.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.1, 0.6, 0.7, 0.8], [0, 1, 1, 0])
     >>> tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.EqualMass(2))(preds).vector_bins.count
@@ -247,19 +282,45 @@ def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Fl
 # ----------------------------------------------------------------------------------------------------
 # The k-d tree: bins of vectors that adapt to where the predictions are
 
-_VARIANCE_TIE = 1e-9  # relative; coordinates whose variances differ by less vary alike, and the first of them is cut
-_MEAN_TIE = 1e-12  # relative; a value this close to the mean equals it, whatever order the sum was taken in
+_VARIANCE_TIE = 1e-9  # derived: relative rounding of a variance; of equal ones the first coordinate is cut
+_MEAN_TIE = 1e-12  # derived: relative rounding of a mean, whatever the order of its sum
 _BLOCK = 1 << 16  # numbers centred together
 
 
 @dataclass(frozen=True)
 class KDTree(VectorBinning):
-    """Split every node that holds at least round(fraction * n) predictions, along the coordinate of highest variance, at its mean.
+    """Split predictions along the probability of highest variance, at its mean, down to a share of the data.
 
-    Values strictly below the mean go low; a node is left whole when one side would be empty (all its predictions are equal). The
-    dynamic binning of Vaicenavicius et al. (2019) as used by Kirchenbauer, Oaks & Heim (2022), appendix B, who recommend a fraction
-    (their gamma) of 0.1. Under importance weights "at least fraction of the total weight" takes the place of the count.
+    Parameters
+    ----------
+    fraction : float, default 0.1
+        Nodes of at least round(fraction * n) rows are split (gamma of the paper, which recommends 0.1); under importance
+        weights, nodes of at least this share of the total weight.
 
+    Raises
+    ------
+    InputError
+        If the fraction is not above 0 and at most 1.
+
+    Notes
+    -----
+    Values strictly below the mean go to the lower side; a node whose predictions are all equal is not split. All bins are
+    leaves of the tree, so neighbouring predictions share a bin however many events there are.
+
+    References
+    ----------
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS. arXiv:1902.06977
+
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, appendix B.
+
+    See Also
+    --------
+    GeneralizedECE : The error in these bins.
+    sweep_granularity : The error against the fraction.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 0])
     >>> tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.KDTree(1.0))(preds).vector_bins.count
@@ -273,7 +334,18 @@ class KDTree(VectorBinning):
             raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
 
     def minimum(self, vector: Sample) -> float:
-        """The smallest node that is split."""
+        """Compute the size of the smallest node that is split.
+
+        Parameters
+        ----------
+        vector : Sample
+            Rows of one or several probabilities.
+
+        Returns
+        -------
+        float
+            Number of rows, or weight.
+        """
         w = vector.weights
         if w is None:
             return round(float(self.fraction) * len(vector))
@@ -281,6 +353,17 @@ class KDTree(VectorBinning):
         return round(float(self.fraction) * total) if (w == np.rint(w)).all() else float(self.fraction) * total
 
     def tree(self, vector: Sample) -> "Tree":
+        """Grow the tree.
+
+        Parameters
+        ----------
+        vector : Sample
+            Rows of one or several probabilities.
+
+        Returns
+        -------
+        Tree
+        """
         return grow(vector.columns, vector.weights, self.minimum(vector))
 
     def partition(self, vector: Sample) -> Partition:

@@ -1,8 +1,10 @@
 """Distances: how far the mean output of a bin is from its mean outcome.
 
-Outputs and outcomes are distributions over the same events, on the last axis. Most distances see only their difference; the
-interval distance of a Likert scale sees only the outcome.
+Outputs and outcomes are distributions over the same events, on the last axis. All but the interval distance of an answer scale,
+which looks at the outcome alone, are norms of their difference.
 """
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from truecal.predictions import validation
 from truecal.special import positive
 from truecal.types import Float64s
 
-_MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
+_PAIRED_EVENTS = 64  # up to so many the largest distance is searched among all pairs of events
 
 
 @dataclass(frozen=True)
@@ -26,59 +28,166 @@ class Distance(ABC):
 
     @abstractmethod
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """The distance, from gap = outcome - output, the outcome itself, and the one event looked at where there are two."""
+        """Measure the distance.
+
+        Parameters
+        ----------
+        gap : array of shape (..., events)
+            Mean outcome minus mean output.
+        outcome : array of shape (..., events)
+            Mean outcome.
+        event : int
+            The event of interest, where there are two.
+
+        Returns
+        -------
+        array of shape (...)
+        """
+
+    @abstractmethod
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Differentiate the distance by the gap of every event; where it is 0, the way out of that range.
+
+        Parameters
+        ----------
+        gap : array of shape (..., events)
+            Mean outcome minus mean output.
+        outcome : array of shape (..., events)
+            Mean outcome.
+        event : int
+            The event of interest, where there are two.
+
+        Returns
+        -------
+        array of shape (..., events)
+        """
 
     def __str__(self) -> str:
-        """The distance in words."""
+        """Name the distance."""
         return type(self).__name__
 
     def check(self, events: int) -> None:  # noqa: B027 (most distances are made for any number)
-        """Refuse a number of events that this distance is not made for."""
+        """Refuse a number of events that this distance is not made for.
+
+        Parameters
+        ----------
+        events : int
+            Number of events.
+
+        Raises
+        ------
+        InputError
+            If the distance is made for another number.
+        """
 
     @property
     def at_outputs(self) -> bool:
-        """Whether a model is perfect under this distance just where outcomes are as frequent as the outputs say."""
+        """Whether the distance is 0 just where outcomes are as frequent as the outputs."""
         return True
 
-    def slope(self, gap: Float64s) -> Float64s:
-        """Slopes s with sum_i s_i gap_i = d(gap), and at most d for any other gap; none where that is not known."""
-        return np.zeros_like(gap)
+    def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Evaluate the linear function of the gap with these slopes, which touches the distance from below.
+
+        Parameters
+        ----------
+        slope : array of shape (..., events)
+            Slopes of the function.
+        gap : array of shape (..., events)
+            Mean outcome minus mean output.
+        outcome : array of shape (..., events)
+            Mean outcome.
+        event : int
+            The event of interest, where there are two.
+
+        Returns
+        -------
+        array of shape (...)
+        """
+        return (slope * gap).sum(axis=-1)
+
+    def moved_outward(self, gap: Float64s, outcome: Float64s, event: int, reach: float) -> Float64s:
+        """Measure the distance of outcomes that are further out by `reach`.
+
+        Parameters
+        ----------
+        gap : array of shape (..., events)
+            Mean outcome minus mean output.
+        outcome : array of shape (..., events)
+            Mean outcome.
+        event : int
+            The event of interest, where there are two.
+        reach : float
+            How far the outcomes are moved.
+
+        Returns
+        -------
+        array of shape (...)
+        """
+        return self.between(gap, outcome, event) + reach
+
+    def ideal(self, outcome: Float64s, event: int) -> Float64s:
+        """Find the outcome nearest to the observed one at distance 0, where that does not depend on the output.
+
+        Parameters
+        ----------
+        outcome : array of shape (..., events)
+            Mean outcome.
+        event : int
+            The event of interest, where there are two.
+
+        Returns
+        -------
+        array of shape (..., events)
+        """
+        return outcome
 
     def largest(self, events: int) -> float:
-        """The largest possible distance: between two events that are certain (distances are convex); inf where not known."""
+        """Find the largest possible distance.
+
+        Parameters
+        ----------
+        events : int
+            Number of events.
+
+        Returns
+        -------
+        float
+            The largest distance between two certain events, which is the largest of all because distances are convex;
+            infinity for more than 64 events, where it is not searched.
+        """
         options.whole(events, "events")
         self.check(events)
-        if events > _MOST_EVENTS:
+        if events > _PAIRED_EVENTS:
             return np.inf
         certain = np.eye(events)
         gap = certain[:, None] - certain[None, :]
         return float(self.between(gap, np.broadcast_to(certain[:, None], gap.shape), min(1, events - 1)).max())
 
-    def ideal(self, outcome: Float64s, event: int) -> Float64s:
-        """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
-        return outcome
-
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
-        g, y = (
-            validation.as_floats(output, "outputs").astype(np.float64),
-            validation.as_floats(outcome, "outcomes").astype(np.float64),
-        )
+        g, y = _numbers(output, "outputs"), _numbers(outcome, "outcomes")
         if g.shape != y.shape or g.ndim == 0:
             raise InputError(
                 f"outputs of shape {g.shape} and outcomes of shape {y.shape} must match, events on the last axis"
             )
-        if not (np.isfinite(g).all() and np.isfinite(y).all()):
-            raise InputError("outputs and outcomes must be finite numbers")
         self.check(g.shape[-1])
         return self.between(y - g, y, min(1, g.shape[-1] - 1))
 
 
 @dataclass(frozen=True)
 class TotalVariation(Distance):
-    """d(g, y) = 1/2 sum_i |g_i - y_i|: the largest difference in the probability of any set of events.
+    r"""Measure the largest difference in the probability of any set of events.
 
-    For two events this is |g - y|, so a binned error of one probability under it is the ordinary ECE.
+    Notes
+    -----
+    :math:`d(g, y) = \frac12 \sum_i |g_i - y_i|`. For two events this is :math:`|g - y|`, so a binned error of one
+    probability under it is the ordinary ECE.
 
+    See Also
+    --------
+    GeneralizedECE : Averages the distance over bins.
+
+    Examples
+    --------
     >>> TotalVariation()([0.7, 0.2, 0.1], [0.5, 0.3, 0.2]).round(12)
     np.float64(0.2)
     """
@@ -89,7 +198,7 @@ class TotalVariation(Distance):
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
 
-    def slope(self, gap: Float64s) -> Float64s:
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         return 0.5 * np.sign(gap)
 
     def largest(self, events: int) -> float:
@@ -98,10 +207,29 @@ class TotalVariation(Distance):
 
 @dataclass(frozen=True)
 class Lp(Distance):
-    """d(g, y) = (sum_i |g_i - y_i|^p)^(1/p), p >= 1; p = inf is the largest difference.
+    r"""Measure the p-norm of the difference.
 
-    One probability is judged as the pair (p, 1 - p), so under Lp(2) its error is sqrt(2) times the difference.
+    Parameters
+    ----------
+    p : float
+        At least 1; infinity for the largest difference.
 
+    Raises
+    ------
+    InputError
+        If p is below 1.
+
+    Notes
+    -----
+    :math:`d(g, y) = (\sum_i |g_i - y_i|^p)^{1/p}`. One probability is seen as the pair (p, 1 - p), so under Lp(2) its error
+    is :math:`\sqrt 2` times the difference.
+
+    See Also
+    --------
+    GeneralizedECE : Averages the distance over bins.
+
+    Examples
+    --------
     >>> float(Lp(2)([1.0, 0.0], [0.5, 0.5])), float(Lp(np.inf)([0.75, 0.25], [0.5, 0.5]))
     (0.7071067811865476, 0.25)
     """
@@ -116,27 +244,47 @@ class Lp(Distance):
         return f"L{self.p:g} distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        absolute = np.abs(gap)
-        if self.p == np.inf:
-            return absolute.max(axis=-1)
-        if self.p == 1:
-            return absolute.sum(axis=-1)
-        return (absolute**self.p).sum(axis=-1) ** (1 / self.p)
+        return np.linalg.norm(gap, self.p, axis=-1)
 
-    def slope(self, gap: Float64s) -> Float64s:
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         if self.p == np.inf:
             largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
             return np.where(largest, np.sign(gap), 0.0)
-        size = self.between(gap, gap, 0)[..., None]
+        size = self.between(gap, outcome, event)[..., None]
         return np.sign(gap) * (np.abs(gap) / positive(size)) ** (self.p - 1)
 
 
 @dataclass(frozen=True)
 class ClassWeighted(Distance):
-    """d(g, y) = sqrt(sum_i w_i (g_i - y_i)^2) with a cost w_i >= 0 for each event.
+    r"""Measure the Euclidean distance with a cost for each event.
 
-    Kumar et al. (2019); eq. 9 of Kirchenbauer, Oaks & Heim (2022).
+    Parameters
+    ----------
+    weights : sequence of float
+        Cost of each event, not negative and not all zero.
 
+    Raises
+    ------
+    InputError
+        If the costs are no such numbers, or not one for each event.
+
+    Notes
+    -----
+    :math:`d(g, y) = (\sum_i w_i (g_i - y_i)^2)^{1/2}`.
+
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32. arXiv:1909.10155
+
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, equation 9.
+
+    See Also
+    --------
+    Mahalanobis : Costs of confusions, too.
+
+    Examples
+    --------
     >>> float(ClassWeighted([4, 0])([1.0, 0.0], [0.5, 0.5]))
     1.0
     """
@@ -161,17 +309,36 @@ class ClassWeighted(Distance):
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
-    def slope(self, gap: Float64s) -> Float64s:
-        size = self.between(gap, gap, 0)[..., None]
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        size = self.between(gap, outcome, event)[..., None]
         return gap * np.array(self.weights) / positive(size)
 
 
 @dataclass(frozen=True)
 class Mahalanobis(Distance):
-    """d(g, y) = sqrt((g - y) M (g - y)^T) for a symmetric positive semidefinite M: off the diagonal stand costs of confusions.
+    r"""Measure a quadratic distance, with costs of confusions off the diagonal.
 
-    Eq. 11 of Kirchenbauer, Oaks & Heim (2022). A diagonal M is :class:`ClassWeighted`.
+    Parameters
+    ----------
+    matrix : array of shape (events, events)
+        Symmetric and positive semidefinite.
 
+    Raises
+    ------
+    InputError
+        If the matrix is not, or not of the size of the events.
+
+    Notes
+    -----
+    :math:`d(g, y) = ((g - y) M (g - y)^T)^{1/2}`. A diagonal M is :class:`ClassWeighted`.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, equation 11.
+
+    Examples
+    --------
     >>> float(Mahalanobis([[2, -2], [-2, 2]])([1.0, 0.0], [0.5, 0.5]).round(12))
     1.414213562373
     """
@@ -208,18 +375,43 @@ class Mahalanobis(Distance):
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
-    def slope(self, gap: Float64s) -> Float64s:
-        size = self.between(gap, gap, 0)[..., None]
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        size = self.between(gap, outcome, event)[..., None]
         return gap @ np.array(self.matrix) / positive(size)
 
 
 @dataclass(frozen=True)
 class InterInterval(Distance):
-    """d(g, y) = max(0, low - y, y - high): an outcome costs nothing while it stays inside the interval people were shown.
+    r"""Measure how far an outcome rate lies outside the interval of probabilities that people were shown.
 
-    Eq. 7 of Kirchenbauer, Oaks & Heim (2022), for one probability. Select the outputs inside the interval with :func:`by_output`,
-    or use :func:`likert` for a whole scale. It is not a metric: it is zero for different arguments.
+    Parameters
+    ----------
+    low : float
+        Lower end of the interval, in [0, 1].
+    high : float
+        Upper end of the interval, in [0, 1].
 
+    Raises
+    ------
+    InputError
+        If the ends are no interval of probabilities, or there are more than two events.
+
+    Notes
+    -----
+    :math:`d(g, y) = \max(0, low - y, y - high)`, for one probability: the output does not matter. It is not a metric, because
+    it is zero for different arguments. Select the outputs inside the interval with :func:`truecal.by_output`.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, equation 7.
+
+    See Also
+    --------
+    truecal.likert : Judges a whole answer scale.
+
+    Examples
+    --------
     >>> low = InterInterval(0, 0.33)
     >>> [round(float(low(0.2, mean_outcome)), 12) for mean_outcome in (0.30, 0.40)]
     [0.0, 0.07]
@@ -242,14 +434,12 @@ class InterInterval(Distance):
             )
 
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
-        """For single probabilities, or arrays of them; the output does not matter."""
-        y = validation.as_floats(outcome, "outcomes").astype(np.float64)
-        if not np.isfinite(y).all():
-            raise InputError("outcomes must be finite numbers")
-        return self._cost(y)
+        """Measure single probabilities, or arrays of them."""
+        return np.maximum(self._excess(_numbers(outcome, "outcomes")), 0.0)
 
-    def _cost(self, y: Float64s) -> Float64s:
-        return np.maximum(0.0, np.maximum(self.low - y, y - self.high))
+    def _excess(self, rate: Float64s) -> Float64s:
+        """Return the distance to the interval, negative inside."""
+        return np.maximum(self.low - rate, rate - self.high)
 
     @property
     def at_outputs(self) -> bool:
@@ -259,11 +449,23 @@ class InterInterval(Distance):
         return f"distance from [{self.low:g}, {self.high:g}]"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        return self._cost(outcome[..., event])
+        return np.maximum(self._excess(outcome[..., event]), 0.0)
 
     def ideal(self, outcome: Float64s, event: int) -> Float64s:
         inside = np.clip(outcome[..., event : event + 1], self.low, self.high)
         return np.concatenate([1 - inside, inside] if event else [inside, 1 - inside], axis=-1)
+
+    def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        slope = np.zeros_like(outcome)
+        slope[..., event] = np.where(outcome[..., event] > (self.low + self.high) / 2, 1.0, -1.0)
+        return slope
+
+    def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        side, rate = slope[..., event], outcome[..., event]
+        return np.where(side > 0, side * (rate - self.high), side * (rate - self.low))
+
+    def moved_outward(self, gap: Float64s, outcome: Float64s, event: int, reach: float) -> Float64s:
+        return np.maximum(self._excess(outcome[..., event]) + reach, 0.0)
 
 
 def _numbers(values: ArrayLike, what: str) -> Float64s:

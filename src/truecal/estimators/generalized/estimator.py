@@ -1,6 +1,8 @@
 """The generalized calibration error: lens, selection, distance and binning chosen for the context in which outputs are used."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,12 +10,11 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import VectorEstimator, mean_direction
-from truecal.estimators.bins import combined, power_mean
+from truecal.estimators.bins import combined
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins
 from truecal.estimators.generalized.distances import Distance, TotalVariation
-from truecal.estimators.generalized.inference import Binned, Inference
-from truecal.estimators.generalized.resample import Resampled, resample
+from truecal.estimators.generalized.inference import BinnedSample
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.several_probabilities import Canonical
 from truecal.predictions.predictions import Predictions, check_predictions
@@ -23,40 +24,76 @@ from truecal.profile.sketch import Sketch
 from truecal.special import kish, root
 from truecal.types import Float64s, Indices
 
-_MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
-_FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
+_MAX_PAIRS = 8_000_000  # rows times classes up to which a class-wise error has an interval
+_FEW_ROWS = 10  # derived: a mean of so many outcomes has a standard error of up to 0.16
 
 
 @dataclass(frozen=True)
 class GeneralizedECE(VectorEstimator):
-    r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
-
-    Kirchenbauer, Oaks & Heim (2022), eq. 3, after Vaicenavicius et al. (2019). With `lens=TopK(1)`, `binning=EqualWidth(15)` and
-    the other defaults this is the usual ECE.
-
-    The interval is for the error of the bins at hand: mean outputs against mean true rates. A plug-in error is biased upwards, most
-    of all with many events. The lower end is free of that bias: it is the error along the direction in which labels and outputs
-    differ (over- or underconfidence, events too frequent or too rare), minus its deviation; truth 0 is in the interval unless the
-    test rejects it. The upper end has credit for the bias that any such error has, but holds the value. What bins average away no
-    interval shows: see :func:`sweep_granularity`.
-
-    The p-value is of labels redrawn from the outputs (of clusters: of random signs), two-sided: errors larger than chance, and
-    models that are over- or underconfident; an underconfident one may show less than chance.
+    r"""Estimate the distance between mean outputs and mean outcomes in bins of what a lens sees.
 
     Parameters
     ----------
-    lens : what is judged: Canonical() (the default), TopK(k), Grouping({...}), or a lens on one probability, seen as the pair
+    lens : Lens, default None
+        What is judged: Canonical() (the default), TopK(k), Grouping({...}), or a lens on one probability, seen as the pair
         (p, 1 - p).
-    select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
-    distance : between the mean output and the mean outcome of a bin.
-    binning : KDTree(fraction), EqualWidth(bins), EqualMass(bins).
-    norm : 1 for the expectation over bins, inf for the maximum.
-    level : of the interval; None for no interval.
-    replicates, rng : of the bootstrap that class-wise errors, comparisons and :class:`InterInterval` use.
-    debiased : whether the value is freed of its upward bias: the error along the fitted direction. With 2 to 100 classes and 150 to
-        1000 rows, over- and underconfident, the plug-in was 0.00 to 0.62 too high, this within 0.02 of the truth on average. Its
-        interval need not reach up to the plug-in value.
+    select : Selection, default None
+        Which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+    distance : Distance, default TotalVariation()
+        Between the mean output and the mean outcome of a bin.
+    binning : KDTree, EqualWidth or EqualMass, default KDTree()
+        Bins of the outputs.
+    norm : float, default 1
+        1 for the mean over bins, infinity for the maximum.
+    level : float or None, default 0.95
+        Level of the interval; None for no interval.
+    replicates : int, default 500
+        Redraws of the labels for the test, as far as 20 million labels go; at least 99 are drawn.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
+    debiased : bool, default False
+        Whether the value is the error along the fitted direction, without the upward bias of a plug-in. With 2 to 100 classes
+        and 150 to 1000 rows, over- and underconfident, the plug-in was 0.00 to 0.62 too high, this within 0.02 of the truth on
+        average. Its interval need not reach up to the plug-in value.
 
+    Raises
+    ------
+    InputError
+        For a distance or binning that is not made for the events of the lens, and for pooled pairs of a row.
+
+    Notes
+    -----
+    Over bins B of n rows,
+
+    .. math:: \mathrm{GECE} = \Bigl(\sum_B \tfrac{|B|}{n} \, d(\bar g_B, \bar y_B)^p\Bigr)^{1/p},
+
+    the maximum for p = inf. With `lens=TopK(1)`, `binning=EqualWidth(15)` and the other defaults this is the usual ECE.
+
+    The estimand of the interval is the error of the bins at hand: mean outputs against mean true rates. A plug-in error is
+    biased upwards, most of all with many events. The lower limit is free of that bias: it is the error along the direction in
+    which labels and outputs differ (over- or underconfidence, events too frequent or too rare), minus its deviation; 0 unless
+    the test rejects. The upper limit is lowered by the bias that any such error has, but holds the value. What bins average
+    away no interval shows: see :func:`sweep_granularity`. A class-wise lens is measured on its pairs of row and class, drawn
+    by rows.
+
+    The p-value is of labels redrawn from the outputs (of clusters and classes: of random signs), two-sided: errors larger than
+    chance, and models that are over- or underconfident; an underconfident one may show less than chance. The interval distance
+    of an answer scale has none.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, equation 3.
+
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS. arXiv:1902.06977
+
+    See Also
+    --------
+    sweep_granularity : The error against the size of the bins.
+    truecal.RankSeries : One probability, without bins.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1, 1], size=2000)
@@ -101,7 +138,6 @@ class GeneralizedECE(VectorEstimator):
         return lens or self.lens or Canonical()
 
     def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
-        """The rows that are judged: selected, and of positive weight."""
         if select is not None and self.select is not None and select != self.select:
             raise InputError("two selections were given: select= and that of the estimator; combine them with &")
         select = self.select if select is None else select
@@ -113,7 +149,7 @@ class GeneralizedECE(VectorEstimator):
         return rows, select
 
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
-        """The error of these predictions, or of a sample of them."""
+        """Measure predictions, or a sample of them."""
         if isinstance(data, Sample):
             return self.measure_sample(data.weighing(), options.generator(self.rng))
         check_predictions(data, name="data")
@@ -128,10 +164,33 @@ class GeneralizedECE(VectorEstimator):
 
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
         if shares is not None:
-            return self._class_wise(samples, shares, rng)
+            return self._class_wise(list(samples), shares, rng)
         (sample,) = samples
         sample.refuse_pooled()
         return self.measure_sample(sample, rng)
+
+    def binned(
+        self, sample: Sample, partition: Partition | None = None, bins: VectorBins | None = None
+    ) -> BinnedSample:
+        """Bin a sample, or take the given bins.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of one dataset.
+        partition : Partition or None, default None
+            The bin of each row; None for that of `binning`.
+        bins : VectorBins or None, default None
+            Sums of these bins, where they are known already.
+
+        Returns
+        -------
+        BinnedSample
+        """
+        self.distance.check(sample.dimension)
+        partition = self.binning.partition(sample) if partition is None else partition
+        bins = VectorBins.of(sample, partition) if bins is None else bins
+        return BinnedSample(sample, partition, bins, self.distance, self.norm, self.replicates)
 
     def measure_sample(
         self,
@@ -140,39 +199,32 @@ class GeneralizedECE(VectorEstimator):
         partition: Partition | None = None,
         bins: VectorBins | None = None,
     ) -> Estimate:
-        """Measure one sample, in the given bins or those of the binning."""
-        self.distance.check(sample.dimension)
-        partition = self.binning.partition(sample) if partition is None else partition
-        bins = VectorBins.of(sample, partition) if bins is None else bins
-        value = self._value(bins, sample.event)
-        if self.distance.at_outputs:
-            binned = Binned(sample, partition, bins, self.distance, self.norm, value)
-            estimate = self._inferred(self._estimate(sample, value, None), binned, rng)
-        else:
-            needed = self.level is not None or self.debiased
-            resampled = self.resample(sample, partition, bins, rng) if needed else None
-            estimate = self._freed(self._estimate(sample, value, resampled), resampled)
+        """Measure one sample, in the given bins or those of the binning.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of one dataset.
+        rng : numpy.random.Generator
+            Draws the labels of the test.
+        partition : Partition or None, default None
+            The bin of each row; None for that of `binning`.
+        bins : VectorBins or None, default None
+            Sums of these bins, where they are known already.
+
+        Returns
+        -------
+        Estimate
+        """
+        binned = self.binned(sample, partition, bins)
+        estimate = self._inferred(self._estimate(sample, binned.value), binned, rng)
+        bins = binned.bins
         middle = float(np.median(bins.count[bins.weight > 0]))
-        if middle < _FEW:
+        if middle < _FEW_ROWS:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = replace(estimate, warnings=(note, *estimate.warnings))
         of_event = bins.of_event(sample.event) if sample.dimension == 2 else None
         return replace(estimate, vector_bins=bins, bins=of_event)
-
-    def _inferred(self, estimate: Estimate, binned: Binned, rng: np.random.Generator) -> Estimate:
-        """With interval, p-value and chance level, and with a value freed of bias where that is asked for."""
-        if self.level is None:
-            freed = binned.debiased() if self.debiased else binned.value
-            return replace(estimate, value=freed, power=self._power(freed))
-        inference = Inference.of(binned, self.level, rng, debiased=self.debiased)
-        return replace(
-            estimate,
-            value=inference.value,
-            power=self._power(inference.value),
-            interval=Interval(inference.low, inference.high, self.level, "in fixed bins, along the fitted direction"),
-            p_value=inference.p_value,
-            chance=inference.chance,
-        )
 
     def compared(
         self,
@@ -182,11 +234,30 @@ class GeneralizedECE(VectorEstimator):
         resamples: int,
         rng: np.random.Generator,
     ) -> tuple[float, Float64s, float]:
-        """Compute the value, where the true error may be in each resample of whole `units`, and the p-value of calibration.
+        """Measure one model of a comparison on resampled units.
 
-        The same state of the generator draws the same units, so that what two models have in common cancels. Of the family of
-        truths of :class:`Resampled` the one whose estimates have the mean seen is taken, which frees both models of the upward
-        bias of a plug-in error.
+        Parameters
+        ----------
+        samples : iterable of Sample
+            The one dataset of the lens.
+        shares : array or None
+            Shares of classes, which are refused.
+        units : array of shape (n,)
+            What is drawn as a whole: the unit of every row.
+        resamples : int
+            Number of resamples.
+        rng : numpy.random.Generator
+            The same state draws the same units, so that what two models have in common cancels.
+
+        Returns
+        -------
+        tuple of float, array of shape (resamples,), float
+            The value, the error along the fitted direction in every resample, and the p-value of calibration.
+
+        Raises
+        ------
+        InputError
+            For a class-wise lens, and where the estimator selects rows by itself.
         """
         if shares is not None:
             raise InputError(
@@ -196,85 +267,77 @@ class GeneralizedECE(VectorEstimator):
             raise InputError("select rows of both models before they are compared: select(preds_a), select(preds_b)")
         (sample,) = samples
         sample.refuse_pooled()
-        self.distance.check(sample.dimension)
-        sample = sample.with_units(units).weighing()
-        partition = self.binning.partition(sample)
-        bins = VectorBins.of(sample, partition)
-        value = self._value(bins, sample.event)
-        resampled = replace(self, replicates=resamples).resample(sample, partition, bins, rng)
-        reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
-        return value, resampled.truths(value), (1 + reached) / (1 + resamples)
+        binned = self.binned(sample.with_units(units).weighing())
+        drawn = binned.resample(resamples, rng)
+        return binned.value, drawn, binned.calibrated_errors(rng).p_value(binned.value)
 
-    def _value(self, bins: VectorBins, event: int) -> float:
-        far = self.distance.between(bins.gap, bins.mean_outcome, event)
-        return float(root(power_mean(far, bins.share, self.norm), self.norm))
+    def _inferred(self, estimate: Estimate, binned: BinnedSample, rng: np.random.Generator) -> Estimate:
+        """Add interval, p-value and chance level, and a value without bias where that is asked for."""
+        if self.level is None:
+            value = binned.debiased() if self.debiased else float(estimate.value)
+            return replace(estimate, value=value, power=self._power(value))
+        inference = binned.infer(self.level, rng, debiased=self.debiased)
+        return replace(
+            estimate,
+            value=inference.value,
+            power=self._power(inference.value),
+            interval=Interval(inference.low, inference.high, self.level, "in fixed bins, along the fitted direction"),
+            p_value=inference.p_value,
+            chance=inference.chance,
+        )
 
-    def resample(self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator) -> Resampled:
-        """Resample the units of a sample in the given bins."""
-        distance, norm = self.distance, self.norm
-        return resample(sample, partition, bins, distance=distance, norm=norm, replicates=self.replicates, rng=rng)
-
-    def _class_wise(self, samples: Iterable[Sample], shares: Float64s, rng: np.random.Generator) -> Estimate:
-        """The power mean of one error per class; all classes see the same resampled rows."""
-        self.distance.check(2)
-        seed = int(rng.integers(2**63))  # the same rows for every class
-        values, directions, draws = [], [], []
-        notes: tuple[str, ...] = ()
-        for vector in samples:
-            partition = self.binning.partition(vector)
-            bins = VectorBins.of(vector, partition)
-            values.append(self._value(bins, vector.event))
-            directions.append(mean_direction(vector))
-            if self.level is not None and len(vector) * len(shares) * self.replicates > _MOST_DRAWS:
-                notes = (
-                    f"no interval: {len(vector)} rows x {len(shares)} classes are too many to resample; use OneClass",
-                )
-            elif self.level is not None or self.debiased:
-                draws.append(self.resample(vector, partition, bins, np.random.default_rng(seed)))
-
-        def overall(each: Float64s) -> Float64s:
-            return root(combined(each**self.norm if self.norm < np.inf else each, shares, self.norm), self.norm)
-
-        resampled = None
-        if draws:
-            truth = overall(np.stack([draw.truth for draw in draws]))
-            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in draws])))
-        parts = np.array(values)
-        estimate = self._estimate(vector, float(overall(parts)), resampled)
-        estimate = replace(estimate, parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
-        return self._freed(estimate, resampled)
-
-    def _freed(self, estimate: Estimate, resampled: Resampled | None) -> Estimate:
-        """With a value freed of bias, where that is asked for; the interval holds it."""
-        if not self.debiased or resampled is None:
-            return estimate
-        value = resampled.debiased(float(estimate.value))
-        interval = estimate.interval
-        if interval is not None:
-            interval = replace(interval, low=min(float(interval.low), value), high=max(float(interval.high), value))
-        return replace(estimate, value=value, power=self._power(value), interval=interval)
+    def _class_wise(self, samples: Sequence[Sample], shares: Float64s, rng: np.random.Generator) -> Estimate:
+        """Combine one error per class to their power mean; pairs of row and class are drawn by rows."""
+        binned = [self.binned(sample) for sample in samples]
+        powers = np.array([self._power(one.value) for one in binned])
+        value = float(root(combined(powers, shares, self.norm), self.norm))
+        estimate = self._estimate(samples[0], value)
+        if self.level is not None or self.debiased:
+            if len(samples[0]) * len(shares) > _MAX_PAIRS:
+                note = f"no interval: {len(samples[0])} rows x {len(shares)} classes are too many; use OneClass"
+                estimate = replace(estimate, warnings=(note,))
+            else:
+                pairs = self.binned(*_pool_classes(binned, shares))
+                class_fits = np.concatenate([one.fitted for one in binned], axis=1)
+                estimate = self._inferred(estimate, replace(pairs, class_fits=class_fits), rng)
+        direction = float(shares @ np.array([mean_direction(sample) for sample in samples]))
+        return replace(estimate, parts=np.array([one.value for one in binned]), direction=direction)
 
     def _power(self, value: float) -> float:
         return value if self.norm in (1, np.inf) else value**self.norm
 
-    def _estimate(self, vector: Sample, value: float, resampled: Resampled | None) -> Estimate:
-        w = vector.weights
+    def _estimate(self, sample: Sample, value: float) -> Estimate:
+        w = sample.weights
         counted = w is None or bool((w == np.rint(w)).all())
-        total = float(len(vector) if w is None else w.sum())
-        size = total if counted or w is None else float(kish(w))
-        interval = None
-        if resampled is not None and self.level is not None:
-            low, high = resampled.interval(value, self.level)
-            high = min(high, self.distance.largest(vector.dimension))
-            interval = Interval(low, high, self.level, "bootstrap in fixed bins, freed of bias")
+        total = float(len(sample) if w is None else w.sum())
         return Estimate(
             value=value,
             power=self._power(value),
-            n=round(total) if counted else len(vector),
-            effective_n=size,
+            n=round(total) if counted else len(sample),
+            effective_n=total if counted or w is None else float(kish(w)),
             estimator=self,
             norm=self.norm,
-            direction=mean_direction(vector),
-            interval=interval,
-            chance=None if resampled is None else float(resampled.chance.mean()),
+            direction=mean_direction(sample),
         )
+
+
+def _pool_classes(binned: Sequence[BinnedSample], shares: Float64s) -> tuple[Sample, Partition]:
+    """Pool pairs of row and class, weighted by the shares of the classes; the unit is the row, or its cluster."""
+    samples = [one.sample for one in binned]
+    units = np.arange(len(samples[0])) if samples[0].units is None else samples[0].units
+    relative = shares * len(shares)
+    weights = [
+        np.full(len(sample), share) if sample.weights is None else share * sample.weights
+        for sample, share in zip(samples, relative, strict=True)
+    ]
+    counts = [one.partition.count for one in binned]
+    first = np.cumsum(counts) - counts
+    pooled = replace(
+        samples[0],
+        scores=np.concatenate([sample.scores for sample in samples]),
+        outcomes=np.concatenate([sample.outcomes for sample in samples]),
+        weights=np.concatenate(weights),
+        units=np.tile(units, len(samples)),
+    )
+    bin_of = np.concatenate([one.partition.bin_of + start for one, start in zip(binned, first, strict=True)])
+    return pooled, Partition(bin_of, sum(counts))

@@ -1,4 +1,4 @@
-"""How much of a generalized error is its binning: the error against the size of the bins, and against the size of the sample.
+"""How much of a generalized error is its binning: the error against the size of the bins.
 
 Too few bins average errors away; too many turn chance into error. Between the two lies, if anywhere, the value to quote.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.generalized.binning import KDTree, VectorBins, grow
+from truecal.estimators.generalized.binning import KDTree, grow
 from truecal.estimators.generalized.distances import Distance, TotalVariation
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.lenses.lens import Lens
@@ -21,9 +21,9 @@ from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
 FRACTIONS = tuple(2.0**-i for i in range(1, 11))
-_WINDOW = 3  # neighbouring fractions compared when looking for a stable region
-_FEWEST_BINS = 4  # a coarser tree averages most errors away
-_FEWEST_POINTS = 10  # a finer tree (in its median bin) measures chance
+_WINDOW = 3  # neighbouring fractions of a stable region
+_MIN_BINS = 4  # a coarser tree averages most errors away
+_MIN_MEDIAN = 10  # rows of the median bin; derived: their mean outcome has a standard error of up to 0.16
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,30 @@ class GranularitySweep:
 
     Attributes
     ----------
-    fraction, value : the tree's fraction (gamma) and the error in its bins.
-    spread : standard deviation of the error over bootstrap resamples. chance : mean error that a calibrated model would show.
-    bins, smallest, median, largest : how many bins there are, and how many predictions they hold.
-    stable : first and last position of the stable region. The region is that run of three fractions over which the value changes
-        least, among runs with at least 4 bins at the coarse end and 10 predictions in the median bin at the fine end (among all
-        runs if none has). Fractions that give the same bins as the one before count once.
+    fraction : array of shape (m,)
+        Fraction (gamma) of each tree.
+    value : array of shape (m,)
+        Error in its bins.
+    spread : array of shape (m,)
+        Standard error of the value.
+    chance : array of shape (m,)
+        Mean error that a calibrated model would show.
+    bins : array of shape (m,)
+        Number of bins.
+    smallest : array of shape (m,)
+        Predictions in the smallest bin.
+    median : array of shape (m,)
+        Predictions in the median bin.
+    largest : array of shape (m,)
+        Predictions in the largest bin.
+    stable : pair of int
+        First and last position of the stable region: that run of three fractions over which the value changes least, among runs
+        with at least 4 bins at the coarse end and 10 predictions in the median bin at the fine end (among all runs if none
+        has). Fractions that give the same bins as the one before count once.
+
+    See Also
+    --------
+    sweep_granularity : Computes it.
     """
 
     fraction: Float64s
@@ -52,11 +70,11 @@ class GranularitySweep:
 
     @property
     def recommended(self) -> float:
-        """The fraction in the middle of the stable region."""
+        """Fraction in the middle of the stable region."""
         return float(self.fraction[(self.stable[0] + self.stable[1]) // 2])
 
     def frame(self) -> Frame:
-        """One row per fraction."""
+        """Return one row per fraction."""
         names = ("fraction", "value", "spread", "chance", "bins", "smallest", "median", "largest")
         stable = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
@@ -74,8 +92,52 @@ def sweep_granularity(
     replicates: int = 200,
     rng: int | np.random.Generator = 0,
 ) -> GranularitySweep:
-    """The generalized error for k-d trees of every fraction, from one grown tree.
+    """Measure the generalized error for k-d trees of every fraction, from one grown tree.
 
+    Parameters
+    ----------
+    preds : Predictions, or ``y_true, y_prob``
+        Rows that the model was not fitted on.
+    lens : Lens, default None
+        What is judged; None for all classes together.
+    select : Selection, default None
+        Which rows are judged.
+    distance : Distance, default None
+        Between the mean output and the mean outcome of a bin; None for total variation.
+    fractions : sequence of float, default (1/2, 1/4, ..., 1/1024)
+        Fractions of the trees.
+    norm : float, default 1
+        1 for the mean over bins, infinity for the maximum.
+    replicates : int, default 200
+        Redraws of the labels for the chance level.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
+
+    Returns
+    -------
+    GranularitySweep
+        One row per fraction, coarse to fine, and the region in which the value is stable.
+
+    Raises
+    ------
+    InputError
+        Without a fraction, and for a class-wise lens, which has one set of bins per class.
+
+    Notes
+    -----
+    Few bins average errors away; many turn chance into error. Between the two lies, if anywhere, the value to quote.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? Evaluating classifier calibration under
+    context-specific definitions of reliability. arXiv:2205.11454, figures 7 and 8.
+
+    See Also
+    --------
+    GeneralizedECE : The error in one set of bins.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1], size=1000)
@@ -105,12 +167,11 @@ def sweep_granularity(
     table = []
     for tree in trees:
         partition = grown.pruned(tree.minimum(sample))
-        bins = VectorBins.of(sample, partition)
-        estimate = estimator.measure_sample(sample, options.generator(rng), partition, bins)
-        points = bins.count[bins.weight > 0]
-        spread = estimator.resample(sample, partition, bins, options.generator(rng)).values.std(ddof=1)
-        numbers = estimate.value, spread, estimate.chance, bins.filled, points.min(), np.median(points), points.max()
-        table.append(numbers)
+        binned = estimator.binned(sample, partition)
+        chance = binned.calibrated_errors(options.generator(rng)).errors.mean()
+        filled = binned.bins.count[binned.bins.weight > 0]
+        sizes = filled.min(), np.median(filled), filled.max()
+        table.append((binned.value, binned.deviation(), chance, binned.bins.filled, *sizes))
     value, spread, chance, count, smallest, median, largest = np.array(table, np.float64).T
     fraction = np.array([tree.fraction for tree in trees])
     stable = _stable(value, count, median)
@@ -122,6 +183,6 @@ def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int
     fresh = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
     length = min(_WINDOW, len(fresh))
     runs = [fresh[i : i + length] for i in range(len(fresh) - length + 1)]
-    sound = [r for r in runs if bins[r[0]] >= _FEWEST_BINS and median[r[-1]] >= _FEWEST_POINTS]
+    sound = [r for r in runs if bins[r[0]] >= _MIN_BINS and median[r[-1]] >= _MIN_MEDIAN]
     best = min(sound or runs, key=lambda r: float(np.ptp(value[r])))
     return int(best[0]), int(best[-1])
