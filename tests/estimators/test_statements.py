@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 import truecal as tc
 from tests.simulations import datasets
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.tests import label_test
+from truecal.estimators.rank_series.families import label_test
 
 CURVES = {
     "calibrated": lambda c: c,

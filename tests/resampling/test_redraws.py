@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 import truecal as tc
-from truecal.estimators.rank_series.basis import rank_cells
-from truecal.estimators.rank_series.fit import fits, smooth_test_statistic
-from truecal.estimators.rank_series.tests import SmoothNull
+from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
+from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
 from truecal.resampling.draws import NORMAL_VARIANCE, NullDistribution, label_ends, redraw_labels, redraw_ones
 from truecal.resampling.sign_flips import flip_sums
 from truecal.special import positive
@@ -25,10 +24,13 @@ SHAPES = {
 def test_redraws_have_the_distribution_of_binomial_cells(shape):
     rng = np.random.default_rng(0)
     c = SHAPES[shape](rng)
-    (fit,) = fits(tc.profile.Profile.from_arrays(c, rng.random(len(c)) < c))
-    count, score, covariance = fit.cells.dataset_counts[0], fit.cells.scores[0], fit.null_covariance[0]
-    drawn = SmoothNull(fit.cells, 0, fit.basis[0], covariance).draw(2000, rng)
-    functions = fit.basis[0] / np.sqrt(positive(count) * fit.cells.n[0])
+    cells = rank_cells(tc.profile.Profile.from_arrays(c, rng.random(len(c)) < c))
+    basis = rank_basis(cells)
+    count, score = cells.counts[0], cells.scores[0]
+    covariance = coefficient_covariance(basis, cells.null_variances, cells.n)[0]
+    ((_, null),) = smooth_tests(cells)
+    drawn = null.draw(2000, rng)
+    functions = basis[0] / np.sqrt(positive(count) * cells.n[0])
     rows = np.rint(count).astype(int)
     ones = rng.binomial(rows, np.clip(score, 0, 1), (2000, len(rows)))
     exact = smooth_test_statistic((ones - rows * score) @ functions.T, covariance)

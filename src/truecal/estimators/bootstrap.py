@@ -12,7 +12,8 @@ from truecal.estimators.bins import Binning, Bins, combined
 from truecal.estimators.estimate import Interval
 from truecal.estimators.noise import SignBounds, debiased_gaps, folded_mean, over_usable, sign_bounds
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
-from truecal.estimators.rank_series.clusters import ClusteredSeries, JointSigns, cluster_order
+from truecal.estimators.rank_series.clusters import ClusteredSeries, cluster_order
+from truecal.estimators.rank_series.families import JointSigns
 from truecal.lenses.lens import Sample
 from truecal.predictions.predictions import Predictions
 from truecal.profile.binning import Cut, Edges
@@ -415,7 +416,8 @@ def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Flo
     With their covariance under calibration, rows taken as independent.
     """
     units = sums.rows.shape[1]
-    ranks = replace(rank_cells(cells), clusters=units)
+    ranks = rank_cells(cells)
+    ranks = replace(ranks, units=np.full(len(ranks.counts), float(units)))
     functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(units)]
     functions = functions / ranks.n[:, None, None]
     residuals = (sums.ones - sums.score_sums).reshape(sums.datasets, -1, units)

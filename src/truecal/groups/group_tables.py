@@ -13,7 +13,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, VectorEstimator, as_estimator, with_level
 from truecal.estimators.estimate import Interval
-from truecal.estimators.rank_series.tests import Family
+from truecal.estimators.rank_series.families import Family
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation

@@ -24,8 +24,9 @@ from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.basis import max_order
 from truecal.estimators.rank_series.compare import Side, UnitNoise
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.fit import PENALTY, SmoothTestStatistic
+from truecal.estimators.rank_series.fit import PENALTY
 from truecal.estimators.rank_series.interval import Pivot
+from truecal.estimators.rank_series.tests import smooth_test_statistic
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import OneClass
 from truecal.predictions.predictions import Predictions
@@ -238,12 +239,12 @@ class JudgedSeries:
 
     def p_value(self, rng: np.random.Generator) -> float:
         """Test calibration by the statistic of the rank series, with Student's tails for the estimated covariance."""
-        statistic = SmoothTestStatistic(self.covariances)
         values, vectors = np.linalg.eigh(self.covariances)
         draws = rng.standard_normal((_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
         draws *= np.sqrt((self.size - 1) / rng.chisquare(self.size - 1, (_DRAWS, 1)))
-        observed = float(statistic(self.coefficients.beta[None])[0])
-        return (1 + int(np.count_nonzero(statistic(draws) >= observed))) / (1 + _DRAWS)
+        observed = float(smooth_test_statistic(self.coefficients.beta, self.covariances))
+        drawn = smooth_test_statistic(draws, self.covariances)
+        return (1 + int(np.count_nonzero(drawn >= observed))) / (1 + _DRAWS)
 
     def rate(self, level: float) -> tuple[float, float, float]:
         """Estimate the rate of the outcome over all rows: (1) with phi = 1 and nothing subtracted but a known mean."""

@@ -28,9 +28,9 @@ from truecal.estimators.bootstrap import (
 from truecal.estimators.estimate import Estimate, Estimates, Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
-from truecal.estimators.rank_series.clusters import JointSigns
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.tests import label_test
+from truecal.estimators.rank_series.families import JointSigns, label_test
+from truecal.estimators.rank_series.tests import test_calibration
 from truecal.inference.judged import measure_judged
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, default_lens
@@ -50,6 +50,7 @@ _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
 _MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
 _LABEL_WORK = 2_000_000  # redrawn labels
 _FEW_CLUSTERS = 20
+_TEST_REDRAWS = 999
 _REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
 _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
@@ -261,7 +262,7 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
     """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
-    p = float(RankSeries().test(profile, rng=rng).p_value[0])
+    p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
     interval = estimate.interval or estimator.interval(profile, level=level, rng=rng)
     return replace(estimate, p_value=p, interval=interval)
 

@@ -4,6 +4,7 @@ Arrays have the datasets of a batch first: m datasets, K terms, G cells. Equatio
 docs/methods/rank-series.md.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -22,6 +23,8 @@ MAX_ORDER = 64  # derived: the cost is K x cells; reached from n = 16,384 on
 SMALL_SIDE_TERMS = 0.25  # of the root of the rows on the smaller side
 MAX_CELLS = 1024  # derived: 16 cells resolve the oscillation of each of 64 terms
 RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose values are 1 / (2 n) apart
+_PART_CELLS = 1 << 15  # cells of a batch that are fitted together: what stays in cache
+_SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
 _EQUAL_RANKS = 1e-12  # derived: rounding of a rank
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
@@ -57,7 +60,7 @@ class RankCells:
     ranks: Float64s  # (m or 1, G) mean mid-rank / n, ascending
     distinct: Float64s  # (m or 1,) number of distinct ranks
     upper: NDArray[np.bool_]  # (m or 1, G) cells above 1/2; at 1/2 those of the side with more rows
-    clusters: int | None = None  # independent units; None: rows
+    units: Float64s  # (m or 1,) number of independent units, rows or clusters
 
     @cached_property
     def shares(self) -> Float64s:
@@ -69,22 +72,10 @@ class RankCells:
         """The counts of every dataset, shape (m, G)."""
         return np.broadcast_to(self.counts, self.scores.shape)
 
-    @property
-    def units(self) -> Float64s:
-        """Number of independent units, rows or clusters, shape (m or 1,)."""
-        n = self.n[: len(self.counts)]
-        return n if self.clusters is None else np.full_like(n, self.clusters)
-
     @cached_property
     def few_scores(self) -> NDArray[np.bool_]:
         """Decide whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
         return self.distinct[: len(self.counts)] <= max_order(self.units)
-
-    @cached_property
-    def one_side(self) -> Sides:
-        """All rows as one side."""
-        zeros = np.zeros(len(self.counts))
-        return Sides(np.zeros(self.counts.shape, bool), zeros, zeros, self.ranks)
 
     @cached_property
     def sides(self) -> Sides:
@@ -106,6 +97,18 @@ class RankCells:
 
 
 # ---------------------------------------------------------------------- cells
+
+
+def cell_parts(profile: Profile) -> Iterator[RankCells]:
+    """Join the rows of a batch in rank cells, in parts of bounded memory; those of a single dataset are stored."""
+    if profile.batch == 1:
+        if "rank cells" not in profile.cache:
+            profile.cache["rank cells"] = rank_cells(profile)
+        yield profile.cache["rank cells"]
+        return
+    step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
+    for start in range(0, profile.batch, step):
+        yield rank_cells(profile if step >= profile.batch else profile.take(slice(start, start + step)))
 
 
 def rank_cells(profile: Profile) -> RankCells:
@@ -178,6 +181,7 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
         ranks=ranks,
         distinct=profile.distinct.astype(float),
         upper=np.broadcast_to(np.arange(profile.rows) >= lower_rows, ranks.shape),
+        units=profile.size[: len(ranks)],
     )
 
 
@@ -208,6 +212,7 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArra
         ranks=np.maximum.accumulate(ranks, axis=1),  # an empty cell takes the rank of the one before it
         distinct=distinct,
         upper=np.broadcast_to(upper[datasets], counts.shape),
+        units=profile.size[datasets],
     )
 
 
@@ -234,7 +239,14 @@ def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = Fa
     """
     limits = max_order(cells.units) if order is None else np.full(len(cells.counts), float(order))
     orders = np.minimum(limits, cells.distinct[: len(cells.counts)])
-    small, small_share, small_order, ranks = cells.sides if by_side else cells.one_side
+    if by_side:
+        small, small_share, small_order, ranks = cells.sides
+    else:
+        small, small_share, small_order, ranks = (
+            np.zeros(cells.counts.shape, bool),
+            *np.zeros((2, len(orders))),
+            cells.ranks,
+        )
     if len(orders) == 1 and not cells.few_scores[0]:
         numbers = float(small_share[0]), float(small_order[0]), float(orders[0])
         return _cached_basis(cells.shares.tobytes(), ranks.tobytes(), small.tobytes(), *numbers)
@@ -260,6 +272,22 @@ def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
 def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
     """Select the basis of datasets of the batch, shape (len(datasets) or 1, K, G)."""
     return basis if len(basis) == 1 else basis[datasets]
+
+
+def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
+    """Compute the covariance (10) of the coefficients for given outcome variances of the cells, shape (m, K, K)."""
+    terms = basis.shape[1]
+    total = np.zeros((len(variances), terms, terms))
+    step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
+    for start in range(0, basis.shape[2], step):
+        part = basis[:, :, start : start + step]
+        total += (part * variances[:, None, start : start + step]) @ part.transpose(0, 2, 1)
+    return total / n[:, None, None]
+
+
+def squared_norm(covariance: Float64s) -> Float64s:
+    """Compute the squared Frobenius norm, shape (m,)."""
+    return (covariance**2).sum(axis=(1, 2))
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from truecal.estimators.rank_series.basis import (
     rank_basis,
     rank_cells,
 )
-from truecal.estimators.rank_series.fit import PENALTY, SIGNIFICANCE_GATE, jensen_corrected, smooth_test_statistic
+from truecal.estimators.rank_series.fit import PENALTY, SIGNIFICANCE_GATE, jensen_corrected, shape_ratio
 from truecal.estimators.rank_series.interval import (
     WINDOWS_PER_TERM,
     Pivot,
@@ -28,10 +28,11 @@ from truecal.estimators.rank_series.interval import (
     predicted_outcome,
     window_index,
 )
+from truecal.estimators.rank_series.tests import smooth_test_statistic
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import NullDistribution
-from truecal.resampling.sign_flips import draw_signs, flip_sums
+from truecal.resampling.sign_flips import flip_sums
 from truecal.resampling.units import Units, incidence, one_sided
 from truecal.special import positive
 from truecal.types import Float64s, Indices
@@ -39,7 +40,6 @@ from truecal.types import Float64s, Indices
 COMPARISON_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
 CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
 _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
-_STATISTIC_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
 
 
 def cluster_order(clusters: int) -> int:
@@ -84,7 +84,7 @@ class ClusteredSeries:
     def _of_rows(cls, profile: Profile, cluster: Indices, clusters: int) -> "ClusteredSeries":
         """Fit the series of sorted rows, each of one of so many clusters."""
         distinct, weights = incidence(profile, cluster, clusters, MAX_CELLS)
-        cells = replace(rank_cells(distinct), clusters=clusters)
+        cells = replace(rank_cells(distinct), units=np.array([float(clusters)]))
         order = max(cluster_order(clusters), min(COMPARISON_TERMS, clusters // CLUSTERS_PER_TERM))
         functions = basis_functions(rank_basis(cells, order), cells)[0]
         scores, terms = distinct.scores[0].astype(np.float64), min(cluster_order(clusters), len(functions))
@@ -213,9 +213,7 @@ class ClusteredSeries:
 
     def _shape_ratio(self, norm: float) -> float:
         """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2."""
-        if norm == 2 or self._mean_square <= 0:
-            return 1.0
-        return float((self.cells.shares[0] * np.abs(self.gap)).sum() / np.sqrt(self._mean_square))
+        return 1.0 if norm == 2 else float(shape_ratio(self.cells, self.gap[None])[0])
 
     # ------------------------------------------------------------------ inference
 
@@ -304,35 +302,3 @@ class ClusteredSeries:
 
 def _line_sums(matrix: Any) -> Float64s:
     return np.asarray(matrix.sum(axis=1)).ravel()
-
-
-def _count_exceedances(flipped: Float64s, statistic: float) -> int:
-    """Count the statistics of flipped signs that reach the observed one."""
-    return int(np.count_nonzero(flipped >= statistic - _STATISTIC_ROUNDING * abs(statistic)))
-
-
-class JointSigns:
-    """A sign-flip test of calibration for many datasets on the same clusters (or blocks in time).
-
-    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster's sign is flipped in all datasets.
-    """
-
-    def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
-        self.units = units.whole()
-        self._signs = draw_signs(resamples, self.units.count, rng)
-        self._statistic, self._flipped = 0.0, np.zeros(resamples)
-
-    def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
-        """Add a dataset by its sums over clusters, shape (J, K), and their covariance where that is known (10).
-
-        A covariance estimated from few ones moves with the sums themselves, and so does the statistic of many rare
-        classes: calibrated classes would be rejected.
-        """
-        covariance = sums.T @ sums if covariance is None else covariance
-        if (covariance.diagonal() > 0).any():
-            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), covariance))
-            self._flipped += share * smooth_test_statistic(self._signs @ sums, covariance)
-
-    def p_value(self) -> float:
-        """Compute the p-value of calibration in all datasets."""
-        return (1 + _count_exceedances(self._flipped, self._statistic)) / (1 + len(self._flipped))

@@ -11,7 +11,7 @@ import numpy as np
 
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.fit import SeriesFit, fit_basis, fits, unrefuted
+from truecal.estimators.rank_series.fit import SeriesFit, fit_basis, fit_series, unrefuted
 from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_steps
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
@@ -86,7 +86,7 @@ def _series_by_side(profile: Profile) -> SeriesFit:
 
 def _unpaired_side(profile: Profile) -> Side:
     """Take cells as units: the noise has the covariance of the fit."""
-    value, fit = float(next(fits(profile)).value[0]), _series_by_side(profile)
+    value, fit = float(next(fit_series(profile)).value[0]), _series_by_side(profile)
     deviations = np.sqrt(fit.rate * (1 - fit.rate) / fit.cells.n[0])
     sums = (fit.basis[0] * deviations).T
     return Side(value, series_pivot(fit), UnitNoise(fit.coefficients[0], sums, np.zeros(len(sums))))
@@ -94,7 +94,7 @@ def _unpaired_side(profile: Profile) -> Side:
 
 def _row_side(sample: Sample, units: Units) -> Side:
     """Take rows as units, or the rows of one key."""
-    value = float(next(fits(sample.profile)).value[0])
+    value = float(next(fit_series(sample.profile)).value[0])
     grouped = _grouped(sample, units)
     cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
     fit = _series_by_side(cells)

@@ -1,6 +1,6 @@
 """The rank-series estimator: truecal's default."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.absolute import absolute_interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.compare import Side, comparison_side
-from truecal.estimators.rank_series.fit import SeriesFit, cell_parts, fit_cells, fit_series, fits
-from truecal.estimators.rank_series.interval import Pivot, one_score_limits, series_pivot
-from truecal.estimators.rank_series.tests import test_cells
+from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
+from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
+from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import arranged
 from truecal.lenses.lens import Sample
 from truecal.profile.cell_profile import CellProfile
@@ -90,36 +89,38 @@ class RankSeries(Estimator):
         options.level(self.level)
 
     def estimate(self, profile: Profile) -> Findings:
-        parts = [(self._power(fit), fit.theta[:, -1]) for fit in fits(profile)]
-        powers, unselected = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Findings(powers, unselected=unselected)
-
-    def _power(self, fit: SeriesFit) -> Float64s:
-        """Compute the signed power of the error."""
-        return np.where(fit.value > 0, series_error(fit, self.norm) ** self.norm, np.minimum(fit.power, 0.0))
+        fits = list(fit_series(profile))
+        powers = np.concatenate([_signed_power(fit, self.norm) for fit in fits])
+        return Findings(powers, unselected=np.concatenate([fit.theta[:, -1] for fit in fits]))
 
     def _complete(self, profile: Profile) -> Estimate:
-        parts, curve = [], None
-        for fit in fits(profile):
-            parts.append((self._power(fit), *self._limits(fit)))
+        powers, lower, upper, curve = [], [], [], None
+        for fit in fit_series(profile):
+            limits = self._limits(fit)
+            powers.append(_signed_power(fit, self.norm))
+            lower.append(limits[0])
+            upper.append(limits[1])
             if profile.single:
-                curve = _curve(fit)
-        powers, lower, upper = (np.concatenate(column) for column in zip(*parts, strict=True))
-        interval = Interval(lower, upper, self.level, "rank series")
+                filled = fit.cells.counts[0] > 0
+                curve = Curve(fit.cells.scores[0, filled], fit.rate[0, filled], fit.cells.shares[0, filled])
+        low, high = np.concatenate(lower), np.concatenate(upper)
         if profile.single:
-            interval = replace(interval, low=float(lower[0]), high=float(upper[0]))
-        return report(self, profile, Findings(powers, None, _warnings(profile), curve, interval))
+            interval = Interval(float(low[0]), float(high[0]), self.level, "rank series")
+        else:
+            interval = Interval(low, high, self.level, "rank series")
+        return report(self, profile, Findings(np.concatenate(powers), None, _warnings(profile), curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
         """Compute the limits of every dataset, widened to contain the value."""
-        value = series_error(fit, self.norm)
+        value = fit.error(self.norm)
         if self.norm == 1:
             lower, upper = absolute_interval(fit, self.level)
         else:
             lower, upper = series_pivot(fit).interval(self.level)
-        if (one_score := fit.cells.distinct == 1).any():
-            limits = one_score_limits(fit.cells, self.level)
-            lower, upper = (np.where(one_score, *pair) for pair in zip(limits, (lower, upper), strict=True))
+        one_score = fit.cells.distinct == 1
+        if one_score.any():
+            exact_lower, exact_upper = one_score_limits(fit.cells, self.level)
+            lower, upper = np.where(one_score, exact_lower, lower), np.where(one_score, exact_upper, upper)
         return np.minimum(lower, value), np.minimum(np.maximum(upper, value), 1.0)
 
     @property
@@ -144,9 +145,7 @@ class RankSeries(Estimator):
             Statistics and p-values, shape (batch,).
         """
         options.resamples(resamples)
-        generator = options.generator(rng)
-        parts = [test_cells(cells, resamples, generator) for cells in cell_parts(profile)]
-        return Redrawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return test_calibration(profile, resamples, options.generator(rng))
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
         series = series.lower_risk
@@ -172,18 +171,12 @@ class RankSeries(Estimator):
 
     def pivot(self, profile: Profile) -> Pivot:
         """Compute the pivot of the interval of norm 2: the estimate with all terms and its variance at any truth."""
-        return Pivot.concatenate([series_pivot(fit) for fit in fits(profile)])
+        return Pivot.concatenate([series_pivot(fit) for fit in fit_series(profile)])
 
 
-def series_error(fit: SeriesFit, norm: float) -> Float64s:
-    """Compute the error of every dataset, shape (m,)."""
-    return fit.value * fit.shape_ratio(norm)
-
-
-def _curve(fit: SeriesFit) -> Curve:
-    """Evaluate the fitted curve of a single dataset at its cells."""
-    filled = fit.cells.counts[0] > 0
-    return Curve(fit.cells.scores[0, filled], fit.rate[0, filled], fit.cells.shares[0, filled])
+def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
+    """Compute the power of the error of every dataset, negative where the estimate with the chosen terms is."""
+    return np.where(fit.value > 0, fit.error(norm) ** norm, np.minimum(fit.power, 0.0))
 
 
 def _warnings(profile: Profile) -> tuple[str, ...]:
@@ -207,9 +200,9 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
     """
     if not profile.counted:
         return 1.0  # the spread of importance weights inside cells is not stored
-    fit, probes = profile.once("rank series", fit_series), _probes(profile, estimate)
+    fit, probes = next(fit_series(profile)), _probes(profile, estimate)
     value = float(estimate.value)
-    change = max(float(np.abs(series_error(probe, norm) - value).max()) for probe in probes)
+    change = max(float(np.abs(probe.error(norm) - value).max()) for probe in probes)
     terms = min(series.risk.shape[1] for series in (fit, *probes))
     risk = fit.risk[0, :terms]
     risk_changes = [np.abs(probe.risk[:, :terms] - risk).max(axis=0) for probe in probes]

@@ -7,10 +7,18 @@ docs/methods/rank-series.md.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_basis, rank_cells, select_basis
+from truecal.estimators.rank_series.basis import (
+    RankCells,
+    cell_parts,
+    coefficient_covariance,
+    rank_basis,
+    select_basis,
+    squared_norm,
+)
 from truecal.profile.profile import Profile
 from truecal.special import positive
 from truecal.types import Float64s, Indices
@@ -19,10 +27,15 @@ SIGNIFICANCE_GATE = 1.645  # derived: the one-sided 5 % quantile of a normal
 PENALTY = 2.0  # tuned on the paper worlds: 1 raises the bias of calibrated models by 0.5 points, 3 that of all others
 MAX_LEVERAGE = 0.95 + 1e-9  # derived: four distinct scores have 0.95 at both ends, where rounding must not decide
 _RISK_TOLERANCE = 1e-12  # derived: a few thousand roundings of numbers below 1
-_PART_CELLS = 1 << 15  # cells of a batch fitted at a time: what stays in cache
 _BLOCK_CELLS = 1 << 13  # cells of all orders evaluated at a time: what stays in cache
-_SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
-_MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a squared coefficient of 1 without overflow
+
+
+class CurveMoments(NamedTuple):
+    """Moments of a fitted gap m that the variance of an estimate of theta consists of, shape (m,) each."""
+
+    mean_square: Float64s  # E[m^2]
+    slope: Float64s  # the coefficient b of theta (11)
+    curvature: Float64s  # the coefficient e of theta^2 (12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +64,10 @@ class SeriesFit:
 
     def gap_of(self, order: Indices) -> Float64s:
         """Evaluate the fit with the given numbers of terms (5), shape (m, G)."""
-        coefficients = self.coefficients * _first_terms(order, self.basis)
+        coefficients = np.where(np.arange(self.basis.shape[1]) < order[:, None], self.coefficients, 0.0)
         fitted = (coefficients[:, None, :] @ self.basis)[:, 0]
         fitted /= np.sqrt(positive(self.cells.counts))
         return fitted * np.sqrt(self.cells.n)[:, None]
-
-    @cached_property
-    def leverage(self) -> Float64s:
-        """Leverage of a row of each cell, shape (m, G)."""
-        return self.leverage_of(self.order)
-
-    def leverage_of(self, order: Indices) -> Float64s:
-        """Compute the leverage with the given numbers of terms (6), shape (m, G)."""
-        terms = _first_terms(order, self.basis)
-        return (terms[:, None, :] @ self.basis**2)[:, 0] / positive(self.cells.counts)
 
     @cached_property
     def rate(self) -> Float64s:
@@ -72,28 +75,16 @@ class SeriesFit:
         return np.clip(self.cells.scores + self.gap, 0.0, 1.0)
 
     @cached_property
-    def squared_gap(self) -> Float64s:
-        """Square of the fitted gap, shape (m, G)."""
-        return self.gap**2
-
-    @cached_property
-    def mean_square(self) -> Float64s:
-        """Mean square of the fitted gap, shape (m,)."""
-        return np.vecdot(self.cells.shares, self.squared_gap)
-
-    @cached_property
-    def slope(self) -> Float64s:
-        """The coefficient b of theta in the variance (11), shape (m,)."""
-        shares, variance = self.cells.shares, self.rate * (1 - self.rate)
-        weighted = np.vecdot(shares, self.squared_gap * variance) / positive(self.mean_square)
-        return 4 * np.where(self.mean_square > 0, weighted, np.vecdot(shares, variance)) / self.cells.n
-
-    @cached_property
-    def curvature(self) -> Float64s:
-        """The coefficient e of theta^2 in the variance (12), shape (m,)."""
-        relative = self.squared_gap / positive(self.mean_square)[:, None]
-        excess = np.vecdot(self.cells.shares, relative**2) - 1
-        return np.where(self.mean_square > 0, excess / self.cells.n, 0.0)
+    def moments(self) -> CurveMoments:
+        """Moments of the fitted gap."""
+        shares, n, square = self.cells.shares, self.cells.n, self.gap**2
+        variance = self.rate * (1 - self.rate)
+        mean_square = np.vecdot(shares, square)
+        divisor, miscalibrated = positive(mean_square), mean_square > 0
+        weighted = np.vecdot(shares, square * variance) / divisor
+        slope = 4 * np.where(miscalibrated, weighted, np.vecdot(shares, variance)) / n
+        excess = np.vecdot(shares, (square / divisor[:, None]) ** 2) - 1
+        return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
 
     @cached_property
     def null_covariance(self) -> Float64s:
@@ -103,38 +94,29 @@ class SeriesFit:
     @cached_property
     def value(self) -> Float64s:
         """The root-mean-square error, corrected by Jensen's inequality (14), shape (m,)."""
-        significant = (self.power > SIGNIFICANCE_GATE * np.sqrt(2 * self._null_square())) & ~self.cells.few_scores
-        power = np.maximum(self.power, 0.0)
-        power = np.where(significant, jensen_corrected(power, self.slope, self.curvature), power)
-        return np.minimum(np.sqrt(power), 1.0)
-
-    def shape_ratio(self, norm: float, order: Indices | None = None) -> Float64s:
-        """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2, shape (m,)."""
-        if norm == 2:
-            return np.ones(len(self.order))
-        gap, shares = self.gap if order is None else self.gap_of(order), self.cells.shares
-        rms = np.sqrt(np.vecdot(shares, gap**2))
-        return np.where(rms > 0, np.vecdot(shares, np.abs(gap)) / positive(rms), 1.0)
-
-    def _null_square(self) -> Float64s:
-        """Compute |V|_F^2 of the chosen terms under calibration, shape (m,), exactly where it decides on significance.
-
-        Elsewhere a bound is enough: the basis has length 1, so |V|_F <= max c (1 - c) sqrt(terms) / n.
-        """
-        cells = self.cells
+        cells, power = self.cells, np.maximum(self.power, 0.0)
+        # The covariance itself is needed only where a bound does not decide on significance: the basis has length 1, so
+        # |V|_F <= max c (1 - c) sqrt(terms) / n.
         square = (cells.null_variances.max(axis=1) / cells.n) ** 2 * self.order
-        undecided = (self.power > 0) & (self.power <= SIGNIFICANCE_GATE * np.sqrt(2 * square))
+        undecided = (power > 0) & (power <= SIGNIFICANCE_GATE * np.sqrt(2 * square))
         for order in np.unique(self.order[undecided]):
             datasets = np.flatnonzero(undecided & (self.order == order))
             basis = select_basis(self.basis, datasets)[:, :order]
             covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
             square[datasets] = squared_norm(covariance)
-        return square
+        significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * square)) & ~cells.few_scores
+        corrected = jensen_corrected(power, self.moments.slope, self.moments.curvature)
+        return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
+
+    def error(self, norm: float) -> Float64s:
+        """Compute the error of norm 2, or of norm 1 by the shape of the fitted curve (26), shape (m,)."""
+        return self.value if norm == 2 else self.value * shape_ratio(self.cells, self.gap)
 
 
-def _first_terms(order: Indices, basis: Float64s) -> Float64s:
-    """Mark the first terms of every dataset by ones, shape (m, K)."""
-    return (np.arange(basis.shape[1]) < order[:, None]).astype(float)
+def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:
+    """Compute mean|m| / rms(m) of a fitted gap, 1 where it is zero, shape (m,)."""
+    rms = np.sqrt(np.vecdot(cells.shares, gap**2))
+    return np.where(rms > 0, np.vecdot(cells.shares, np.abs(gap)) / positive(rms), 1.0)
 
 
 def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
@@ -145,27 +127,14 @@ def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float6
 # ---------------------------------------------------------------------- fitting
 
 
-def fits(profile: Profile) -> Iterator[SeriesFit]:
+def fit_series(profile: Profile) -> Iterator[SeriesFit]:
     """Fit a batch in parts of bounded memory; the fit of a single dataset is stored with its profile."""
-    if profile.batch == 1:
-        yield profile.once("rank series", fit_series)
-    else:
+    if profile.batch > 1:
         yield from map(fit_cells, cell_parts(profile))
-
-
-def cell_parts(profile: Profile) -> Iterator[RankCells]:
-    """Join the rows of a batch in rank cells, in parts of bounded memory; those of a single dataset are stored."""
-    step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
-    if step >= profile.batch:
-        yield profile.once("rank cells", rank_cells) if profile.batch == 1 else rank_cells(profile)
         return
-    for start in range(0, profile.batch, step):
-        yield rank_cells(profile.take(slice(start, start + step)))
-
-
-def fit_series(profile: Profile) -> SeriesFit:
-    """Fit the series of one dataset."""
-    return fit_cells(profile.once("rank cells", rank_cells))
+    if "rank series" not in profile.cache:
+        profile.cache["rank series"] = fit_cells(next(cell_parts(profile)))
+    yield profile.cache["rank series"]
 
 
 def fit_cells(cells: RankCells) -> SeriesFit:
@@ -217,7 +186,8 @@ def unrefuted(fit: SeriesFit) -> SeriesFit:
     """
     theta = np.maximum(fit.power, 0.0)
     excess = fit.theta[:, -1] - theta
-    squares = (excess / SIGNIFICANCE_GATE) ** 2 - (fit.slope + fit.curvature * theta) * theta
+    _, slope, curvature = fit.moments
+    squares = (excess / SIGNIFICANCE_GATE) ** 2 - (slope + curvature * theta) * theta
     datasets = np.flatnonzero((excess > 0) & (squares > 0) & (fit.order < fit.basis.shape[1]))
     if len(datasets):
         # By Cauchy and Schwarz |V|_F^2 is at least (tr V)^2 / K: few datasets need the covariance itself.
@@ -229,7 +199,7 @@ def unrefuted(fit: SeriesFit) -> SeriesFit:
     basis, variances = select_basis(fit.basis, datasets), fit.cells.null_variances[datasets]
     null_variance = 2 * squared_norm(coefficient_covariance(basis, variances, fit.cells.n[datasets]))
     all_terms, start = fit.theta[datasets, -1], theta[datasets]
-    error = np.sqrt(null_variance + (fit.slope[datasets] + fit.curvature[datasets] * start) * start)
+    error = np.sqrt(null_variance + (slope[datasets] + curvature[datasets] * start) * start)
     lowest = all_terms - SIGNIFICANCE_GATE * error
     smallest = (fit.theta[datasets] > lowest[:, None]).argmax(axis=1) + 1
     order = fit.order.copy()
@@ -282,47 +252,3 @@ def _subtract_in_turn(start: Float64s, steps: Float64s, out: Float64s) -> Float6
     for k in range(steps.shape[1]):
         start = np.subtract(start, steps[:, k], out=out[:, k])
     return start
-
-
-def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
-    """Compute the covariance (10) of the coefficients for given outcome variances of the cells, shape (m, K, K)."""
-    terms = basis.shape[1]
-    total = np.zeros((len(variances), terms, terms))
-    step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
-    for start in range(0, basis.shape[2], step):
-        part = basis[:, :, start : start + step]
-        total += (part * variances[:, None, start : start + step]) @ part.transpose(0, 2, 1)
-    return total / n[:, None, None]
-
-
-def squared_norm(covariance: Float64s) -> Float64s:
-    """Compute the squared Frobenius norm, shape (m,)."""
-    return (covariance**2).sum(axis=(1, 2))
-
-
-# ---------------------------------------------------------------------- statistic of the test
-
-
-class SmoothTestStatistic:
-    """The statistic (18): the largest standardised sum of excess squares of the first coefficients."""
-
-    def __init__(self, covariance: Float64s) -> None:
-        # Relative to the largest variance, squares of tiny scores do not underflow.
-        variances = covariance.diagonal()
-        unit = max(float(variances.max()), _MIN_VARIANCE)
-        scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
-        first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
-        self._unit = np.sqrt(unit)
-        self._sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
-        self._expected = self._sums @ variances / unit
-
-    def __call__(self, coefficients: Float64s) -> Float64s:
-        """Evaluate it at coefficients of shape (..., K)."""
-        squares = coefficients / self._unit
-        squares *= squares
-        return np.asarray(((self._sums @ squares.T).T - self._expected).max(axis=-1))
-
-
-def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
-    """Evaluate the statistic (18) at coefficients of shape (..., K) with the given covariance under calibration."""
-    return SmoothTestStatistic(covariance)(coefficients)

@@ -1,9 +1,9 @@
-"""Confidence intervals of a root-mean-square calibration error, by inverting a variance that depends on the error.
+"""Confidence intervals of calibration errors, by inverting a variance that depends on the error.
 
 `Pivot` turns an estimate X of theta with Var(X) = a + b(theta) theta + e theta^2 into limits and p-values (17). The
 rest of the file computes its parts from a fitted series: the slope b of an enlarged curve (16a), the estimates of
-windows of neighbouring ranks (16b) and (16c), and the exact limit of unexpected outcomes (16d). Equation numbers are
-those of docs/methods/rank-series.md.
+windows of neighbouring ranks (16b) and (16c), and the exact limit of unexpected outcomes (16d). The mean absolute error
+has its lower limit from leave-one-out signs. Equation numbers are those of docs/methods/rank-series.md.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order
-from truecal.estimators.rank_series.fit import SeriesFit, squared_norm
+from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order, squared_norm
+from truecal.estimators.rank_series.fit import MAX_LEVERAGE, SeriesFit, shape_ratio
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
@@ -99,7 +99,7 @@ class Pivot:
     upper_center: Float64s | None = None  # X of the upper limit, where it differs
     fitted_square: Float64s | None = None  # theta of the fitted curve
     slope_steps: Float64s | None = None  # (len(ENLARGEMENTS) - 1, m) increase of b_1 from one enlargement to the next
-    variable_slope: Float64s | None = None  # b_2 of an error among the rows that vary
+    variable_slope: Float64s | None = None  # b_2, of a squared error in proportion to c (1 - c)
     unexpected: UnexpectedOutcomes | None = None
 
     @classmethod
@@ -169,16 +169,18 @@ class Pivot:
 
 def series_pivot(fit: SeriesFit) -> Pivot:
     """Compute the pivot of the series with all its terms, which no selection has touched."""
+    cells, (mean_square, slope, curvature) = fit.cells, fit.moments
+    shares, variance = cells.shares, cells.null_variances
     return Pivot(
         center=fit.theta[:, -1],
         null_variance=2 * squared_norm(fit.null_covariance),  # (16)
-        slope=fit.slope,
-        curvature=fit.curvature,
-        upper_center=upper_center(fit.cells, fit.theta[:, -1]),
-        fitted_square=fit.mean_square,
-        slope_steps=slope_steps(fit.cells, fit.gap, fit.slope),
-        variable_slope=_variable_slope(fit.cells),
-        unexpected=UnexpectedOutcomes.of_cells(fit.cells),
+        slope=slope,
+        curvature=curvature,
+        upper_center=upper_center(cells, fit.theta[:, -1]),
+        fitted_square=mean_square,
+        slope_steps=slope_steps(cells, fit.gap, slope),
+        variable_slope=4 * np.vecdot(shares, variance**2) / positive(np.vecdot(shares, variance)) / cells.n,
+        unexpected=UnexpectedOutcomes.of_cells(cells),
     )
 
 
@@ -193,12 +195,6 @@ def slope_steps(cells: RankCells, gap: Float64s, slope: Float64s) -> Float64s:
     design_effect = np.maximum(slope / np.where(row_slopes[0] > 0, row_slopes[0], np.inf), 1.0)
     slopes = np.maximum.accumulate([slope, *(design_effect * row_slopes[1:])], axis=0)
     return np.diff(slopes, axis=0)
-
-
-def _variable_slope(cells: RankCells) -> Float64s:
-    """Compute b_2 of (16a), the slope of a squared error in proportion to c (1 - c), shape (m,)."""
-    shares, variance = cells.shares, cells.null_variances
-    return 4 * np.vecdot(shares, variance**2) / positive(np.vecdot(shares, variance)) / cells.n
 
 
 # ---------------------------------------------------------------------- windows of neighbouring ranks
@@ -242,3 +238,43 @@ def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indi
     number = np.maximum(np.floor(windows[:, None] * side_share + (0.5 + RANK_ROUNDING)), 1.0)
     index = (number * ranks + (shift + RANK_ROUNDING)).astype(np.intp)
     return index + small * (windows[:, None] + 2)
+
+
+# ---------------------------------------------------------------------- the mean absolute error
+
+
+def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
+    """Compute the limits of E|m| for every dataset, without regard to the point estimate.
+
+    All terms are used: leave-one-out signs give a lower bound only if row i is also excluded from the choice of terms.
+    """
+    pivot = series_pivot(fit)
+    assert pivot.unexpected is not None
+    lower, upper = pivot.interval(level)
+    gap = fit.gap_of(np.full(len(fit.order), fit.basis.shape[1]))
+    mean, variance = _signed_mean(fit, gap)
+    signed = np.maximum(mean - NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance), 0.0)
+    upper = pivot.unexpected.raise_limit(shape_ratio(fit.cells, gap) * upper, level)
+    return np.where(lower > 0, signed, 0.0), upper  # (24), (25)
+
+
+def _signed_mean(fit: SeriesFit, gap: Float64s) -> tuple[Float64s, Float64s]:
+    """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance."""
+    from scipy.special import ndtr
+
+    cells, counts = fit.cells, fit.cells.dataset_counts
+    leverage = (fit.basis**2).sum(axis=1) / positive(cells.counts)  # (6)
+    rate = np.clip(cells.scores + gap, 0.0, 1.0)
+    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
+    deviation = np.sqrt(leverage * shrunk * (1 - shrunk))
+    usable = leverage <= MAX_LEVERAGE
+    ones = np.clip(cells.residual_sums + counts * cells.scores, 0.0, counts)
+    total, square = np.zeros(len(cells.n)), np.zeros(len(cells.n))
+    for rows, residual in ((ones, 1 - cells.scores), (counts - ones, -cells.scores)):
+        others = np.where(usable, (gap - leverage * residual) / np.where(usable, 1 - leverage, 1.0), 0.0)  # (7)
+        sign = 2 * ndtr(others / np.where(deviation > 0, deviation, np.finfo(float).tiny)) - 1
+        product = sign * residual
+        total += np.vecdot(rows, product)
+        square += np.vecdot(rows, product**2)
+    mean = total / cells.n
+    return mean, np.maximum(square / cells.n - mean**2, 0.0) / cells.n

@@ -1,304 +1,70 @@
-"""Tests of calibration by the statistic (18) of the rank series: of one dataset, of all classes, of families of groups.
+"""The test of calibration by the statistic (18) of the rank series, with outcomes redrawn from the scores."""
 
-p-values from B redraws cannot go below 1/(B + 1), and a correction for 60 tests then rejects nothing. A family has one
-joint null instead: the largest statistic of all datasets is compared with the largest of redraws of all of them (max-T,
-Westfall and Young 1993), and stepping down leaves out those rejected already. Statistics are first expressed in units of
-their own tail, because those of rare events have longer ones: the excess over the 90 % quantile of the redraws, divided
-by the mean excess beyond it, which is shrunk halfway to that of all datasets.
-"""
-
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from truecal import options
-from truecal.estimators.rank_series.basis import RankCells, rank_basis, rank_cells
-from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.fit import (
-    SmoothTestStatistic,
-    coefficient_covariance,
-    smooth_test_statistic,
-)
-from truecal.lenses.lens import Sample
+from truecal.estimators.rank_series.basis import RankCells, cell_parts, coefficient_covariance, rank_basis
 from truecal.profile.profile import Profile
-from truecal.resampling.cells import Counted, cell_starts, collapse
-from truecal.resampling.draws import LinearRedraws, NullDistribution, label_ends, redraw_labels
-from truecal.resampling.sign_flips import draw_signs
-from truecal.resampling.units import Units
+from truecal.resampling.draws import LinearRedraws, NullDistribution, Redrawn
 from truecal.special import positive
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s
 
-_FAMILY_CELLS = 128  # of neighbouring scores for each dataset of a family: 8 per term at 1000 rows
-_LABEL_CELLS = 1024  # as many as the rank series has
-_CELLS_AT_ONCE = 1 << 21  # redrawn cells of a family held at a time
-_TAIL = 0.9
-_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
-_REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
+_ROUNDING = 1e-12  # derived: residuals that are zero but for rounding
+_MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a squared coefficient of 1 without overflow
 
 
-class SmoothNull(NullDistribution):
-    """The statistic (18) of one dataset of a batch, with outcomes redrawn from its scores."""
+def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
+    """Compute the largest standardised sum of excess squares of the first coefficients (18).
 
-    def __init__(self, cells: RankCells, dataset: int, basis: Float64s, covariance: Float64s) -> None:
-        counts = cells.dataset_counts[dataset]
-        functions = basis / np.sqrt(positive(counts) * cells.n[dataset])
-        variances = counts * cells.null_variances[dataset]
-        redraws = LinearRedraws(counts, cells.scores[dataset], variances, functions)
-        statistic = SmoothTestStatistic(covariance)
-        super().__init__(lambda number, rng: statistic(redraws.draw(number, rng)))
-        self._scores = counts, cells.scores[dataset]
-
-    def has_scores(self, counts: Float64s, scores: Float64s) -> bool:
-        """Decide whether a dataset has the same scores, so that redraws can be shared."""
-        return np.array_equal(self._scores[0], counts) and np.array_equal(self._scores[1], scores)
-
-
-class RankCoefficients:
-    """Coefficients of the series in the rank of all rows and their covariance under calibration, for a batch of cells.
-
-    Tests have these terms whatever series the value has: no outcome has chosen them.
+    `coefficients` have the shape (..., K), `covariance` is theirs under calibration.
     """
-
-    def __init__(self, cells: RankCells) -> None:
-        self.cells = cells
-        self._basis = rank_basis(cells)
-        self.covariances = coefficient_covariance(self._basis, cells.null_variances, cells.n)
-        scale = np.sqrt(positive(cells.dataset_counts) * cells.n[:, None])
-        self._coefficients = np.vecdot(self._basis, (cells.residual_sums / scale)[:, None, :])
-
-    def impossible(self, dataset: int) -> bool:
-        """Decide whether scores of 0 and 1 only have an unexpected outcome, which refutes them."""
-        return bool((np.abs(self.cells.residual_sums[dataset]) > _ROUNDING).any())
-
-    def varies(self, dataset: int) -> bool:
-        """Decide whether an outcome can vary under calibration."""
-        return bool((self.covariances[dataset].diagonal() > 0).any())
-
-    def statistic(self, dataset: int) -> float:
-        """Evaluate the statistic (18)."""
-        return float(smooth_test_statistic(self._coefficients[dataset], self.covariances[dataset]))
-
-    def null(self, dataset: int) -> SmoothNull:
-        """Prepare redraws of the statistic."""
-        basis = self._basis[dataset if len(self._basis) > 1 else 0]
-        return SmoothNull(self.cells, dataset, basis, self.covariances[dataset])
+    # Relative to the largest variance, squares of tiny scores do not underflow.
+    variances = covariance.diagonal()
+    unit = max(float(variances.max()), _MIN_VARIANCE)
+    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
+    first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
+    sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
+    squares = (coefficients / np.sqrt(unit)) ** 2
+    return np.asarray(((sums @ squares.T).T - sums @ variances / unit).max(axis=-1))
 
 
-def test_cells(cells: RankCells, redraws: int, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Compute statistic and p-value of every dataset of a batch of cells."""
-    series = RankCoefficients(cells)
-    statistics, p_values = np.zeros(len(cells.n)), np.empty(len(cells.n))
-    null: SmoothNull | None = None
-    for i in range(len(cells.n)):
-        if not series.varies(i):
-            statistics[i], p_values[i] = (np.inf, 1 / (redraws + 1)) if series.impossible(i) else (0.0, 1.0)
+def smooth_tests(cells: RankCells) -> Iterator[tuple[float, NullDistribution | None]]:
+    """Yield the statistic of every dataset of a batch and its distribution under calibration.
+
+    The distribution is None where no outcome can vary. Neighbouring datasets with the same scores share it. Tests have the
+    terms in the rank of all rows whatever series the value has: no outcome has chosen them.
+    """
+    basis = rank_basis(cells)
+    covariances = coefficient_covariance(basis, cells.null_variances, cells.n)
+    all_counts, null, null_dataset = cells.dataset_counts, None, 0
+    for i, covariance in enumerate(covariances):
+        counts, scores, residuals = all_counts[i], cells.scores[i], cells.residual_sums[i]
+        if not (covariance.diagonal() > 0).any():
+            # Scores are 0 and 1 only: an unexpected outcome refutes them.
+            yield np.inf if (np.abs(residuals) > _ROUNDING).any() else 0.0, None
             continue
-        if null is None or not null.has_scores(cells.dataset_counts[i], cells.scores[i]):
-            null = series.null(i)
-        statistics[i] = series.statistic(i)
-        p_values[i] = null.p_value(float(statistics[i]), redraws, rng)
-    return statistics, p_values
+        functions = basis[i % len(basis)] / np.sqrt(positive(counts) * cells.n[i])
+        if null is None or not (
+            np.array_equal(counts, all_counts[null_dataset]) and np.array_equal(scores, cells.scores[null_dataset])
+        ):
+            null, null_dataset = _null_distribution(cells, i, functions, covariance), i
+        yield float(smooth_test_statistic(functions @ residuals, covariance)), null
 
 
-# ---------------------------------------------------------------------- all classes of a row
+def _null_distribution(cells: RankCells, dataset: int, functions: Float64s, covariance: Float64s) -> NullDistribution:
+    counts, scores = cells.dataset_counts[dataset], cells.scores[dataset]
+    redraws = LinearRedraws(counts, scores, counts * cells.null_variances[dataset], functions)
+    return NullDistribution(lambda number, rng: smooth_test_statistic(redraws.draw(number, rng), covariance))
 
 
-def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: np.random.Generator) -> float:
-    """Compute the p-value of calibration in all classes, by labels redrawn from the probabilities of their rows.
-
-    The statistic is the weighted sum over classes of (18). One label per row keeps the outcomes of different classes
-    correlated as they are. The samples are those of a class-wise lens on independent rows.
-    """
-    probs = np.stack([sample.scores.astype(np.float64) for sample in samples])
-    labels = redraw_labels(label_ends(probs), redraws, rng)
-    order = np.argsort(labels, axis=None, kind="stable")
-    draw, row = np.divmod(order, labels.shape[1])
-    ends = np.searchsorted(labels.ravel()[order], np.arange(len(samples) + 1))
-    statistic, redrawn = 0.0, np.zeros(redraws)
-    for k, (sample, share) in enumerate(zip(samples, shares, strict=True)):
-        if share > 0:
-            part = slice(ends[k], ends[k + 1])
-            of_class, of_redraws = _class_statistics(sample, draw[part], row[part], redraws)
-            statistic, redrawn = statistic + share * of_class, redrawn + share * of_redraws
-    return float(1 + np.count_nonzero(redrawn >= statistic - _ROUNDING * abs(statistic))) / (1 + redraws)
-
-
-def _class_statistics(sample: Sample, draw: Indices, row: Indices, redraws: int) -> tuple[float, Float64s]:
-    """Compute the statistic of one class, observed and redrawn; `row` has the class as its label in redraw `draw`."""
-    profile = sample.with_units(np.arange(len(sample))).profile
-    cells = collapse(profile, _LABEL_CELLS)
-    starts = cell_starts(profile, _LABEL_CELLS)
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    weight = weight * float(profile.size[0] / profile.total[0])
-    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    if profile.weights is not None:
-        cell = np.searchsorted(np.unique(cell[profile.weights[0] > 0]), cell)
-    of_row = np.empty(len(sample), np.intp)
-    of_row[sample.order] = cell
-    ranks = rank_cells(cells)
-    basis = rank_basis(ranks)[0]
-    covariance = coefficient_covariance(basis[None], ranks.null_variances, ranks.n)[0]
-    if not (covariance.diagonal() > 0).any():
-        return 0.0, np.zeros(redraws)
-    counts, scores = ranks.counts[0], ranks.scores[0]
-    inside = weight[row] > 0
-    code = draw[inside] * len(counts) + of_row[row[inside]]
-    ones = np.bincount(code, weight[row[inside]], redraws * len(counts)).reshape(redraws, -1)
-    scale = np.sqrt(positive(counts) * ranks.n[0])
-    observed = ranks.residual_sums[0] / scale @ basis.T
-    redrawn = (ones - counts * scores) / scale @ basis.T
-    return float(smooth_test_statistic(observed, covariance)), smooth_test_statistic(redrawn, covariance)
-
-
-# ---------------------------------------------------------------------- families of groups
-
-
-class Family:
-    """Tests of calibration of many datasets, adjusted together.
-
-    Datasets of independent rows are redrawn by themselves. Where rows belong to units, signs of whole units are flipped,
-    the same for all datasets, because a unit may have rows in several of them.
-
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(1)
-    >>> c, group = rng.random(3000), np.arange(3000) % 3
-    >>> outcomes = rng.random(3000) < np.where(group == 2, c**2, c)
-    >>> family = Family(199)
-    >>> family.add(tc.OneClass().sample(tc.Predictions.from_probs(c, outcomes)), group)
-    >>> family.adjusted() <= 0.05
-    array([False, False,  True])
-    """
-
-    def __init__(self, resamples: int, rng: int | np.random.Generator = 0) -> None:
-        self.resamples = resamples
-        self._rng = options.generator(rng)
-        self._statistics: list[float] = []
-        self._nulls: list[Float64s] = []
-        self._groups: list[int] = []
-
-    def add(self, sample: Sample, group: Indices) -> None:
-        """Add one dataset for every group of rows (numbers from 0 on; rows of -1 belong to none).
-
-        A group may be added several times, as one dataset per class: its largest statistic counts.
-        """
-        tests = self._test_rows(sample, group) if sample.independent else self._test_units(sample, group)
-        for number, (statistic, null) in enumerate(tests):
-            self._append(number, statistic, null)
-
-    def add_profile(self, profile: Profile, group: int) -> None:
-        """Add one dataset of independent rows that is sorted already, or the cells of a sketch."""
-        cells = collapse(profile, _FAMILY_CELLS)
-        assert cells.weights is not None
-        scores, outcomes, weights = (_pad(a) for a in (cells.scores, cells.outcomes, cells.weights))
-        filled = np.arange(_FAMILY_CELLS) < cells.rows
-        ((statistic, null),) = self._test_cells(Counted(scores, outcomes * filled, weights * filled))
-        self._append(group, statistic, null)
-
-    def _append(self, group: int, statistic: float, null: Float64s) -> None:
-        self._groups.append(group)
-        self._statistics.append(statistic)
-        self._nulls.append(null)
-
-    def p_values(self) -> Float64s:
-        """Compute the p-value of every group by itself, not adjusted."""
-        observed, null = self._by_group()
-        exceedances = (null >= observed[:, None] - _ROUNDING).sum(axis=1)
-        return np.asarray((1 + exceedances) / (1 + self.resamples))
-
-    def adjusted(self) -> Float64s:
-        """Compute family-wise p-values of all groups, by stepping down."""
-        observed, null = self._by_group()
-        order = np.argsort(-observed, kind="stable")
-        largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
-        exceedances = (largest >= observed[order, None] - _ROUNDING).sum(axis=1)
-        adjusted = np.empty(len(observed))
-        adjusted[order] = np.maximum.accumulate((1 + exceedances) / (1 + self.resamples))
-        return adjusted
-
-    def _by_group(self) -> tuple[Float64s, Float64s]:
-        """Express statistics (groups,) and redraws (groups, redraws) in units of their tails; the largest of each group."""
-        observed, null, member = np.array(self._statistics), np.array(self._nulls), np.array(self._groups)
-        # The data count like one more redraw, but not by more than twice the largest.
-        every = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
-        start = np.quantile(every, _TAIL, axis=1)
-        excess = np.maximum(every - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * every.shape[1])
-        tail = np.maximum((excess + excess.mean()) / 2, _ROUNDING)
-        observed, null = (observed - start) / tail, (null - start[:, None]) / tail[:, None]
-        groups = int(member.max()) + 1
-        worst, worst_null = np.full(groups, -np.inf), np.full((groups, self.resamples), -np.inf)
-        np.maximum.at(worst, member, observed)
-        np.maximum.at(worst_null, member, null)
-        return worst, worst_null
-
-    def _test_rows(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
-        cells = _group_cells(sample, group)
-        step = max(1, _CELLS_AT_ONCE // (_FAMILY_CELLS * self.resamples))
-        for start in range(0, cells.batch, step):
-            yield from self._test_cells(cells.take(slice(start, start + step)))
-
-    def _test_cells(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
-        """Compute statistic and redraws of every dataset of a batch of cells."""
-        series = RankCoefficients(rank_cells(profile))
-        for i in range(profile.batch):
-            if series.varies(i):
-                yield series.statistic(i), series.null(i).draw(self.resamples, self._rng)
-            else:
-                yield (_REFUTED if series.impossible(i) else 0.0), np.zeros(self.resamples)
-
-    def _test_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
-        assert sample.units is not None
-        signs = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
-        order = np.argsort(group, kind="stable")
-        for rows in np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]:
-            part = sample.take(rows)
-            units = Units.of(part, self._rng)
-            sums = ClusteredSeries.of(part, units).sums if units.count > 1 else np.zeros((1, 1))
-            squares = sums.T @ sums
-            if not (squares.diagonal() > 0).any():
-                yield 0.0, np.zeros(self.resamples)
-                continue
-            codes = np.unique(sample.units[rows])
-            # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
-            flips = signs[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
-            observed = float(smooth_test_statistic(sums.sum(axis=0), squares))
-            yield observed, smooth_test_statistic(flips @ sums, squares)
-
-
-def _group_cells(sample: Sample, group: Indices) -> Profile:
-    """Collapse every group to cells of neighbouring scores, a batch of one dataset per group, padded by empty cells."""
-    rows = np.flatnonzero(group >= 0)
-    if sample.weights is not None:
-        rows = rows[sample.weights[rows] > 0]
-    rows = rows[np.argsort(narrowed(group[rows]), kind="stable")]
-    member, groups = group[rows], int(group.max()) + 1
-    sizes = np.bincount(member, minlength=groups)
-    # Group by group: a sort of all scores at once would take three times as long.
-    for members in np.split(rows, np.cumsum(sizes)[:-1]):
-        members[:] = members[np.argsort(sample.scores[members], kind="stable")]
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    cell = member * _FAMILY_CELLS + rank * np.minimum(_FAMILY_CELLS, sizes)[member] // sizes[member]
-    weight = np.ones(len(rows)) if sample.weights is None else sample.weights[rows]
-    score, outcome = sample.scores[rows].astype(np.float64), sample.outcomes[rows]
-    count, scores, ones = (
-        np.bincount(cell, values, groups * _FAMILY_CELLS).reshape(groups, _FAMILY_CELLS).astype(np.float64)
-        for values in (weight, weight * score, weight * outcome)
-    )
-    filled = positive(count)
-    # Empty cells follow the largest score, so that scores stay sorted.
-    mean = np.maximum.accumulate(scores / filled, axis=1)
-    if not (weight == np.rint(weight)).all():
-        squares = np.bincount(member, weight**2, groups).astype(np.float64)
-        count = count * (count.sum(axis=1) / positive(squares))[:, None]
-    return Counted(np.minimum(mean, 1.0), ones / filled, count)
-
-
-def narrowed(codes: Indices) -> NDArray[Any]:
-    """Hold numbers of groups in 16 bits where they fit, which numpy sorts by radix."""
-    return codes.astype(np.uint16) if len(codes) and codes.max() < 1 << 16 else codes
-
-
-def _pad(values: NDArray[Any]) -> Float64s:
-    """Repeat the last value of a row of cells up to the full number."""
-    return np.pad(values.astype(np.float64), ((0, 0), (0, _FAMILY_CELLS - values.shape[1])), mode="edge")
+def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> Redrawn:
+    """Compute statistic and p-value of every dataset of independent rows."""
+    statistics, p_values = [], []
+    for cells in cell_parts(profile):
+        for statistic, null in smooth_tests(cells):
+            smallest = 1 / (1 + redraws)
+            without_redraws = smallest if statistic > 0 else 1.0
+            p_values.append(without_redraws if null is None else null.p_value(statistic, redraws, rng))
+            statistics.append(statistic)
+    return Redrawn(np.array(statistics), np.array(p_values))

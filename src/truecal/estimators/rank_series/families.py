@@ -1,0 +1,264 @@
+"""Tests of calibration of many datasets: all classes of a row, families of groups, datasets on the same clusters.
+
+p-values from B redraws cannot go below 1/(B + 1), and a correction for 60 tests then rejects nothing. A family has one
+joint null instead: the largest statistic of all datasets is compared with the largest of redraws of all of them (max-T,
+Westfall and Young 1993), and stepping down leaves out those rejected already. Statistics are first expressed in units of
+their own tail, because those of rare events have longer ones: the excess over the 90 % quantile of the redraws, divided
+by the mean excess beyond it, which is shrunk halfway to that of all datasets.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal import options
+from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
+from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
+from truecal.lenses.lens import Sample
+from truecal.profile.profile import Profile
+from truecal.resampling.cells import Counted, cell_starts, collapse
+from truecal.resampling.draws import label_ends, redraw_labels
+from truecal.resampling.sign_flips import draw_signs
+from truecal.resampling.units import Units
+from truecal.special import positive
+from truecal.types import Float64s, Indices
+
+_FAMILY_CELLS = 128  # of neighbouring scores for each dataset of a family: 8 per term at 1000 rows
+_LABEL_CELLS = 1024  # as many as the rank series has
+_CELLS_AT_ONCE = 1 << 21  # redrawn cells of a family held at a time
+_TAIL = 0.9
+_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
+_REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
+
+
+# ---------------------------------------------------------------------- all classes of a row
+
+
+def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: np.random.Generator) -> float:
+    """Compute the p-value of calibration in all classes, by labels redrawn from the probabilities of their rows.
+
+    The statistic is the weighted sum over classes of (18). One label per row keeps the outcomes of different classes
+    correlated as they are. The samples are those of a class-wise lens on independent rows.
+    """
+    probs = np.stack([sample.scores.astype(np.float64) for sample in samples])
+    labels = redraw_labels(label_ends(probs), redraws, rng)
+    order = np.argsort(labels, axis=None, kind="stable")
+    draw, row = np.divmod(order, labels.shape[1])
+    ends = np.searchsorted(labels.ravel()[order], np.arange(len(samples) + 1))
+    statistic, redrawn = 0.0, np.zeros(redraws)
+    for k, (sample, share) in enumerate(zip(samples, shares, strict=True)):
+        if share > 0:
+            part = slice(ends[k], ends[k + 1])
+            of_class, of_redraws = _class_statistics(sample, draw[part], row[part], redraws)
+            statistic, redrawn = statistic + share * of_class, redrawn + share * of_redraws
+    return float(1 + np.count_nonzero(redrawn >= statistic - _ROUNDING * abs(statistic))) / (1 + redraws)
+
+
+def _class_statistics(sample: Sample, draw: Indices, row: Indices, redraws: int) -> tuple[float, Float64s]:
+    """Compute the statistic of one class, observed and redrawn; `row` has the class as its label in redraw `draw`."""
+    profile = sample.with_units(np.arange(len(sample))).profile
+    cells = collapse(profile, _LABEL_CELLS)
+    starts = cell_starts(profile, _LABEL_CELLS)
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    weight = weight * float(profile.size[0] / profile.total[0])
+    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    if profile.weights is not None:
+        cell = np.searchsorted(np.unique(cell[profile.weights[0] > 0]), cell)
+    of_row = np.empty(len(sample), np.intp)
+    of_row[sample.order] = cell
+    ranks = rank_cells(cells)
+    basis = rank_basis(ranks)[0]
+    covariance = coefficient_covariance(basis[None], ranks.null_variances, ranks.n)[0]
+    if not (covariance.diagonal() > 0).any():
+        return 0.0, np.zeros(redraws)
+    counts, scores = ranks.counts[0], ranks.scores[0]
+    inside = weight[row] > 0
+    code = draw[inside] * len(counts) + of_row[row[inside]]
+    ones = np.bincount(code, weight[row[inside]], redraws * len(counts)).reshape(redraws, -1)
+    scale = np.sqrt(positive(counts) * ranks.n[0])
+    observed = ranks.residual_sums[0] / scale @ basis.T
+    redrawn = (ones - counts * scores) / scale @ basis.T
+    return float(smooth_test_statistic(observed, covariance)), smooth_test_statistic(redrawn, covariance)
+
+
+# ---------------------------------------------------------------------- families of groups
+
+
+class Family:
+    """Tests of calibration of many datasets, adjusted together.
+
+    Datasets of independent rows are redrawn by themselves. Where rows belong to units, signs of whole units are flipped,
+    the same for all datasets, because a unit may have rows in several of them.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(1)
+    >>> c, group = rng.random(3000), np.arange(3000) % 3
+    >>> outcomes = rng.random(3000) < np.where(group == 2, c**2, c)
+    >>> family = Family(199)
+    >>> family.add(tc.OneClass().sample(tc.Predictions.from_probs(c, outcomes)), group)
+    >>> family.adjusted() <= 0.05
+    array([False, False,  True])
+    """
+
+    def __init__(self, resamples: int, rng: int | np.random.Generator = 0) -> None:
+        self.resamples = resamples
+        self._rng = options.generator(rng)
+        self._statistics: list[float] = []
+        self._nulls: list[Float64s] = []
+        self._groups: list[int] = []
+
+    def add(self, sample: Sample, group: Indices) -> None:
+        """Add one dataset for every group of rows (numbers from 0 on; rows of -1 belong to none).
+
+        A group may be added several times, as one dataset per class: its largest statistic counts.
+        """
+        tests = self._test_rows(sample, group) if sample.independent else self._test_units(sample, group)
+        for number, (statistic, null) in enumerate(tests):
+            self._append(number, statistic, null)
+
+    def add_profile(self, profile: Profile, group: int) -> None:
+        """Add one dataset of independent rows that is sorted already, or the cells of a sketch."""
+        cells = collapse(profile, _FAMILY_CELLS)
+        assert cells.weights is not None
+        scores, outcomes, weights = (_pad(a) for a in (cells.scores, cells.outcomes, cells.weights))
+        filled = np.arange(_FAMILY_CELLS) < cells.rows
+        ((statistic, null),) = self._test_cells(Counted(scores, outcomes * filled, weights * filled))
+        self._append(group, statistic, null)
+
+    def _append(self, group: int, statistic: float, null: Float64s) -> None:
+        self._groups.append(group)
+        self._statistics.append(statistic)
+        self._nulls.append(null)
+
+    def p_values(self) -> Float64s:
+        """Compute the p-value of every group by itself, not adjusted."""
+        observed, null = self._by_group()
+        exceedances = (null >= observed[:, None] - _ROUNDING).sum(axis=1)
+        return np.asarray((1 + exceedances) / (1 + self.resamples))
+
+    def adjusted(self) -> Float64s:
+        """Compute family-wise p-values of all groups, by stepping down."""
+        observed, null = self._by_group()
+        order = np.argsort(-observed, kind="stable")
+        largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
+        exceedances = (largest >= observed[order, None] - _ROUNDING).sum(axis=1)
+        adjusted = np.empty(len(observed))
+        adjusted[order] = np.maximum.accumulate((1 + exceedances) / (1 + self.resamples))
+        return adjusted
+
+    def _by_group(self) -> tuple[Float64s, Float64s]:
+        """Express statistics (groups,) and redraws (groups, redraws) in units of their tails; the largest of each group."""
+        observed, null, member = np.array(self._statistics), np.array(self._nulls), np.array(self._groups)
+        # The data count like one more redraw, but not by more than twice the largest.
+        every = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
+        start = np.quantile(every, _TAIL, axis=1)
+        excess = np.maximum(every - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * every.shape[1])
+        tail = np.maximum((excess + excess.mean()) / 2, _ROUNDING)
+        observed, null = (observed - start) / tail, (null - start[:, None]) / tail[:, None]
+        groups = int(member.max()) + 1
+        worst, worst_null = np.full(groups, -np.inf), np.full((groups, self.resamples), -np.inf)
+        np.maximum.at(worst, member, observed)
+        np.maximum.at(worst_null, member, null)
+        return worst, worst_null
+
+    def _test_rows(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
+        cells = _group_cells(sample, group)
+        step = max(1, _CELLS_AT_ONCE // (_FAMILY_CELLS * self.resamples))
+        for start in range(0, cells.batch, step):
+            yield from self._test_cells(cells.take(slice(start, start + step)))
+
+    def _test_cells(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
+        """Compute statistic and redraws of every dataset of a batch of cells."""
+        for statistic, null in smooth_tests(rank_cells(profile)):
+            redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
+            yield min(statistic, _REFUTED), redrawn
+
+    def _test_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
+        assert sample.units is not None
+        signs = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]:
+            part = sample.take(rows)
+            units = Units.of(part, self._rng)
+            sums = ClusteredSeries.of(part, units).sums if units.count > 1 else np.zeros((1, 1))
+            squares = sums.T @ sums
+            if not (squares.diagonal() > 0).any():
+                yield 0.0, np.zeros(self.resamples)
+                continue
+            codes = np.unique(sample.units[rows])
+            # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
+            flips = signs[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
+            observed = float(smooth_test_statistic(sums.sum(axis=0), squares))
+            yield observed, smooth_test_statistic(flips @ sums, squares)
+
+
+def _group_cells(sample: Sample, group: Indices) -> Profile:
+    """Collapse every group to cells of neighbouring scores, a batch of one dataset per group, padded by empty cells."""
+    rows = np.flatnonzero(group >= 0)
+    if sample.weights is not None:
+        rows = rows[sample.weights[rows] > 0]
+    rows = rows[np.argsort(narrowed(group[rows]), kind="stable")]
+    member, groups = group[rows], int(group.max()) + 1
+    sizes = np.bincount(member, minlength=groups)
+    # Group by group: a sort of all scores at once would take three times as long.
+    for members in np.split(rows, np.cumsum(sizes)[:-1]):
+        members[:] = members[np.argsort(sample.scores[members], kind="stable")]
+    rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    cell = member * _FAMILY_CELLS + rank * np.minimum(_FAMILY_CELLS, sizes)[member] // sizes[member]
+    weight = np.ones(len(rows)) if sample.weights is None else sample.weights[rows]
+    score, outcome = sample.scores[rows].astype(np.float64), sample.outcomes[rows]
+    count, scores, ones = (
+        np.bincount(cell, values, groups * _FAMILY_CELLS).reshape(groups, _FAMILY_CELLS).astype(np.float64)
+        for values in (weight, weight * score, weight * outcome)
+    )
+    filled = positive(count)
+    # Empty cells follow the largest score, so that scores stay sorted.
+    mean = np.maximum.accumulate(scores / filled, axis=1)
+    if not (weight == np.rint(weight)).all():
+        squares = np.bincount(member, weight**2, groups).astype(np.float64)
+        count = count * (count.sum(axis=1) / positive(squares))[:, None]
+    return Counted(np.minimum(mean, 1.0), ones / filled, count)
+
+
+def narrowed(codes: Indices) -> NDArray[Any]:
+    """Hold numbers of groups in 16 bits where they fit, which numpy sorts by radix."""
+    return codes.astype(np.uint16) if len(codes) and codes.max() < 1 << 16 else codes
+
+
+def _pad(values: NDArray[Any]) -> Float64s:
+    """Repeat the last value of a row of cells up to the full number."""
+    return np.pad(values.astype(np.float64), ((0, 0), (0, _FAMILY_CELLS - values.shape[1])), mode="edge")
+
+
+# ---------------------------------------------------------------------- datasets on the same clusters
+
+
+class JointSigns:
+    """A sign-flip test of calibration for many datasets on the same clusters (or blocks in time).
+
+    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster's sign is flipped in all datasets.
+    """
+
+    def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
+        self.units = units.whole()
+        self._signs = draw_signs(resamples, self.units.count, rng)
+        self._statistic, self._flipped = 0.0, np.zeros(resamples)
+
+    def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
+        """Add a dataset by its sums over clusters, shape (J, K), and their covariance where that is known (10).
+
+        A covariance estimated from few ones moves with the sums themselves, and so does the statistic of many rare
+        classes: calibrated classes would be rejected.
+        """
+        covariance = sums.T @ sums if covariance is None else covariance
+        if (covariance.diagonal() > 0).any():
+            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), covariance))
+            self._flipped += share * smooth_test_statistic(self._signs @ sums, covariance)
+
+    def p_value(self) -> float:
+        """Compute the p-value of calibration in all datasets."""
+        limit = self._statistic - _ROUNDING * abs(self._statistic)
+        return (1 + int(np.count_nonzero(self._flipped >= limit))) / (1 + len(self._flipped))
