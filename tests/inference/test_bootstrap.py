@@ -11,7 +11,7 @@ from tests.datasets import named
 from tests.inference.worlds import clustered
 from tests.simulations import datasets
 from truecal.errors import InputError
-from truecal.estimators.bootstrap import fixed_cut, resample_rows
+from truecal.estimators.base import fixed_cut, resample_rows
 from truecal.inference import bootstrap
 from truecal.lenses import default_lens
 from truecal.resampling.cells import CELLS

@@ -7,28 +7,34 @@ compares with redrawn outcomes, a sketch leaves the value open by rounding only.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.bins import Bins
-from truecal.estimators.bootstrap import resample_rows
+from truecal.estimators.bins import Bins, SignBounds, debiased_gaps, over_usable, sign_bounds
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.lenses.lens import Lens, Sample
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.selection import Selection
+from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.resampling.cells import CELLS, Counted
-from truecal.resampling.draws import Redrawn, against_redraws
-from truecal.special import root
+from truecal.resampling.cells import CELLS, Counted, cell_starts, collapse_at
+from truecal.resampling.draws import REDRAWS, CellBatch, Redrawn, RowSums, against_redraws, block_sizes
+from truecal.special import positive, root
 from truecal.types import Float64s
 
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 Bias = Literal["plug-in", "reduced", "none"]
+Method = Literal["percentile", "basic", "bca"]
+METHODS = ("percentile", "basic", "bca")
+FEW_RESAMPLES = 200  # where every resample is a fit of its own
+BIN_RESAMPLES = 500
+_NORMAL_TAILS = 100  # resamples below which tails are those of Student's distribution
+_POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +218,241 @@ def _bound_by_sketch(estimator: Estimator, estimate: Estimate, cells: CellProfil
         sketch_bound=bound.bound,
         n=estimate.n if cells.counted else cells.row_count,
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The bootstrap, and the intervals that follow from it
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """The resampled distribution of an estimate. Level and method can change without resampling.
+
+    All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled
+    estimates, `deviations` the powers minus the error of the distribution they were drawn from. The mean of the
+    deviations is the bias, their quantiles give the interval. `p_value` is that of perfect calibration (0: not tested).
+    """
+
+    estimator: Estimator
+    power: float
+    powers: Float64s
+    deviations: Float64s
+    level: float
+    method: Method
+    drawn: str  # what was drawn: rows, clusters or blocks
+    p_value: float
+    acceleration: float = 0.0
+    parts: Float64s | None = None  # the power of each dataset where a lens has many
+    signs: SignBounds | None = None  # bounds of a mean absolute gap, where that is estimated
+    unselected: Float64s | None = None  # powers of the resamples before anything is chosen from the data
+    joint_p_value: float | None = None  # of calibration in all datasets, by sign flips
+
+    @property
+    def value(self) -> float:
+        """The estimate itself."""
+        return float(root(self.power, self.estimator.norm))
+
+    @property
+    def values(self) -> Float64s:
+        """The resampled estimates on the scale of the error."""
+        return root(self.powers, self.estimator.norm)
+
+    @property
+    def bias(self) -> float:
+        """Bias of the estimate of the error's power."""
+        return float(self.deviations.mean())
+
+    @property
+    def debiased(self) -> float:
+        """The estimate with that bias removed, on the scale of the error."""
+        return float(root(self.power - self.bias, self.estimator.norm))
+
+    @property
+    def errors(self) -> Float64s:
+        """True errors compatible with the estimate, one per resample."""
+        return np.minimum(root(self.power - self.deviations, self.estimator.norm), 1.0)
+
+    def interval(self, level: float | None = None, method: Method | None = None) -> Interval:
+        """Compute a confidence interval of the true error.
+
+        It contains the estimate, and the interval of a higher level contains that of a lower one. With d the deviations
+        and P the estimate, both as powers:
+
+        - "percentile": quantiles of d about the debiased estimate P - mean(d).
+        - "basic": P - quantiles of d: the same centre, skewness turned around.
+        - "bca": quantiles of P + d, shifted for the share of d below 0 and for skewness (Efron 1987). Meant for errors
+          well away from 0; for a plug-in near 0, where almost all d are positive, it cannot reach far enough down.
+
+        Each is extended to contain the estimate, and down to 0 unless calibration is rejected at 1 - level: resamples
+        repeat the noise of the sample, so they show only part of the bias of a mean absolute error near zero. A mean
+        absolute error is also widened to the leave-one-out sign bounds (:class:`truecal.estimators.bins.SignBounds`).
+
+        Parameters
+        ----------
+        level : float, optional
+            Level of the interval; by default that of the bootstrap.
+        method : {"percentile", "basic", "bca"}, optional
+            By default that of the bootstrap.
+
+        Returns
+        -------
+        Interval
+            Limits on the scale of the error.
+        """
+        level = self.level if level is None else level
+        method = self.method if method is None else method
+        options.level(level)
+        options.choice(method, METHODS, "method")
+        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        d = self.deviations
+        if method == "basic":
+            low, high = (self.power - _quantiles(d, tails))[::-1]
+        elif method == "percentile":
+            low, high = self.power - 2 * d.mean() + _quantiles(d, tails)
+        else:
+            low, high = self.power + np.quantile(d, _bca_levels(tails, d, self.acceleration))
+        if self.signs is not None:
+            lower, upper = self.signs.limits(level)
+            low, high = min(low, float(lower[0])), max(high, float(upper[0]))
+        low, value, high = root(np.array([low, self.power, high]), self.estimator.norm).tolist()
+        bottom = 0.0 if self.p_value > 1 - level else min(low, value)
+        estimand = self.estimator.estimand
+        how = f"{method} bootstrap of {self.drawn}" + (f", for {estimand}" if estimand else "")
+        return Interval(bottom, min(max(high, value), 1.0), level, how)
+
+
+def _quantiles(d: Float64s, tails: Float64s) -> Float64s:
+    """Compute quantiles of the resamples, or of Student's distribution with their spread where they are few."""
+    if len(d) >= _NORMAL_TAILS:
+        return np.quantile(d, tails)
+    from scipy.special import stdtrit
+
+    return np.asarray(d.mean() + (d.std(ddof=1) if len(d) > 1 else 0.0) * stdtrit(max(len(d) - 1, 1), tails))
+
+
+def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
+    """Find the levels of the quantiles of the deviations that BCa puts in place of the tails."""
+    from scipy.special import ndtr, ndtri
+
+    below = (np.count_nonzero(d < 0) + np.count_nonzero(d == 0) / 2 + 0.5) / (len(d) + 1)
+    z = ndtri(below) + ndtri(tails)
+    stretch = 1 - acceleration * z
+    levels = ndtr(ndtri(below) + z / positive(stretch))
+    return np.where(stretch > 0, levels, np.where(acceleration * z > 0, acceleration > 0, 0.5)).astype(np.float64)
+
+
+# ----------------------------------------------------------------------------------------------------
+# One dataset of independent rows
+
+
+@runtime_checkable
+class HasFixedBins(Protocol):
+    """An estimator for which counts, mean scores and rates in bins are all it needs.
+
+    `folds`: it is a plain mean of absolute gaps over bins, weighted by rows.
+    """
+
+    @property
+    def folds(self) -> bool: ...
+    def fixed_cut(self, profile: Profile) -> Cut | None: ...
+
+
+@runtime_checkable
+class ChoosesOnce(Protocol):
+    """An estimator with a setting that is chosen from the data once, not in every resample."""
+
+    def fixed_to(self, profile: Profile) -> Estimator: ...
+
+
+def fixed_cut(estimator: Estimator, profile: Profile) -> Cut | None:
+    """Cut the fixed bins of an estimator that needs nothing else."""
+    return estimator.fixed_cut(profile) if isinstance(estimator, HasFixedBins) else None
+
+
+def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
+    """Cut into the cells that an estimator is resampled in; rows of weight 0 make none."""
+    starts = cell_starts(profile, estimator.max_cells)
+    if profile.weights is not None:
+        filled = np.diff(profile.prefix("w")[0, starts]) > 0
+        starts = starts[np.append(filled, True)]
+    return Cut(starts[None], starts[None])
+
+
+def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> Findings:
+    """Estimate every dataset of a batch of cells: from bins where the cells are those bins (None), else from profiles."""
+    if cells is None:
+        bins = Bins.of_cells(batch)
+        return Findings(estimator.from_bins(bins), bins)
+    scores = cells.scores
+    if len(scores) > 1:
+        scores = np.repeat(scores, len(batch.rows) // len(scores), axis=0)
+    return estimator.estimate(Counted(scores, batch.ones / positive(batch.rows), batch.rows))
+
+
+def exceedance(drawn: Float64s, power: float) -> float:
+    """Compute the p-value of a power among those of calibrated datasets."""
+    return float(1 + np.count_nonzero(drawn >= power * (1 - _POWER_ROUNDING))) / (1 + len(drawn))
+
+
+def resample_rows(
+    estimator: Estimator,
+    profile: Profile,
+    *,
+    resamples: int | None = None,
+    level: float,
+    rng: np.random.Generator,
+    method: Method = "percentile",
+) -> Bootstrap:
+    """Resample the rows of one dataset, in the bins of the estimator or in up to 128 cells of neighbouring scores.
+
+    A mean absolute error in bins is corrected bin by bin (Kumar et al. 2019, as in :class:`DebiasedECE`): one correction
+    for all bins scatters less than the bias it removes, because the bias near gaps of zero moves against the estimate.
+    """
+    if isinstance(estimator, ChoosesOnce):
+        estimator = estimator.fixed_to(profile)
+    bin_cut = None if method == "bca" else fixed_cut(estimator, profile)
+    cut = cell_cut(estimator, profile) if bin_cut is None else bin_cut
+    cells = collapse_at(profile, cut.below[0]) if bin_cut is None else None
+    if resamples is None:
+        resamples = FEW_RESAMPLES if bin_cut is None else BIN_RESAMPLES
+    rows = RowSums(profile, cut)
+    drawn = [evaluate(estimator, batch, cells) for batch in rows.draw(resamples, rng)]
+    power, powers = float(estimator.estimate(profile).power[0]), np.concatenate([part.power for part in drawn])
+    observed, signs = evaluate(estimator, rows.observed, cells), None
+    if cells is None and observed.bins is not None and isinstance(estimator, HasFixedBins) and estimator.folds:
+        debiased = over_usable(observed.bins, debiased_gaps(observed.bins, 1), 1)[0]
+        resampled_bins = [part.bins for part in drawn if part.bins is not None]
+        corrected = np.concatenate([over_usable(bins, debiased_gaps(bins, 1), 1)[0] for bins in resampled_bins])
+        deviations = corrected - corrected.mean() + power - debiased[0]
+        signs = sign_bounds(observed.bins)
+    elif estimator.bias != "plug-in":
+        deviations = powers - powers.mean()
+    else:
+        deviations = powers - evaluate(estimator, rows.drawn_from(), cells).power[0]
+    redrawn = evaluate(estimator, rows.redraw(REDRAWS, rng), cells).power
+    p = exceedance(redrawn, power if cells is None else float(observed.power[0]))
+    skewness = _acceleration(estimator, rows, cells) if method == "bca" else 0.0
+    return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p, skewness, signs=signs)
+
+
+def _acceleration(estimator: Estimator, rows: RowSums, cells: Profile | None) -> float:
+    """Compute the skewness of the jackknife, sum d^3 / (6 (sum d^2)^1.5), leaving out one row of every kind."""
+    counts, number = np.concatenate([rows.zeros, rows.ones]), len(rows.rows)
+    if counts.sum() <= 1:
+        return 0.0
+    powers = []
+    kinds = np.flatnonzero(counts > 0)
+    for size in block_sizes(len(kinds), 2 * number):
+        part, kinds = kinds[:size], kinds[size:]
+        without = np.tile(counts, (len(part), 1))
+        without[np.arange(len(part)), part] -= np.minimum(counts[part], 1.0)
+        total = without[:, :number] + without[:, number:]
+        batch = CellBatch(total, without[:, number:], total * rows.scores)
+        powers.append(evaluate(estimator, batch, cells).power)
+    times, values = counts[counts > 0], np.concatenate(powers)
+    d = np.average(values, weights=times) - values
+    square = float((times * d**2).sum())
+    return float((times * d**3).sum()) / (6 * square**1.5) if square > 0 else 0.0
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,16 @@
-"""Bins with their counts and sums, binning schemes, and p-means over datasets."""
+"""Bins with their counts and sums, binning schemes, p-means over bins and datasets, and what noise does to a mean absolute gap.
+
+E|m| is the largest E[s (y - c)] over functions s of the score with values in [-1, 1], reached at s = sign(m). With s_i
+from the gap of a bin without row i, V = mean s_i (y_i - c_i) has a mean of at most E|m|, and 0 for a calibrated model. The
+lower bound uses signs that fade linearly within some standard deviations of the gap, which makes V a quadratic form of the
+noise there, of twice the variance. The upper bound uses plain signs and adds the expected cost of wrong ones,
+2 |m| Phi(-|m| / sd).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -10,10 +18,16 @@ import numpy as np
 from truecal import options
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.resampling.draws import CellBatch
 from truecal.resampling.units import UnitSums
 from truecal.special import clopper_pearson, positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
+
+_GAP_ROUNDING = 1e-9  # derived: rounding of a gap; smaller ones have no sign
+_CLASS_DESIGN_EFFECT = 2.0  # derived: diag(p) - pp' is at most twice its diagonal
+_MIN_OTHERS = 0.05  # derived: 1 less the largest leverage of the rank series
+_FADE = 2.0  # standard deviations of a gap within which its sign fades
 
 # ----------------------------------------------------------------------------------------------------
 # Bins: what a binned estimator saw, kept whole (counts and sums, not only means)
@@ -46,6 +60,12 @@ class Bins(Tabular):
         if profile.units is not None and cut.fraction is None:
             effective = effective_counts(profile, cut.below[0])[None]
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
+
+    @classmethod
+    def of_cells(cls, batch: CellBatch) -> "Bins":
+        """Take cells as bins."""
+        rows, ones, scores = np.broadcast_arrays(batch.rows, batch.ones, batch.score_sums)
+        return cls(rows, scores, ones, rows, single=False)
 
     def take(self, bins: slice) -> "Bins":
         """Take some of the bins."""
@@ -206,13 +226,10 @@ class Binning:
         options.choice(self.ties, ("keep", "split"), "ties")
         options.choice(self.closed, ("left", "right"), "closed")
 
-    def cut(self, profile: Profile) -> Cut:
-        return self.cuts(profile, self.bins)
-
     def bins_of(self, profile: Profile) -> Bins:
         """Sum the bins, once for all estimators that look at the same bins."""
         if self not in profile.cache:
-            profile.cache[self] = Bins.of(profile, self.cuts(profile, self.bins))
+            profile.cache[self] = Bins.of(profile, self.cut(profile))
         bins: Bins = profile.cache[self]
         return bins
 
@@ -225,15 +242,16 @@ class Binning:
         for one in dict.fromkeys(binnings):
             rules.setdefault(replace(one, bins=1), []).append(one.bins)
         for rule, numbers in rules.items():
-            bins = Bins.of(profile, rule.cuts(profile, numbers))
+            bins = Bins.of(profile, rule.cut(profile, numbers))
             end = 0
             for number in numbers:
                 start, end = end, end + number
                 profile.cache.setdefault(replace(rule, bins=number), bins.take(slice(start, end)))
                 end += 1  # between the last bin of one and the first of the next is none
 
-    def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
-        """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""
+    def cut(self, profile: Profile, bins: int | Sequence[int] | Indices | None = None) -> Cut:
+        """Cut into these bins, or into other numbers of bins: one after the other, or a column of one for each dataset."""
+        bins = self.bins if bins is None else bins
         if self.scheme == "width":
             return profile.width_cut(bins, self.closed)
         return profile.mass_cut(bins, self.ties)
@@ -262,3 +280,128 @@ def combined(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s
     if norm == np.inf:
         return np.asarray(powers[shares > 0].max(axis=0))
     return np.asarray(np.tensordot(shares, powers, axes=1))
+
+
+# ----------------------------------------------------------------------------------------------------
+# What noise does to a mean absolute gap
+
+
+def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
+    """E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
+    from scipy.special import ndtr
+
+    deviation, size = np.sqrt(variance), np.abs(gap)
+    noisy = deviation > 0
+    ratio = size / np.where(noisy, deviation, 1.0)
+    mean = deviation * np.sqrt(2 / np.pi) * np.exp(ratio * ratio / -2) + size * (1 - 2 * ndtr(-ratio))
+    return np.where(noisy, mean, size)
+
+
+def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
+    """E|gap + noise|^3 for normal noise of variance s^2, with m = |gap|.
+
+    s (2 s^2 + m^2) sqrt(2/pi) exp(-m^2 / 2 s^2) + (m^3 + 3 m s^2) (1 - 2 Phi(-m/s))
+    """
+    from scipy.special import ndtr
+
+    m, s = np.abs(gap), np.sqrt(variance)
+    noisy = s > 0
+    ratio = m / np.where(noisy, s, 1.0)
+    normal = s * (2 * s**2 + m**2) * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
+    return np.where(noisy, normal + (m**3 + 3 * m * s**2) * (1 - 2 * ndtr(-ratio)), m**3)
+
+
+def debiased_gaps(bins: Bins, norm: float) -> Float64s:
+    """|gap|^norm of every bin with the bias of its own noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3)."""
+    several = np.where(bins.count >= 2, bins.count, 2.0)
+    expected = folded_mean if norm == 1 else absolute_cube
+    return 2 * np.abs(bins.gap) ** norm - expected(bins.gap, bins.rate * (1 - bins.rate) / several)
+
+
+def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
+    """Mean of the terms over bins of at least two rows, which can be debiased, and the share of the data in them.
+
+    Where no bin has two rows, the plain mean of |gap|^norm.
+    """
+    share = np.where(bins.count >= 2, bins.share, 0.0)
+    covered = share.sum(axis=1)
+    mean = (share * terms).sum(axis=1) / positive(covered)
+    return np.where(covered > 0, mean, (bins.share * np.abs(bins.gap) ** norm).sum(axis=1)), covered
+
+
+# ----------------------------------------------------------------------------------------------------
+# Bounds of a mean absolute gap from leave-one-out signs
+
+
+def sign_bounds(bins: Bins, design_effect: float = 1.0) -> "SignBounds":
+    """Compute what limits of E|m| are made of, for the bins of every dataset.
+
+    Rows count as so many times fewer independent ones; they have one sign for the ones of a bin and one for its zeros.
+    """
+    from scipy.special import ndtr
+
+    counts, gap = bins.count, bins.gap
+    scores = np.clip(bins.score_sum / bins.safe, 0.0, 1.0)
+    rate = np.clip(scores + gap, 0.0, 1.0)
+    leverage = np.minimum(design_effect / positive(counts), 1.0)
+    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15) of docs/methods/rank-series.md
+    width = _FADE * np.sqrt(leverage * shrunk * (1 - shrunk))
+    ones = counts * bins.rate
+    total = np.zeros((4, len(counts)))
+    for number, residual in ((ones, 1 - scores), (counts - ones, -scores)):
+        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # (7), the gap without a row
+        plain = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
+        fading = np.where(width > 0, np.clip(others / positive(width), -1.0, 1.0), plain)
+        squares = np.where(np.abs(fading) < 1, 2.0, 1.0) * residual**2 * fading**2
+        total += np.vecdot(number, np.stack([fading * residual, squares, plain * residual, residual**2]))
+    fading, fading_square, plain, plain_square = total / counts.sum(axis=1)
+    deviation, size = np.sqrt(leverage * rate * (1 - rate)), np.abs(gap)
+    cost = np.where(deviation > 0, 2 * size * ndtr(-size / positive(deviation)), 0.0)
+    return SignBounds(
+        fading,
+        np.maximum(fading_square - fading**2, 0.0) / counts.sum(axis=1),
+        plain,
+        np.maximum(plain_square - plain**2, 0.0) / counts.sum(axis=1),
+        np.vecdot(counts, cost) / counts.sum(axis=1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SignBounds:
+    """V with fading and with plain signs, their variances, and the expected cost of wrong signs, shape (m,)."""
+
+    fading: Float64s
+    fading_variance: Float64s
+    plain: Float64s
+    plain_variance: Float64s
+    cost: Float64s
+
+    def scale_variance(self, design_effect: float) -> "SignBounds":
+        """Multiply the variances by a design effect."""
+        return replace(
+            self,
+            fading_variance=design_effect * self.fading_variance,
+            plain_variance=design_effect * self.plain_variance,
+        )
+
+    @classmethod
+    def combine(cls, parts: "Sequence[SignBounds]", shares: Float64s) -> "SignBounds":
+        """Average datasets by their shares; classes of one label per row vary together at most twice as much."""
+        variance_shares = (_CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0) * shares**2
+
+        def total(name: str, weights: Float64s) -> Float64s:
+            return np.array([float(weights @ np.concatenate([getattr(part, name) for part in parts]))])
+
+        return cls(
+            total("fading", shares),
+            total("fading_variance", variance_shares),
+            total("plain", shares),
+            total("plain_variance", variance_shares),
+            total("cost", shares),
+        )
+
+    def limits(self, level: float) -> tuple[Float64s, Float64s]:
+        """Compute the lower and the upper limit of E|m|, without regard to a point estimate."""
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        lower = np.maximum(self.fading - z * np.sqrt(self.fading_variance), 0.0)
+        return lower, np.maximum(self.plain, self.fading) + z * np.sqrt(self.plain_variance) + self.cost

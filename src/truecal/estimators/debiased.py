@@ -8,9 +8,8 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound
-from truecal.estimators.bins import Binning, Bins, distinct_cut
+from truecal.estimators.bins import Binning, Bins, debiased_gaps, distinct_cut, over_usable
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.noise import debiased_gaps, over_usable
 from truecal.estimators.sketch_bounds import debiased_range
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile

@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimators.bins import Binning, Bins
-from truecal.estimators.noise import absolute_cube, debiased_absolute
+from truecal.estimators.bins import Binning, Bins, absolute_cube, folded_mean
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
@@ -72,7 +71,7 @@ class Boxes:
 
 def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
     """What the bins of all rows may hold, given the cells."""
-    cut = binning.cuts(profile, bins)
+    cut = binning.cut(profile, bins)
     sums = Bins.of(profile, cut)
     weight, score, outcome = sums.weight[0], sums.score_sum[0], sums.outcome_sum[0]
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
@@ -263,8 +262,8 @@ def debiased_range(
     chance = _chance(rate)
     gap = picked(box.gap(), usable)
     if norm == 1:
-        low = debiased_absolute(gap.low, chance.high / count.low)
-        high = debiased_absolute(gap.high, chance.low / count.high)
+        low = 2 * np.abs(gap.low) - folded_mean(gap.low, chance.high / count.low)
+        high = 2 * np.abs(gap.high) - folded_mean(gap.high, chance.low / count.high)
         terms = Range(
             np.minimum(weight.low * low, weight.high * low), np.maximum(weight.low * high, weight.high * high)
         )

@@ -96,7 +96,7 @@ class SweepECE(Estimator):
     def _bins(self, profile: Profile, count: NDArray[np.intp], finest: bool) -> Bins:
         if profile.batch == 1 and not finest:
             return self.binning(int(count.item())).bins_of(profile)
-        cut = _between_scores(profile) if finest else self.binning(1).cuts(profile, np.atleast_2d(count))
+        cut = _between_scores(profile) if finest else self.binning(1).cut(profile, np.atleast_2d(count))
         return Bins.of(profile, cut)
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -126,7 +126,7 @@ class SweepECE(Estimator):
                     continue
             ahead = max(b, _AHEAD) if len(datasets) == 1 else b  # several at a time, ever more
             tried = range(b, b + max(1, min(ahead, _STEP // (len(datasets) * b))))
-            cut = self.binning(1).cuts(part, tried)
+            cut = self.binning(1).cut(part, tried)
             weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
             passed = _rises_each(weight, ones, np.asarray(tried)) & (largest[datasets][:, None] >= np.asarray(tried))
             steps = np.where(active, np.logical_and.accumulate(passed, axis=1).sum(axis=1), 0)

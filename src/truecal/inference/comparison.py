@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from truecal import digits, options
 from truecal.errors import InputError
-from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, resample_rows, with_level
 from truecal.estimators.bootstrap import (
     HasClusteredForm,
-    resample_rows,
     resample_units,
     sample_sums,
     sign_flips,

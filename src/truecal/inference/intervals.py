@@ -4,12 +4,8 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
+from truecal.estimators.base import METHODS, Bootstrap, ErrorFunction, Estimator, Method, as_estimator, resample_rows
 from truecal.estimators.bootstrap import (
-    METHODS,
-    Bootstrap,
-    Method,
-    resample_rows,
     resample_units,
     sample_sums,
     sign_flips,

@@ -12,12 +12,19 @@ from numpy.typing import ArrayLike
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators import estimate
-from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, report, with_level
+from truecal.estimators.base import (
+    FEW_RESAMPLES,
+    Bootstrap,
+    ErrorFunction,
+    Estimator,
+    VectorEstimator,
+    as_estimator,
+    report,
+    with_level,
+)
 from truecal.estimators.binned import BinnedECE
 from truecal.estimators.bins import Binning, combined, effective_rows
 from truecal.estimators.bootstrap import (
-    FEW_RESAMPLES,
-    Bootstrap,
     HasClusteredForm,
     all_label_sums,
     class_sums,

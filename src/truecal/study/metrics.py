@@ -30,9 +30,9 @@ import truecal as tc
 from truecal import names
 from truecal.errors import InputError
 from truecal.estimators import bins
-from truecal.estimators.base import Estimator, FunctionEstimator
+from truecal.estimators.base import Estimator, FunctionEstimator, fixed_cut
 from truecal.estimators.bins import Binning, Bins, combined
-from truecal.estimators.bootstrap import fixed_cut, resample_units, sample_sums, sign_flips
+from truecal.estimators.bootstrap import resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
 from truecal.lenses.lens import Lens
 from truecal.resampling.units import Units
