@@ -519,17 +519,12 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
             else f"labels are class indices 0..{count - 1}, or names listed in classes="
         )
         raise InputError(f"labels: {where(index)} is {y[index]:g}, but there are {count} classes; {hint}")
-    return _signed(y)
-
-
-def _signed(labels: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers that are not negative, as signed integers of the size they came in where they fit: no wider, no copy."""
-    kind, size = labels.dtype.kind, labels.dtype.itemsize
-    signed: np.dtype[Any] = np.dtype(f"i{size}") if kind in "iub" else np.dtype(np.intp)
-    if kind == "i":
-        return labels
-    fits = kind in "ub" and (not labels.size or int(labels.max()) <= np.iinfo(signed).max)
-    return labels.view(signed) if fits and labels.dtype.isnative else labels.astype(np.intp)
+    # Signed integers of the size they came in where they fit: no wider, no copy
+    if y.dtype.kind == "i":
+        return y
+    signed: np.dtype[Any] = np.dtype(f"i{y.dtype.itemsize}") if y.dtype.kind in "ub" else np.dtype(np.intp)
+    fits = y.dtype.kind in "ub" and int(high) <= np.iinfo(signed).max
+    return y.view(signed) if fits and y.dtype.isnative else y.astype(np.intp)
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
@@ -595,8 +590,11 @@ def warn_of_probabilities(logits: Floats) -> None:
 
 def refuse_other_order(**arguments: object) -> None:
     """Refuse pandas objects with the same index in another order: rows are paired by position."""
-    indexed = {name: value.index for name, value in arguments.items() if hasattr(value, "iloc")}  # type: ignore[attr-defined]
-    for (first, index), (name, other) in pairwise(indexed.items()):
+    indexed: list[tuple[str, Any]] = []
+    for name, value in arguments.items():
+        if hasattr(value, "iloc"):
+            indexed.append((name, value.index))  # type: ignore[attr-defined]
+    for (first, index), (name, other) in pairwise(indexed):
         if len(index) == len(other) and not index.equals(other) and bool(index.isin(other).all()):
             raise InputError(
                 f"{name} and {first} have the same index in another order, and rows are paired by position; "

@@ -22,7 +22,6 @@ from truecal.profile.rows import (
     Sum,
     Unsorted,
     gather,
-    last_of_equal,
     packed_sort,
     search,
 )
@@ -497,11 +496,6 @@ class Profile(SortedRows):
             One cut for each value.
         """
         return self._cut_in(search(self.prefix("w"), mass, "right") - 1, mass)
-
-    def at_rows(self) -> Cut:
-        """Cut below every row and above the last, each at the mass of all rows before it."""
-        prefix = np.broadcast_to(self.prefix("w"), (self.batch, self.rows + 1))
-        return self._cut_in(last_of_equal(prefix), prefix)
 
     def _cut_in(self, row: Indices, mass: Float64s) -> Cut:
         """Cut at masses, each of which lies in, or at the beginning of, the given row."""

@@ -94,18 +94,6 @@ def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
     return table[np.arange(len(table))[:, None], index]
 
 
-def last_of_equal(table: NDArray[Any]) -> Indices:
-    """Return the last position of each value of an ascending table, shape (batch, q).
-
-    >>> last_of_equal(np.array([[0.0, 1.0, 1.0, 3.0]]))
-    array([[0, 2, 2, 3]])
-    """
-    last = np.ones(table.shape, bool)
-    np.not_equal(table[:, 1:], table[:, :-1], out=last[:, :-1])
-    positions = np.where(last, np.arange(table.shape[1]), table.shape[1])
-    return np.minimum.accumulate(positions[:, ::-1], axis=1)[:, ::-1]
-
-
 def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
     """Return the positions of values[i] in the ascending table[i], shape (batch or 1, q); either may be shared by the batch."""
     count = max(len(table), len(values))

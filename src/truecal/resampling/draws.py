@@ -193,7 +193,8 @@ class LinearRedraws:
     """
 
     def __init__(self, counts: Float64s, scores: Float64s, variances: Float64s, functions: Float64s) -> None:
-        large = _window_sums(variances, _NEIGHBOURS) > NORMAL_VARIANCE
+        windows = np.convolve(variances, np.ones(_NEIGHBOURS))[_NEIGHBOURS // 2 :][: len(variances)]
+        large = windows > NORMAL_VARIANCE
         self._counts, self._scores, self._variances = counts[~large], scores[~large], variances[~large]
         self._functions = np.ascontiguousarray(functions[:, ~large].T)
         common = functions[:, large] * np.sqrt(variances[large])
@@ -210,11 +211,6 @@ class LinearRedraws:
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values
-
-
-def _window_sums(values: Float64s, width: int) -> Float64s:
-    """Add up the values of a window of neighbours around each, cut off at both ends."""
-    return np.convolve(values, np.ones(width))[width // 2 :][: len(values)]
 
 
 def label_ends(columns: Float64s) -> Float64s:

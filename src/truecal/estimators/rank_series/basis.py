@@ -67,11 +67,6 @@ class RankCells:
         """Share of the rows in each cell, shape (m or 1, G)."""
         return self.counts / self.n[: len(self.counts), None]
 
-    @property
-    def dataset_counts(self) -> Float64s:
-        """The counts of every dataset, shape (m, G)."""
-        return np.broadcast_to(self.counts, self.scores.shape)
-
     @cached_property
     def few_scores(self) -> NDArray[np.bool_]:
         """Decide whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
@@ -121,9 +116,6 @@ def rank_cells(profile: Profile) -> RankCells:
     if profile.rows <= MAX_CELLS and profile.weights is None:
         return _single_rows(profile, lower_rows)
     distinct = np.minimum(profile.distinct, MAX_CELLS)
-    if profile.rows <= MAX_CELLS:
-        cut, first_rows = profile.at_rows(), np.arange(profile.rows)
-        return _cells_between(profile, cut, distinct.astype(float), first_rows >= lower_rows)
     if profile.distinct.max() <= MAX_CELLS:
         cut = _distinct_score_cut(profile)
     else:

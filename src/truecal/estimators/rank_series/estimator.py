@@ -183,7 +183,7 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     notes = []
     if profile.size.min() < _FEW_ROWS:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
-    if profile.constant.any():
+    if (profile.distinct == 1).any():
         notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
 

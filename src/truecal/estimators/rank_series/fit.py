@@ -219,36 +219,24 @@ def _leave_one_out(
     r, within = residuals[:, None], (cells.square_sums - residuals**2)[:, None]
     theta, risk = np.empty_like(projections), np.empty_like(projections)
     all_squares = cells.square_sums.sum(axis=1, keepdims=True)
-    error, free = residuals, counts[:, 0]
-    step = min(max(1, _BLOCK_CELLS // residuals.size), basis.shape[1])
-    buffers = [np.empty((step, *like.shape)).transpose(1, 0, 2) for like in (error, error, free)]
+    error, free = residuals, np.broadcast_to(counts[:, 0], (len(basis), basis.shape[2]))
+    step = max(1, _BLOCK_CELLS // residuals.size)
     for start in range(0, basis.shape[1], step):
         terms = slice(start, start + step)
         vectors = basis[:, terms]
-        errors, products, inverse = (buffer[:, : vectors.shape[1]] for buffer in buffers)
-        np.multiply(vectors, projections[:, terms, None], out=products)
-        error = _subtract_in_turn(error, products, errors)  # r - m_k
-        np.multiply(vectors, vectors, out=inverse)
-        free = _subtract_in_turn(free, inverse, inverse).copy()  # N (1 - h), by (6)
+        errors, inverse = vectors * projections[:, terms, None], vectors * vectors
+        for k in range(vectors.shape[1]):
+            error = np.subtract(error, errors[:, k], out=errors[:, k])  # r - m_k
+            free = np.subtract(free, inverse[:, k], out=inverse[:, k])  # N (1 - h), by (6)
+        free = free.copy()
         total = all_squares
         excluded = inverse < (1 - MAX_LEVERAGE) * counts
         if excluded.any():
             inverse[excluded] = np.inf
             total = np.vecdot(cells.square_sums[:, None], ~excluded)
         np.divide(counts, inverse, out=inverse)  # 1 / (1 - h)
-        np.multiply(errors, r, out=products)
-        products += within
-        theta[:, terms] = (total - np.vecdot(products, inverse)) / n  # (8), by (7) and (19)
-        np.multiply(errors, errors, out=products)
-        products += within
-        inverse *= inverse
-        mean_square = (np.vecdot(products, inverse) - total) / n + 2 * theta[:, terms]  # of m_{-i}, by (19)
+        theta[:, terms] = (total - np.vecdot(errors * r + within, inverse)) / n  # (8), by (7) and (19)
+        squares = np.vecdot(errors * errors + within, inverse * inverse)
+        mean_square = (squares - total) / n + 2 * theta[:, terms]  # of m_{-i}, by (19)
         risk[:, terms] = -theta[:, terms] + PENALTY * np.maximum(mean_square - theta[:, terms], 0.0)  # (9)
     return theta, risk
-
-
-def _subtract_in_turn(start: Float64s, steps: Float64s, out: Float64s) -> Float64s:
-    """Fill `out` with the start (m, G) minus cumulative sums of the steps (m, b, G), and return the last of them."""
-    for k in range(steps.shape[1]):
-        start = np.subtract(start, steps[:, k], out=out[:, k])
-    return start

@@ -47,12 +47,12 @@ class UnexpectedOutcomes(NamedTuple):
     @classmethod
     def of_cells(cls, cells: RankCells) -> "UnexpectedOutcomes":
         """Count them in every dataset of a batch of cells."""
-        counts, scores = cells.dataset_counts, cells.scores
+        counts, scores = cells.counts, cells.scores
         ones = np.clip(cells.residual_sums + counts * scores, 0.0, counts)
         prediction = predicted_outcome(scores)
         observed = prediction * (counts - ones) + (1 - prediction) * ones
         expected = counts * np.minimum(scores, 1 - scores)
-        return cls(np.maximum(observed.sum(axis=1), 0.0), expected.sum(axis=1), counts.sum(axis=1))
+        return cls(np.maximum(observed.sum(axis=1), 0.0), expected.sum(axis=1), cells.n)
 
     def raise_limit(self, upper: Float64s, level: float) -> Float64s:
         """Raise upper limits to the exact one of Clopper and Pearson (16d)."""
@@ -213,15 +213,17 @@ def upper_center(cells: RankCells, center: Float64s) -> Float64s:
 
 def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
     """Estimate theta by products within windows, the mean of two partitions half a window apart (16b), shape (m,)."""
-    total = np.zeros(len(cells.n))
-    parts = cells.dataset_counts, cells.residual_sums, cells.square_sums
+    datasets = len(cells.n)
+    total = np.zeros(datasets)
+    counts = np.broadcast_to(cells.counts, cells.scores.shape)
     for shift in (0.0, 0.5):
         index = window_index(cells, windows, shift)
         number = int(index.max()) + 1
-        code = (index + number * np.arange(len(cells.n))[:, None]).ravel()
-        rows, residuals, squares = (
-            np.bincount(code, values.ravel(), number * len(cells.n)).reshape(-1, number) for values in parts
-        )
+        code = (index + number * np.arange(datasets)[:, None]).ravel()
+        sums = np.empty((3, datasets, number))
+        for values, window_sums in zip((counts, cells.residual_sums, cells.square_sums), sums, strict=True):
+            window_sums[:] = np.bincount(code, values.ravel(), number * datasets).reshape(datasets, number)
+        rows, residuals, squares = sums
         pairs = rows > 1.5  # a window of one row has none
         total += np.sum(np.divide(residuals**2 - squares, rows - 1, out=np.zeros_like(rows), where=pairs), axis=1)
     return total / (2 * cells.n)
@@ -262,7 +264,7 @@ def _signed_mean(fit: SeriesFit, gap: Float64s) -> tuple[Float64s, Float64s]:
     """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance."""
     from scipy.special import ndtr
 
-    cells, counts = fit.cells, fit.cells.dataset_counts
+    cells, counts = fit.cells, fit.cells.counts
     leverage = (fit.basis**2).sum(axis=1) / positive(cells.counts)  # (6)
     rate = np.clip(cells.scores + gap, 0.0, 1.0)
     shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)

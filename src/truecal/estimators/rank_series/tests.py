@@ -37,24 +37,22 @@ def smooth_tests(cells: RankCells) -> Iterator[tuple[float, NullDistribution | N
     """
     basis = rank_basis(cells)
     covariances = coefficient_covariance(basis, cells.null_variances, cells.n)
-    all_counts, null, null_dataset = cells.dataset_counts, None, 0
+    null, null_scores = None, (np.zeros(0), np.zeros(0))
     for i, covariance in enumerate(covariances):
-        counts, scores, residuals = all_counts[i], cells.scores[i], cells.residual_sums[i]
+        counts, scores, residuals = cells.counts[i % len(cells.counts)], cells.scores[i], cells.residual_sums[i]
         if not (covariance.diagonal() > 0).any():
             # Scores are 0 and 1 only: an unexpected outcome refutes them.
             yield np.inf if (np.abs(residuals) > _ROUNDING).any() else 0.0, None
             continue
         functions = basis[i % len(basis)] / np.sqrt(positive(counts) * cells.n[i])
-        if null is None or not (
-            np.array_equal(counts, all_counts[null_dataset]) and np.array_equal(scores, cells.scores[null_dataset])
-        ):
-            null, null_dataset = _null_distribution(cells, i, functions, covariance), i
+        if not (np.array_equal(scores, null_scores[0]) and np.array_equal(counts, null_scores[1])):
+            null_scores = scores, counts
+            redraws = LinearRedraws(counts, scores, counts * cells.null_variances[i], functions)
+            null = _null_distribution(redraws, covariance)
         yield float(smooth_test_statistic(functions @ residuals, covariance)), null
 
 
-def _null_distribution(cells: RankCells, dataset: int, functions: Float64s, covariance: Float64s) -> NullDistribution:
-    counts, scores = cells.dataset_counts[dataset], cells.scores[dataset]
-    redraws = LinearRedraws(counts, scores, counts * cells.null_variances[dataset], functions)
+def _null_distribution(redraws: LinearRedraws, covariance: Float64s) -> NullDistribution:
     return NullDistribution(lambda number, rng: smooth_test_statistic(redraws.draw(number, rng), covariance))
 
 
