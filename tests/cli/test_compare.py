@@ -63,7 +63,7 @@ def test_the_models_of_one_file(truecal, logs):
 def test_a_gate_between_old_and_new(truecal, logs):
     worse = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--max-increase", "0.01")
     assert worse.code == 1
-    assert "FAIL: at 95% the error of claude may increase by" in worse.out
+    assert "FAIL: at 95% the error of claude exceeds that of gpt by at least" in worse.out
     better = truecal("compare", logs / "claude.jsonl", logs / "gpt.jsonl", "--max-increase", "0.01")
     assert better.code == 0
     assert "PASS" in better.out

@@ -24,9 +24,10 @@ def grouped_csv(tmp_path):
 def test_one_line_per_group_with_its_verdict(truecal, grouped_csv):
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--format", "line", "-q")
     assert ran.code == 1
-    first, second = sorted(ran.out.splitlines())
+    first, second, together = ran.out.splitlines()
     assert first.startswith("FAIL bad: root-mean-square calibration error 0.321 [")
     assert second.startswith("PASS good|site: ")
+    assert together.startswith("FAIL all together: at 95% the error is above 0.2 in 1 of 2 groups, most in bad")
 
 
 def test_the_worst_group_is_named_on_fail(truecal, grouped_csv):
@@ -64,7 +65,7 @@ def test_github_annotations(truecal, grouped_csv):
 def test_junit_is_xml_with_a_failure(truecal, grouped_csv):
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--format", "junit", "-q")
     suite = ET.fromstring(ran.out)
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
     cases = {case.get("name"): case for case in suite}
     assert cases["bad"].find("failure") is not None
     assert cases["good|site"].find("failure") is None
@@ -76,7 +77,7 @@ def test_prometheus_gauges(truecal, grouped_csv):
     errors = {key: value for key, value in values.items() if key.startswith("truecal_measure_error{")}
     assert len(errors) == 2
     passed = {key: value for key, value in values.items() if key.startswith("truecal_measure_gate_passed")}
-    assert sorted(passed.values()) == [0.0, 1.0]
+    assert sorted(passed.values()) == [0.0, 0.0, 1.0]  # two groups, and both together
     assert any('group="bad"' in key and value == 0 for key, value in passed.items())
 
 

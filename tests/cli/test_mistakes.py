@@ -1,5 +1,6 @@
 """Gates and files of the command line: NaN fails, a file counts once, names of columns stay inside the folder."""
 
+from dataclasses import replace
 from math import nan
 
 import polars as pl
@@ -7,8 +8,8 @@ import pytest
 
 import truecal as tc
 from tests.cli.conftest import binary_frame
-from truecal.cli import compare
 from truecal.estimators.estimate import Interval
+from truecal.inference.ranking import conclude_ranking
 
 
 def test_nan_fails_every_gate(monkeypatch, truecal, binary_csv):
@@ -25,8 +26,12 @@ def test_nan_fails_every_gate(monkeypatch, truecal, binary_csv):
         monkeypatch.setattr(tc, "measure", some_nan)
         ran = truecal("measure", binary_csv, "--by", "site", "--max-error", "0.2", "-q")
         assert (ran.code, ran.out.splitlines()[-1][:5]) == (1, "FAIL:")
-    pair = type("Pair", (), {"a": "a", "b": "b", "interval": Interval(nan, nan, 0.95, "x")})
-    assert not compare._increase(pair, "b") <= 0.5
+    pair = tc.compare([0, 1] * 50, [0.3, 0.7] * 50, [0.4, 0.6] * 50, names=("a", "b"), resamples=99)
+    for reference in ("a", "b"):
+        broken = replace(pair, interval=Interval(nan, nan, 0.95, "x"))
+        conclusion = conclude_ranking([broken], reference=reference, max_increase=0.5)
+        assert conclusion.passed is False
+        assert conclusion.gate.startswith("FAIL: ")
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])

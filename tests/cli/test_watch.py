@@ -65,7 +65,7 @@ def test_show_prometheus_and_page(truecal, month, tmp_path):
     assert 'truecal_watch_alarm{model="b"} 1' in lines
     assert 'truecal_watch_alarm{model="a"} 0' in lines
     assert "truecal_watch_any_alarm 1" in lines
-    assert sum(line.startswith("# TYPE") for line in lines) == 10
+    assert sum(line.startswith("# TYPE") for line in lines) == 11
     assert 'truecal_watch_last_batch{model="a"} 1778544000' in lines  # 2026-05-12
     written = truecal("watch", "report", state, "--out", page)
     assert written.code == 0

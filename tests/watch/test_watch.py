@@ -65,11 +65,11 @@ def test_an_alarm_says_since_when_where_and_what_to_do():
     assert step.alarm
     assert step.changed
     assert abs(int(step.since[-2:]) - 15) <= 1
-    assert step.worst.direction == "overconfident"
+    assert step.worst.direction == "predicted too high"
     assert step.worst.error == pytest.approx(0.1, abs=0.03)
     assert step.low < step.error < step.high
     assert "ALARM" in str(step)
-    assert "since 2026-05" in str(step)
+    assert "since about 2026-05" in str(step)
     assert step.frame()["alarm"].tolist() == [True]
     assert step.frame()["since"].tolist() == [step.since]
 
@@ -82,7 +82,7 @@ def test_direction_and_region_of_a_local_fault():
         true = np.where((p > 0.4) & (p < 0.6), p + 0.15, p) if t >= 10 else p
         step = watch.update(tc.Predictions.from_probs(p, rng.random(1500) < true))
     assert step.alarm
-    assert step.worst.direction == "underconfident"
+    assert step.worst.direction == "predicted too low"
     assert step.worst.low == pytest.approx(0.4, abs=0.08)
     assert step.worst.high == pytest.approx(0.6, abs=0.08)
     assert step.advice == "refit"

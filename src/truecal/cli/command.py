@@ -162,7 +162,7 @@ def command(
                 click.echo(text)
             else:
                 write_whole(str(answer_file), text + "\n")
-            return int(answer.failed)
+            return answer.exit_code
 
         help_, words = _split_docstring(function)
         params: list[click.Parameter] = []

@@ -1,10 +1,9 @@
 """`truecal compare`: which of several models is better calibrated, and is the new one worse than the old?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from math import inf, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
@@ -14,12 +13,10 @@ from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Seed, Words,
 from truecal.cli.estimators import make_lens
 from truecal.cli.input import Input, Models, load
 from truecal.cli.measure import split_rows
-from truecal.cli.output import Reply, Statement, command_line, note, table, working
+from truecal.cli.output import Reply, Statement, command_line, estimate_cells, note, table, working
 from truecal.cli.scan import is_sketched, read_sketch
 from truecal.errors import InputError
-
-if TYPE_CHECKING:
-    Comparisons = Sequence[tc.inference.Comparison]
+from truecal.inference.ranking import RankingConclusion, conclude_ranking
 
 
 @command(formats=ALL_FORMATS)
@@ -66,15 +63,16 @@ def compare(
     if sketched and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
     common: dict[str, Any] = {"lens": None if sketched else make_lens(source.lens, first), "level": level, "rng": seed}
-    pairing = {"reference": reference, "key": key, "paired": not (unpaired or sketched), "resamples": resamples}
+    pairing = {"key": key, "paired": not (unpaired or sketched), "resamples": resamples}
+    gate = {"reference": reference, "max_increase": max_increase}
     with working("resampling"):
-        comparisons = tc.inference.compare_many(data, **pairing, **common)  # type: ignore[arg-type]
+        comparisons = tc.inference.compare_many(data, reference=reference, **pairing, **common)  # type: ignore[arg-type]
         estimates = {name: tc.measure(each, **common) for name, each in data.items()}
     if report is not None:
         with working("writing the page"):
-            path = tc.report(data, report, command=command_line(), **pairing, **common)
+            path = tc.report(data, report, command=command_line(), **gate, **pairing, **common)
         note(f"wrote {path}")
-    return _answer(comparisons, estimates, reference, max_increase)
+    return _reply(conclude_ranking(comparisons, level, **gate), estimates)  # type: ignore[arg-type]
 
 
 def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[str, Any]":
@@ -123,67 +121,43 @@ def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
     return {name: read_sketch(one) for name, one in each.items()}
 
 
-def _answer(
-    comparisons: "Comparisons", estimates: "Mapping[str, tc.Estimate]", reference: str | None, allowed: float | None
-) -> Reply:
-    first = comparisons[0]
-    level = first.interval.level
-    values = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
-    records = {name: next(iter(estimate.frame())) for name, estimate in estimates.items()}
-    models = [
-        {"name": name, "low": records[name]["low"], "high": records[name]["high"], "error": values[name]}
-        for name in sorted(values, key=lambda name: values[name])
-    ]
+def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]") -> Reply:
+    first = conclusion.comparisons[0]
+    interval = f"{conclusion.level:.0%} interval"
+    models: list[dict[str, Any]] = []
+    for name in conclusion.ranking:
+        limits = estimates[name].interval
+        low, high = (None, None) if limits is None else (float(limits.low), float(limits.high))
+        models.append({"name": name, "low": low, "high": high, "error": float(estimates[name].value)})
     metric = first.estimator.name or "root-mean-square calibration error"
-    content: dict[str, object] = {"n": first.n, "lens": first.lens, "metric": metric, "level": level, "errors": values}
-    content |= {"models": models, "pairs": [c.row() for c in comparisons]}
-    increases = [_increase(c, reference) for c in comparisons]
-    passed = [None if allowed is None else increase <= allowed for increase in increases]
-    gate = ""
-    if allowed is not None:
-        upper, worst = max((x, c.a if c.b == reference else c.b) for x, c in zip(increases, comparisons, strict=True))
-        content["gate"] = {"max_increase": allowed, "upper": upper, "worst": worst, "passed": upper <= allowed}
-        if upper <= allowed:
-            gate = f"PASS: at {level:.0%} the error increases by at most {upper:.4f}, and {allowed:g} is allowed"
-        else:
-            gate = (
-                f"FAIL: at {level:.0%} the error of {worst} may increase by {upper:.4f}, and {allowed:g} is allowed; more "
-                "rows narrow the interval, if the increase itself is smaller"
-            )
-    statements = [_statement(c, ok) for c, ok in zip(comparisons, passed, strict=True)]
-    return Reply("compare", content, _text(comparisons, models, metric), statements, gate, failed=False in passed)
+    errors = [[m["name"], *estimate_cells(m["error"], m["low"], m["high"])] for m in models]
+    pairs = []
+    for c in conclusion.comparisons:
+        size = estimate_cells(c.difference, float(c.interval.low), float(c.interval.high), sign="+")
+        pairs.append([f"{c.a} - {c.b}", *size, digits.p_text(c.p_value), digits.p_text(c.adjusted_p)])
+    text = [
+        table(["model", "error (rms)" if metric.startswith("root") else "error", interval], errors),
+        "",
+        table(["pair", "difference", interval, "p-value", "adjusted"], pairs),
+        f"{metric}, {first.lens}, n = {first.n}; intervals: {first.interval.method}",
+        f"{conclusion.sentence} A negative difference favours the first model of a pair.",
+    ]
+    content: dict[str, object] = {"n": first.n, "lens": first.lens, "metric": metric, "level": conclusion.level}
+    content |= {"errors": {m["name"]: m["error"] for m in models}, "models": models}
+    content |= {"pairs": [c.row() for c in conclusion.comparisons]}
+    if conclusion.worst is not None and conclusion.max_increase is not None:
+        worst = {"upper": conclusion.worst.high, "worst": conclusion.worst.name}
+        content["gate"] = {"max_increase": conclusion.max_increase, **worst, "passed": conclusion.passed}
+    statements = [_statement(c, conclusion) for c in conclusion.comparisons]
+    return Reply("compare", content, "\n".join(text), statements, conclusion)
 
 
-def _increase(c: "tc.inference.Comparison", reference: str | None) -> float:
-    """Return the largest increase over the reference that the data allow; infinite where a limit is not a number."""
-    increase = float(c.interval.high) if c.b == reference else -float(c.interval.low)
-    return inf if isnan(increase) else increase
-
-
-def _statement(c: "tc.inference.Comparison", passed: bool | None) -> Statement:
-    size = digits.with_interval(float(c.difference), float(c.interval.low), float(c.interval.high), sign=True)
-    p_value = digits.p_equation(float(c.adjusted_p))
-    sentence = f"{c.value_a:.4f} - {c.value_b:.4f} = {size} at {c.interval.level:.0%}, adjusted {p_value}, n = {c.n}"
+def _statement(c: "tc.inference.Comparison", conclusion: RankingConclusion) -> Statement:
+    size = digits.with_interval(c.difference, float(c.interval.low), float(c.interval.high), sign=True)
+    gate = replace(conclusion, comparisons=(c,)).gate.partition(": ")[2]
+    sentence = (
+        f"difference {size} at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}; "
+        f"{gate or conclusion.finding(c)}"
+    )
     numbers = {name: float(value) for name, value in c.row().items() if not isinstance(value, str)}
-    return Statement(f"{c.a} - {c.b}", sentence, numbers, passed, {"a": c.a, "b": c.b, "lens": c.lens})
-
-
-def _text(comparisons: "Comparisons", models: Sequence[Mapping[str, Any]], metric: str) -> str:
-    first = comparisons[0]
-    rows = []
-    for m in models:
-        spec = f".{digits.decimals(m['low'], m['high'])}f"
-        span = "-" if m["low"] is None else f"{m['low']:{spec}} to {m['high']:{spec}}"
-        rows.append([m["name"], f"{m['error']:{spec}}", span])
-    interval = f"{first.interval.level:.0%} interval"
-    errors = table(["model", "error (rms)" if metric.startswith("root") else "error", interval], rows)
-    rows = []
-    for c in comparisons:
-        low, high = float(c.interval.low), float(c.interval.high)
-        spec = f"+.{digits.decimals(low, high)}f"
-        tests = [digits.p_text(float(c.p_value)), digits.p_text(float(c.adjusted_p))]
-        rows.append([f"{c.a} - {c.b}", f"{float(c.difference):{spec}}", f"{low:{spec}} to {high:{spec}}", *tests])
-    pairs = table(["pair", "difference", interval, "p-value", "adjusted"], rows)
-    sign = "a negative difference means that the first model is better calibrated"
-    basis = f"{metric}, {first.lens}, n = {first.n}; intervals: {first.interval.method}"
-    return "\n".join([errors, "", pairs, sign, basis])
+    return Statement(f"{c.a} - {c.b}", sentence, numbers, conclusion.passes(c), {"a": c.a, "b": c.b, "lens": c.lens})

@@ -119,8 +119,6 @@ def measure(
         measured, conclusion, facts = _measure_rows(source, options, max_error, combine, like, thresholds)
     content: dict[str, object] = {"source": source.name, "level": options.level}
     content |= {"results": [m.record() for m in measured], **facts}
-    if conclusion is not None:
-        content["conclusion"] = conclusion.to_dict()
     if conclusion is not None and max_error is not None:
         worst = {} if conclusion.worst_group is None else {"worst": conclusion.worst_group.name}
         content["gate"] = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed, **worst}
@@ -129,9 +127,8 @@ def measure(
         content,
         _text(measured, conclusion),
         [_statement(m, source.name, max_error) for m in measured],
-        "" if conclusion is None else conclusion.gate,
+        conclusion,
         list(dict.fromkeys(note for m in measured for note in m.estimate.warnings)),
-        conclusion is not None and conclusion.passed is False,
     )
 
 
@@ -441,11 +438,9 @@ def verify(
     conclusion = verification.conclusion(assume_smooth=assume_smooth)
     statement = Statement.of(source.name, conclusion, source=source.name, lens=verification.lens)
     content = {"source": source.name, "passed": conclusion.passed, **asdict(verification)}
-    content["conclusion"] = conclusion.to_dict()
     text = "\n".join([str(verification), *(f"  warning: {note}" for note in notes)])
     content["warnings"] = warnings = (*verification.warnings, *notes)
-    failed = conclusion.passed is False
-    return Reply("verify", content, text, [statement], conclusion.gate, warnings, failed)
+    return Reply("verify", content, text, [statement], conclusion, warnings)
 
 
 @command(formats=ALL_FORMATS)

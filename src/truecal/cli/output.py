@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 import click
@@ -51,18 +51,51 @@ class Statement:
         return cls(name, sentence, {**numbers, "rows": float(c.n), **limit}, c.passed, labels)
 
 
+class Concluded(Protocol):
+    """The conclusion behind an answer: of a dataset, of a comparison or of a watch."""
+
+    @property
+    def gate(self) -> str: ...
+    @property
+    def passed(self) -> bool | None: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Reply:
-    """What a command answers: name and content of its JSON document, text for people, statements, gate and exit code."""
+    """What a command answers: name and content of its JSON document, text for people, and statements.
+
+    The conclusion, where there is one, is the last line of every format and decides the exit code.
+    """
 
     kind: str
-    content: object
+    content: Mapping[str, object]
     text: str
     statements: Sequence[Statement] = ()
-    gate: str = ""
+    conclusion: Concluded | None = None
     warnings: Sequence[str] = ()
     failed: bool = False
-    others: Mapping[str, str] = field(default_factory=dict)  # what other formats show, where statements do not say it
+    totals: Mapping[str, float] = field(default_factory=dict)  # numbers of all statements together
+
+    @property
+    def gate(self) -> str:
+        """PASS or FAIL and why; empty without a gate."""
+        return "" if self.conclusion is None else self.conclusion.gate
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 where a gate failed."""
+        return int(self.failed or (self.conclusion is not None and self.conclusion.passed is False))
+
+    @property
+    def verdicts(self) -> Sequence[Statement]:
+        """The statements, and the gate over all of them where they are several."""
+        if len(self.statements) < 2 or not self.gate or self.conclusion is None:
+            return self.statements
+        return [
+            *self.statements,
+            Statement("all together", self.gate.partition(": ")[2], self.totals, self.conclusion.passed),
+        ]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -70,8 +103,8 @@ class Reply:
 
 
 def render(answer: Reply, form: str) -> str:
-    """Render a answer in a format."""
-    return answer.others[form] if form in answer.others else _RENDERERS[form](answer)
+    """Render an answer in a format."""
+    return _RENDERERS[form](answer)
 
 
 def _text(answer: Reply) -> str:
@@ -80,12 +113,13 @@ def _text(answer: Reply) -> str:
 
 
 def _json(answer: Reply) -> str:
-    document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain(answer.content)}
+    conclusion = {} if answer.conclusion is None else {"conclusion": answer.conclusion.to_dict()}
+    document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain({**answer.content, **conclusion})}
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def _line(answer: Reply) -> str:
-    return "\n".join(f"{_word(f.passed)}{printable(f.name)}: {printable(f.sentence)}" for f in answer.statements)
+    return "\n".join(f"{_word(s.passed)}{printable(s.name)}: {printable(s.sentence)}" for s in answer.verdicts)
 
 
 def _word(passed: bool | None) -> str:
@@ -107,7 +141,7 @@ def _markdown(answer: Reply) -> str:
 def _github(answer: Reply) -> str:
     """Write workflow commands: what fails becomes an error of the run, what is doubtful a warning."""
     lines = []
-    for statement in answer.statements:
+    for statement in answer.verdicts:
         kind = "notice" if statement.passed is not False else "error"
         title = _property(f"truecal {answer.kind}: {statement.name}")
         lines.append(f"::{kind} title={title}::{_command(_word(statement.passed) + statement.sentence)}")
@@ -126,14 +160,14 @@ def _property(text: str) -> str:
 def _junit(answer: Reply) -> str:
     """Write a test suite with one case per statement."""
     cases = []
-    for statement in answer.statements:
+    for statement in answer.verdicts:
         sentence = _xml(statement.sentence)
         inside = f"<system-out>{escape(sentence)}</system-out>"
         if statement.passed is False:
             inside = f'<failure message={quoteattr(sentence)} type="calibration"/>' + inside
         name = quoteattr(_xml(statement.name))
         cases.append(f'  <testcase classname="truecal.{answer.kind}" name={name}>{inside}</testcase>')
-    failed = sum(statement.passed is False for statement in answer.statements)
+    failed = sum(statement.passed is False for statement in answer.verdicts)
     suite = f'name={quoteattr(f"truecal {answer.kind}")} tests="{len(cases)}" failures="{failed}"'
     head = f'<testsuite {suite} errors="0" skipped="0">'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
@@ -147,12 +181,12 @@ def _xml(text: str) -> str:
 def _prometheus(answer: Reply) -> str:
     """Write the text exposition format: one gauge per number, labelled by what was judged."""
     lines = []
-    gauges = [*dict.fromkeys(name for statement in answer.statements for name in statement.numbers)]
-    gauges += ["gate_passed"] if any(statement.passed is not None for statement in answer.statements) else []
+    gauges = [*dict.fromkeys(name for statement in answer.verdicts for name in statement.numbers)]
+    gauges += ["gate_passed"] if any(statement.passed is not None for statement in answer.verdicts) else []
     for gauge in gauges:
         metric = f"truecal_{answer.kind}_{re.sub('[^a-z0-9_]', '_', gauge.lower())}"
         lines.append(f"# TYPE {metric} gauge")
-        for statement in answer.statements:
+        for statement in answer.verdicts:
             passed = None if statement.passed is None else float(statement.passed)
             value = passed if gauge == "gate_passed" else statement.numbers.get(gauge)
             if value is not None:
@@ -228,6 +262,12 @@ _LONGEST_CELL = 48  # characters
 def number(value: float | None, decimals: int = 4) -> str:
     """Write a probability-sized number, or a dash where there is none."""
     return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def estimate_cells(value: float, low: float | None, high: float | None, sign: str = "") -> tuple[str, str]:
+    """Write a value and its interval with the digits that the interval deserves."""
+    spec = f"{sign}.{digits.decimals(low, high)}f"
+    return f"{value:{spec}}", "-" if low is None or high is None else f"{low:{spec}} to {high:{spec}}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

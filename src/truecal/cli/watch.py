@@ -10,11 +10,12 @@ from urllib.parse import unquote
 import click
 
 import truecal as tc
-from truecal.cli.command import Count, Fraction, NumberRange, Several, WriteTo, command
+from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Several, WriteTo, command
 from truecal.cli.input import GroupedFiles, Input, load
 from truecal.cli.output import Reply, Statement, command_line, note, page_written, working
 from truecal.cli.scan import is_sketch, scan_files, sketch_files
 from truecal.errors import InputError
+from truecal.watch.conclusion import conclude_watch
 from truecal.watch.state import canonical_time, check_same_kind, time_number, time_order
 from truecal.writing import locked
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from truecal.watch import findings
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?")
 _LISTED = 12  # skipped batches that are named
-_FORMATS = ("line", "json", "prometheus")
 _GAUGES = ("alarm", "changed", "log_e", "p_value", "difference", "difference_low", "difference_high", "rows_seen")
 
 
@@ -41,7 +41,7 @@ def watch() -> None:
     """
 
 
-@command(watch, formats=_FORMATS)
+@command(watch, formats=ALL_FORMATS)
 def update(
     state: str,
     source: GroupedFiles,
@@ -102,14 +102,14 @@ def update(
         raise InputError("\n".join(["nothing was counted", *lines]))
     for line in lines:
         note(line)
-    return _answer(watching, steps, skipped)
+    return _reply(watching, steps, skipped)
 
 
-@command(watch, formats=_FORMATS)
+@command(watch, formats=ALL_FORMATS)
 def show(state: str) -> Reply:
     """Show the last answer of STATE again; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
-    return _answer(watching, [watching.step()], {})
+    return _reply(watching, [watching.step()], {})
 
 
 @command(watch)
@@ -135,25 +135,30 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
     return page_written("watch-written", path, state=state)
 
 
-def _answer(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
+def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
     """Reply after one or several batches; `skipped` has the reason why others were not counted, by their time."""
-    settings, last, step = watching.settings, steps[-1], watching.step()
+    settings, conclusion = watching.settings, conclude_watch(watching)
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
         "judged": watching.judged,
-        "alarm": last.alarm,
-        "changed": last.changed,
+        "alarm": steps[-1].alarm,
+        "changed": steps[-1].changed,
         "steps": [step.to_dict() for step in steps],
         "skipped": [{"at": time, "reason": reason} for time, reason in skipped.items()],
     }
-    statements = [Statement("any alarm", "", {"any_alarm": float(step.alarm or step.changed)})]
-    for group in step.groups.values():
+    off = {"any_alarm": float(conclusion.off)}
+    statements = []
+    for group in conclusion.step.groups.values():
         numbers = group.to_dict()
         gauges = {name: float(numbers[name]) for name in _GAUGES}
         gauges["last_batch"] = float(time_number(watching.group(*group.group).history.latest))
-        statements.append(Statement("", "", gauges, labels=dict(zip(settings.by, group.group, strict=True))))
-    text = "\n".join(map(str, steps))
-    return Reply("watch", content, text, statements, failed=last.alarm or last.changed, others={"line": text})
+        labels = dict(zip(settings.by, group.group, strict=True))
+        sentence = str(group).partition(": ")[2]
+        statements.append(
+            Statement(group.name, sentence, gauges if settings.by else off | gauges, group.state == "ok", labels)
+        )
+    lines = [*(str(step).partition("\n")[0] for step in steps[:-1]), str(steps[-1])]
+    return Reply("watch", content, "\n".join(lines), statements, conclusion, totals=off)
 
 
 def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: Input) -> str:

@@ -4,25 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, isnan
+from typing import Any
 
+from truecal import digits
+from truecal.errors import InputError
 from truecal.inference.comparison import Comparison
-from truecal.table import Frame, Tabular
+from truecal.inference.conclusion import rows_to_settle
+from truecal.table import Frame, Tabular, plain
+
+
+@dataclass(frozen=True)
+class Increase:
+    """By how much the error of a model exceeds that of the reference.
+
+    Attributes
+    ----------
+    name : str
+        The model.
+    value : float
+        Its error minus that of the reference.
+    low, high : float
+        Limits of the increase; minus and plus infinity where a limit is not a number.
+    n : int
+        Rows of the comparison.
+
+    See Also
+    --------
+    conclude_ranking : The function that makes them.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
 
 
 @dataclass(frozen=True, repr=False)
 class RankingConclusion(Tabular):
-    """Which model has the smallest calibration error, and which are significantly worse.
+    """Which model has the smallest calibration error, which are significantly worse, and whether a gate passes.
 
     Attributes
     ----------
     ranking : tuple of str
         Models by their error, the smallest first.
     worse : tuple of str
-        Models whose error is larger than that of the first by more than chance, adjusted for all pairs (Holm).
+        Models whose error is larger than that of the first, or of the reference, by more than chance (adjusted by Holm for all
+        pairs).
+    better : tuple of str
+        Models whose error is smaller than that of the reference by more than chance; empty without a reference.
     comparisons : tuple of Comparison
         The pairs.
     level : float
         1 minus the level at which adjusted p-values count.
+    reference : str or None
+        The model that the others are compared with; None where all pairs are compared.
+    max_increase : float or None
+        Largest acceptable increase of the error over the reference; None without a gate.
 
     See Also
     --------
@@ -31,25 +70,109 @@ class RankingConclusion(Tabular):
 
     ranking: tuple[str, ...]
     worse: tuple[str, ...]
+    better: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
     level: float
+    reference: str | None = None
+    max_increase: float | None = None
 
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
-        return "Significant differences" if self.worse else "No significant difference from the best"
+        if self.worse or self.better:
+            return "Significant differences"
+        return f"No significant difference from {'the best' if self.reference is None else self.reference}"
 
     @property
     def sentence(self) -> str:
         """The verdict in one or two sentences."""
         best = f"{self.ranking[0]} has the smallest calibration error"
-        if not self.worse:
-            return f"{best}, but no other model is significantly worse ({self.level:.0%})."
-        return f"{best}. Significantly worse ({self.level:.0%}, adjusted for all pairs): {', '.join(self.worse)}."
+        if self.reference is None:
+            if not self.worse:
+                return f"{best}, but no other model is significantly worse ({self.level:.0%})."
+            return f"{best}. Significantly worse ({self.level:.0%}, adjusted for all pairs): {', '.join(self.worse)}."
+        compared = [f"significantly worse: {', '.join(self.worse)}"] if self.worse else []
+        compared += [f"significantly better: {', '.join(self.better)}"] if self.better else []
+        words = "; ".join(compared) or "no model differs significantly"
+        return f"{best}. Compared with {self.reference} ({self.level:.0%}, adjusted for all pairs), {words}."
+
+    @property
+    def worst(self) -> Increase | None:
+        """The model that may exceed the reference by most; None without a reference."""
+        return max((self.increase(c) for c in self.comparisons), key=lambda i: i.high) if self.reference else None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether no model exceeds the reference by more than is acceptable; None without a gate."""
+        return None if self.max_increase is None else all(map(self.passes, self.comparisons))
+
+    @property
+    def gate(self) -> str:
+        """PASS or FAIL, the number that decides, and what would change it; empty without a gate."""
+        worst, limit = self.worst, self.max_increase
+        if worst is None or limit is None:
+            return ""
+        start, places = f"at {self.level:.0%} the error of {worst.name}", digits.decimals(worst.low, worst.high)
+        over = f"that of {self.reference} by"
+        upper = digits.beside(worst.high, limit, places)
+        if worst.high <= limit:
+            return f"PASS: {start} exceeds {over} at most {upper}, and {limit:g} is allowed"
+        if worst.low > limit:
+            least = digits.beside(worst.low, limit, places)
+            return f"FAIL: {start} exceeds {over} at least {least}, and {limit:g} is allowed; recalibrate {worst.name}"
+        rows = rows_to_settle(worst.value, worst.low, worst.high, limit, worst.n) if worst.value < limit else None
+        remedy = (
+            f"more rows alone would not help: the estimated increase is {worst.value:.{places}f}"
+            if rows is None
+            else f"about {rows:,} further rows would let it pass if the estimate is right"
+        )
+        return f"FAIL: {start} may exceed {over} {upper}, and {limit:g} is allowed; {remedy}"
+
+    def increase(self, comparison: Comparison) -> Increase:
+        """Return by how much the other model of a pair exceeds the reference.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            A pair with the reference.
+
+        Returns
+        -------
+        Increase
+        """
+        low, high = float(comparison.interval.low), float(comparison.interval.high)
+        name, value = comparison.a, comparison.difference
+        if comparison.a == self.reference:
+            name, value, low, high = comparison.b, -value, -high, -low
+        return Increase(name, value, -inf if isnan(low) else low, inf if isnan(high) else high, comparison.n)
+
+    def passes(self, comparison: Comparison) -> bool | None:
+        """Return whether a model exceeds the reference by no more than is acceptable; None without a gate.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            A pair with the reference.
+
+        Returns
+        -------
+        bool or None
+        """
+        return None if self.max_increase is None else self.increase(comparison).high <= self.max_increase
 
     def finding(self, comparison: Comparison) -> str:
-        """Return which model of a pair is better calibrated, where the adjusted p-value shows it."""
-        if comparison.adjusted_p > 1 - self.level:
+        """Return which model of a pair is better calibrated, where the adjusted p-value shows it.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            A pair.
+
+        Returns
+        -------
+        str
+        """
+        if not comparison.adjusted_p <= 1 - self.level:
             return "not distinguishable"
         return f"{comparison.a if comparison.difference < 0 else comparison.b} is better calibrated"
 
@@ -57,11 +180,23 @@ class RankingConclusion(Tabular):
         """Return a table with one row per pair."""
         return Frame.from_records({**pair.row(), "finding": self.finding(pair)} for pair in self.comparisons)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
+        facts = ("ranking", "worse", "better", "level", "reference", "max_increase")
+        words = ("headline", "sentence", "gate", "passed")
+        return {name: plain(getattr(self, name)) for name in (*facts, *words)}
+
     def __str__(self) -> str:
-        return f"{self.headline}. {self.sentence}"
+        return "\n".join(line for line in (f"{self.headline}. {self.sentence}", self.gate) if line)
 
 
-def conclude_ranking(comparisons: Sequence[Comparison], level: float = 0.95) -> RankingConclusion:
+def conclude_ranking(
+    comparisons: Sequence[Comparison],
+    level: float = 0.95,
+    *,
+    reference: str | None = None,
+    max_increase: float | None = None,
+) -> RankingConclusion:
     """Reach the one verdict about several models.
 
     Parameters
@@ -70,11 +205,20 @@ def conclude_ranking(comparisons: Sequence[Comparison], level: float = 0.95) -> 
         Pairs of models, with adjusted p-values.
     level : float, default 0.95
         Level of the statement.
+    reference : str or None, default None
+        The model that is in every pair, where the others were compared with it alone.
+    max_increase : float or None, default None
+        Largest acceptable increase of the error over the reference: a gate.
 
     Returns
     -------
     conclusion : RankingConclusion
-        The ranking and the models that are significantly worse than the first.
+        The ranking, the models that are significantly worse, and the gate.
+
+    Raises
+    ------
+    InputError
+        If a gate has no reference.
 
     Examples
     --------
@@ -85,8 +229,12 @@ def conclude_ranking(comparisons: Sequence[Comparison], level: float = 0.95) -> 
     >>> print(conclude_ranking(tc.inference.compare_many(y, {"squared": p**2, "plain": p})).sentence)
     plain has the smallest calibration error. Significantly worse (95%, adjusted for all pairs): squared.
     """
+    if max_increase is not None and reference is None:
+        raise InputError("an increase is over a reference; name it with reference=")
     values = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
     ranking = tuple(sorted(values, key=lambda name: values[name]))
-    pairs = [{c.a, c.b} for c in comparisons if c.adjusted_p <= 1 - level]
-    worse = tuple(name for name in ranking[1:] if {ranking[0], name} in pairs)
-    return RankingConclusion(ranking, worse, tuple(comparisons), level)
+    base = ranking[0] if reference is None else reference
+    others = {c.b if c.a == base else c.a for c in comparisons if base in (c.a, c.b) and c.adjusted_p <= 1 - level}
+    worse = tuple(name for name in ranking if name in others and values[name] > values[base])
+    better = tuple(name for name in ranking if name in others and values[name] < values[base])
+    return RankingConclusion(ranking, worse, better, tuple(comparisons), level, reference, max_increase)

@@ -43,6 +43,8 @@ def gather_comparison(
     title: str,
     command: str | None,
     paired: bool,
+    reference: str | None,
+    max_increase: float | None,
     **pairing: Any,
 ) -> ComparisonPage:
     """Measure every model and every pair, and compute the curves to overlay; `pairing` as in `compare_many`."""
@@ -54,7 +56,8 @@ def gather_comparison(
     if first is not None and judged is not None and (judged.shares(first) is not None or judged.several):
         raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
     settings: dict[str, Any] = {"lens": judged, "level": level, "rng": rng}
-    conclusion = conclude_ranking(tc.inference.compare_many(models, paired=paired, **pairing, **settings), level)
+    comparisons = tc.inference.compare_many(models, paired=paired, reference=reference, **pairing, **settings)
+    conclusion = conclude_ranking(comparisons, level, reference=reference, max_increase=max_increase)
     estimates = {name: tc.measure(models[name], **settings) for name in conclusion.ranking}
     profiles = {name: _profile(data, judged) for name, data in models.items()}
     risks = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in with_rows.items()}

@@ -165,6 +165,7 @@ def report_comparison(
     path: str | os.PathLike[str],
     *,
     reference: str | None = None,
+    max_increase: float | None = None,
     key: str | None = None,
     paired: bool = True,
     lens: Lens | None = None,
@@ -185,6 +186,8 @@ def report_comparison(
         Where to write.
     reference : str, optional
         Compare every model with this one only, instead of every pair.
+    max_increase : float, optional
+        Largest acceptable increase of the error over the reference; the verdict then says whether it is met.
     key : str, optional
         Pair rows by this column instead of their position.
     paired : bool, default True
@@ -225,7 +228,8 @@ def report_comparison(
         check_predictions(preds, tc.Sketch, name=name)
     check_lens(lens)
     settings: dict[str, Any] = {"lens": lens, "level": level, "rng": rng, "title": title, "command": command}
-    settings |= {"key": key, "paired": paired, "reference": reference, "resamples": resamples}
+    settings |= {"key": key, "paired": paired, "resamples": resamples}
+    settings |= {"reference": reference, "max_increase": max_increase}
     return write_page(path, lambda: gather_comparison(models, **settings).html())
 
 

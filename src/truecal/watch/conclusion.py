@@ -1,10 +1,11 @@
-"""The conclusion of a watch: one verdict about calibration over time, from which the page is rendered."""
+"""The conclusion of a watch: one verdict about calibration over time, from which text, JSON and the page are rendered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from truecal import digits, names
+from truecal.table import plain
 from truecal.watch.findings import GroupStep, WatchStep
 from truecal.watch.watch import Watch
 
@@ -56,30 +57,24 @@ class WatchConclusion:
         """The verdict in a word."""
         return "Alarm" if self.step.alarm else "Changed" if self.step.changed else "No alarm"
 
-    def where(self, group: GroupStep) -> str:
-        """Return the region of scores in which a group is off the most, with what was predicted and observed."""
-        region = group.worst
-        scores = (
-            "all scores" if (region.low, region.high) == (0, 1) else f"scores {region.low:.4g} to {region.high:.4g}"
-        )
-        kind = "" if group.worst_class is None else f"class {group.worst_class}, "
-        return (
-            f"{kind}{scores}: {names.tendency(self.judged, region.error)} by {digits.points(abs(region.error))} "
-            f"({digits.percent(region.mean_score)} predicted, {digits.percent(region.frequency)} observed)"
-        )
+    @property
+    def passed(self) -> bool:
+        """Whether there is neither an alarm nor a change."""
+        return not self.off
 
     @property
     def sentence(self) -> str:
         """Which group is off since when, in which region of the scores, and what to do."""
         if not self.off:
-            return f"No sign that calibration is off by more than {self.tolerance:g}, after {self.batches} batches."
+            batches = "1 batch" if self.batches == 1 else f"{self.batches} batches"
+            return f"No sign that calibration is off by more than {self.tolerance:g}, after {batches}."
         groups = self.step.groups.values()
         worst = self.affected[0] if self.affected else max(groups, key=lambda group: group.log_e)
         subject = "" if len(groups) == 1 else f"{worst.name}: "
         if len(self.affected) > 1:
             subject = f"{len(self.affected)} of {len(groups)} groups, {worst.name} most: "
         return (
-            f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {self.where(worst)}. "
+            f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {worst.where}. "
             f"Advice: {worst.advice}."
         )
 
@@ -91,6 +86,17 @@ class WatchConclusion:
             f"{self.alpha:.3g}, however often one looks; a false sign of a change comes at most once in {self.run_length} "
             "batches on average."
         )
+
+    @property
+    def gate(self) -> str:
+        """The last line of a command: the verdict and what it is about."""
+        return f"{self.headline.upper()}: {self.sentence}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict and its words as plain values, as `--json` prints them under "conclusion"."""
+        words = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
+        affected = [group.name for group in self.affected]
+        return {**{word: plain(getattr(self, word)) for word in words}, "affected": affected}
 
 
 def conclude_watch(watch: Watch) -> WatchConclusion:

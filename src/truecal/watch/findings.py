@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truecal import digits, names
 from truecal.special import expit
 from truecal.table import Frame
 from truecal.types import Float64s
@@ -33,6 +34,7 @@ class Region:
     rows: int
     mean_score: float
     frequency: float
+    judged: str  # what the scores are of, in words
 
     @property
     def error(self) -> float:
@@ -40,14 +42,20 @@ class Region:
 
     @property
     def direction(self) -> str:
-        return "overconfident" if self.error > 0 else "underconfident"
+        return names.tendency(self.judged, self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        numbers = {name: value for name, value in vars(self).items() if name != "judged"}
+        return {**numbers, "difference": self.error, "direction": self.direction}
 
     def __str__(self) -> str:
         where = "all scores" if (self.low, self.high) == (0.0, 1.0) else f"scores {self.low:.4g} to {self.high:.4g}"
-        return f"{where}: {self.direction} by {abs(self.error):.4f} (mean {self.mean_score:.4f}, came true {self.frequency:.4f})"
+        rates = f"{digits.percent(self.mean_score)} predicted, {digits.percent(self.frequency)} observed"
+        return f"{where}: {self.direction} by {digits.points(abs(self.error))} ({rates})"
 
 
-def worst_region(sums: Float64s, experts: Experts) -> Region:
+def worst_region(sums: Float64s, experts: Experts, judged: str) -> Region:
     """The run of bins whose error beyond the tolerance is largest beside its standard error."""
     n, ones, scores = np.concatenate([np.zeros((3, 1)), np.cumsum(sums, axis=1)], axis=1)
     rate = np.where(sums[0] > 0, sums[2] / np.maximum(sums[0], 1), 0.5)
@@ -65,6 +73,7 @@ def worst_region(sums: Float64s, experts: Experts) -> Region:
         rows=round(float(rows[best])),
         mean_score=float((scores[j] - scores[i]) / rows[best]),
         frequency=float((ones[j] - ones[i]) / rows[best]),
+        judged=judged,
     )
 
 
@@ -199,6 +208,16 @@ class GroupStep:
     def name(self) -> str:
         return group_name(self.group)
 
+    @property
+    def state(self) -> str:
+        """ "alarm", "changed" or "ok"."""
+        return "alarm" if self.alarm else "changed" if self.changed else "ok"
+
+    @property
+    def where(self) -> str:
+        """The region of scores that is off the most, with what was predicted and observed there."""
+        return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         renamed = {"error": "difference", "low": "difference_low", "high": "difference_high"}
@@ -207,18 +226,17 @@ class GroupStep:
             "group": list(self.group),
             **{renamed.get(name, name): getattr(self, name) for name in names},
             "e_value": self.e_value,
-            "worst": {**vars(self.worst), "difference": self.worst.error, "direction": self.worst.direction},
+            "worst": self.worst.to_dict(),
         }
 
     def __str__(self) -> str:
-        state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
+        state = self.state.upper() if self.state != "ok" else "ok"
         labelled = f"{self.rows} rows" if self.of is None else f"{self.rows} labelled of {self.of}"
         line = f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} (in all {self.rows_seen})"
         line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         if not (self.alarm or self.changed):
             return line
-        of = "" if self.worst_class is None else f"class {self.worst_class}, "
-        return f"{line}; since {self.since}; {of}{self.worst}; {self.advice} ({self.offset:+.3f} in log odds)"
+        return f"{line}; since about {self.since}; {self.where}; {self.advice} ({self.offset:+.3f} in log odds)"
 
 
 @dataclass(frozen=True)
@@ -299,5 +317,7 @@ class WatchStep:
         lines = [f"{self.at}: {step}" for step in self.groups.values()]
         if len(lines) > 1:
             state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"
+            if self.called:
+                state += f" in {', '.join(map(group_name, self.called))}"
             lines.insert(0, f"{self.at}: {len(lines)} groups: {state}, {evidence_text(self.log_e, self.p_value)}")
         return "\n".join(lines)

@@ -252,7 +252,7 @@ class WatchedGroup:
         )
         return replace(self, history=History((*self.history.lines, line)[-_LINES:]))
 
-    def step(self, arrival: Arrival, settings: Settings, *, alarm: bool, changed: bool) -> GroupStep:
+    def step(self, arrival: Arrival, settings: Settings, judged: str, *, alarm: bool, changed: bool) -> GroupStep:
         """What the group says after a batch that is not yet in its history."""
         leading = self.leader
         stream = self.streams[leading]
@@ -271,7 +271,7 @@ class WatchedGroup:
             changed=changed,
             evidence_of_change=self.log_change,
             since=arrival.at if stream.start == stream.batches else self.history.time_of(stream.start),
-            worst=worst_region(since_then, stream.experts),
+            worst=worst_region(since_then, stream.experts, judged),
             worst_class=self.labels[leading],
             error=stream.errors.mean,
             low=low,

@@ -125,7 +125,7 @@ class Watch:
     ...     true = p if day <= 10 else p / (p + 2 * (1 - p))
     ...     step = watch.update(tc.Predictions.from_probs(p, rng.random(300) < true), at=f"2026-05-{day:02}")
     >>> step.alarm, step.since, step.worst.direction, step.advice
-    (True, '2026-05-11', 'overconfident', 'offset suffices')
+    (True, '2026-05-11', 'predicted too high', 'offset suffices')
     """
 
     def __init__(
@@ -352,7 +352,9 @@ class Watch:
         if not settings.by and self._peak >= -log(settings.alpha):
             alarmed = set(self._groups)  # one group: once it has been off, it has been off
         steps: dict[Group, GroupStep] = {
-            key: self._groups[key].step(arrivals[key], settings, alarm=key in alarmed, changed=key in changed)
+            key: self._groups[key].step(
+                arrivals[key], settings, self.judged, alarm=key in alarmed, changed=key in changed
+            )
             for key in sorted(arrivals)
         }
         return WatchStep(
