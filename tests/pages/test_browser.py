@@ -46,7 +46,7 @@ def test_the_slider_gives_the_library_s_binned_error(browser, binary_page):
             browser.move(bins)
             expected = tc.BinnedECE(bins=bins, scheme=scheme, norm=norm)(profile).value
             assert abs(browser.error - expected) < 1e-9, (scheme, norm, bins)
-            assert browser.one("#error").text == f"{expected:.4f}"
+            assert browser.one("#error").text == f"{expected:.3f}"
             assert browser.one("#bins-shown").text == str(bins)
             seen.add(browser.error)
         assert len(seen) == len(BINS)  # the error moves

@@ -115,8 +115,8 @@ def _placements(cohort: Cohort) -> Float64s:
 
 # Attribute, title, the value of a calibrated model (None where there is none), and how to read it.
 QUANTITIES = (
-    ("oe", "O/E ratio", 1.0, "below 1: risks too high overall"),
-    ("intercept", "calibration intercept", 0.0, "below 0: risks too high overall (slope fixed at 1)"),
+    ("oe", "O/E ratio", 1.0, "above 1: risks too low overall; below 1: too high"),
+    ("intercept", "calibration intercept", 0.0, "above 0: risks too low overall; below 0: too high"),
     ("slope", "calibration slope", 1.0, "below 1: risks too extreme (high ones too high, low ones too low)"),
     ("ici", "ICI", 0.0, "mean distance between curve and diagonal"),
     ("e50", "E50", 0.0, "median distance"),

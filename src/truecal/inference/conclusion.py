@@ -630,6 +630,24 @@ class Conclusion(Tabular):
         )
         return f"FAIL: at {sure} the error may be as large as {upper}{where}, and {limit} is allowed; {remedy}"
 
+    def group_finding(self, name: str) -> str:
+        """Return what is shown of one group, in words; empty where no miscalibration of it is shown.
+
+        Parameters
+        ----------
+        name : str
+            Name of the group.
+
+        Returns
+        -------
+        str
+        """
+        group = next((group for group in self.groups if group.name == name), None)
+        if group is None or group.p_value is None or group.p_value > 1 - self.level:
+            return ""
+        words = {"within": "miscalibrated, within tolerance", "outside": "outside tolerance"}
+        return words.get(str(_verdict(group.low, group.high, self.tolerance)), "miscalibrated, size uncertain")
+
     def _whole(self) -> VerdictWord | None:
         """Return the verdict of all rows together, whatever the groups are."""
         return _verdict(self.low, self.high, self.tolerance)

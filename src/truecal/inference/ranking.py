@@ -79,6 +79,11 @@ class RankingConclusion(Tabular):
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
+        if self.worst is not None and self.max_increase is not None:
+            limit = f"{self.reference} by more than {self.max_increase:g}"
+            if self.passed:
+                return f"No model is worse than {limit}"
+            return f"{self.worst.name} {'is' if self.worst.low > self.max_increase else 'may be'} worse than {limit}"
         if self.worse or self.better:
             return "Significant differences"
         return f"No significant difference from {'the best' if self.reference is None else self.reference}"

@@ -18,6 +18,7 @@ from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, extra
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
+from truecal.pages.model import group_errors
 from truecal.pages.records import Provenance, fingerprint
 from truecal.pages.render import render, write_page
 
@@ -86,9 +87,10 @@ def write_dossier(
     options.choice(kind, KINDS, "dossier")
 
     def make() -> str:
-        numbers = tc.clinical.summary(preds, level=level, lens=lens, by=by, rng=rng)
-        curve = tc.clinical.net_benefit(preds, level=level, lens=lens, rng=rng)
-        benefit = tc.clinical.net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
+        settings: dict[str, Any] = {"level": level, "lens": lens, "rng": rng}
+        numbers = tc.clinical.summary(preds, by=by, **settings)
+        curve = tc.clinical.net_benefit(preds, **settings)
+        benefit = tc.clinical.net_benefit(preds, thresholds, **settings)
         if not isinstance(curve, DecisionCurve) or not isinstance(benefit, DecisionCurve):
             raise InputError("a dossier is about one model; give its Predictions")
         used = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
@@ -98,7 +100,7 @@ def write_dossier(
             source,
             numbers,
             benefit,
-            _conclude(preds, numbers, lens, tolerance, level, rng, rows),
+            _conclude(preds, numbers, settings, tolerance, rows),
             rows,
             preds.clusters is not None,
             _figures(numbers, curve),
@@ -112,16 +114,20 @@ def write_dossier(
 def _conclude(
     preds: tc.Predictions,
     numbers: Clinical,
-    lens: Lens | None,
+    settings: Mapping[str, Any],
     tolerance: float,
-    level: float,
-    rng: int,
     rows: tc.inference.RowCounts | None,
 ) -> tc.inference.Conclusion:
-    slope = tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
-    profile = (default_lens(preds) if lens is None else lens).sample(preds).profile
-    estimate = tc.measure(preds, lens=lens, level=level, rng=rng)
-    return tc.inference.conclude(estimate, tolerance=tolerance, profile=profile, slope=slope, rows=rows)
+    lens = settings["lens"]
+    groups = None if numbers.sites is None else tc.subgroups(preds, list(numbers.sites.by), **settings)
+    return tc.inference.conclude(
+        tc.measure(preds, **settings),
+        tolerance=tolerance,
+        profile=(default_lens(preds) if lens is None else lens).sample(preds).profile,
+        groups=group_errors(groups),
+        slope=tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high),
+        rows=rows,
+    )
 
 
 @dataclass(frozen=True)

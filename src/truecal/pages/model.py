@@ -250,27 +250,30 @@ def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) ->
     return {"estimate": both, "estimates": estimates, "judges": judges}
 
 
+def group_errors(subgroups: tc.groups.Subgroups | None) -> Iterator[tc.inference.GroupError]:
+    """Return the errors of the groups that were tested, with their adjusted p-values."""
+    for row in () if subgroups is None else subgroups.frame():
+        if row["error"] is not None:
+            error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
+            yield tc.inference.GroupError(row["group"], row["n"], *error)
+
+
 def _conclude(
     source: PageSource,
     head: tc.Estimate,
-    subgroups: Any,
+    subgroups: tc.groups.Subgroups | None,
     clinical: Mapping[str, Any] | None,
     losses: Sequence[tc.inference.LossAt],
     setting: PageSettings,
 ) -> tc.inference.Conclusion:
     """Reach the verdict of the page from all that it shows."""
-    groups = []
-    for row in [] if subgroups is None else subgroups.frame():
-        if row["error"] is not None:
-            error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
-            groups.append(tc.inference.GroupError(row["group"], row["n"], *error))
     numbers = [] if clinical is None else clinical["rows"]
     slope = next((row for row in numbers if row["name"] == "slope"), None)
     return tc.inference.conclude(
         head,
         tolerance=setting.tolerance,
         profile=source.profile,
-        groups=groups,
+        groups=group_errors(subgroups),
         slope=None if slope is None else tc.inference.Slope(slope["value"], slope["low"], slope["high"]),
         rows=setting.rows,
         losses=losses,

@@ -75,7 +75,7 @@ class WatchConclusion:
             subject = f"{len(self.affected)} of {len(groups)} groups, {worst.name} most: "
         return (
             f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {worst.where}. "
-            f"Advice: {worst.advice}."
+            f"Advice: {worst.remedy}."
         )
 
     @property

@@ -214,6 +214,11 @@ class GroupStep:
         return "alarm" if self.alarm else "changed" if self.changed else "ok"
 
     @property
+    def remedy(self) -> str:
+        """The advice, with the offset where one suffices."""
+        return f"{self.advice} ({self.offset:+.2f} in log odds)" if self.advice == "offset suffices" else self.advice
+
+    @property
     def where(self) -> str:
         """The region of scores that is off the most, with what was predicted and observed there."""
         return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
@@ -236,7 +241,7 @@ class GroupStep:
         line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         if not (self.alarm or self.changed):
             return line
-        return f"{line}; since about {self.since}; {self.where}; {self.advice} ({self.offset:+.3f} in log odds)"
+        return f"{line}; since about {self.since}; {self.where}; {self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ function reference(norm) {
   return estimate && { value: estimate.value, low: estimate.interval.low, high: estimate.interval.high };
 }
 
+// The decimals that show half of an interval with two significant digits, from 3 to 6, as truecal.digits has them.
+function decimals(low, high) {
+  return high > low ? Math.min(6, Math.max(3, 1 - Math.floor(Math.log10((high - low) / 2)))) : 4;
+}
+
 // Linear: the probability itself. Zoom: itself or its distance from 1, at least FLOOR, on a logarithmic scale.
 function position(probability, zoom) {
   if (zoom === 'low') return Math.max(probability, FLOOR);
@@ -93,10 +98,11 @@ function describe(state, rows, error) {
   document.getElementById('setting').textContent = `Binned error, ${used} ${used === 1 ? 'bin' : 'bins'}, ${SCHEMES[state.scheme]}, ${NORMS[state.norm]}: `;
   const output = document.getElementById('error');
   output.dataset.value = error;
-  output.textContent = error.toFixed(4);
   const band = reference(state.norm);
+  const digits = decimals(band?.low, band?.high);
+  output.textContent = error.toFixed(digits);
   document.getElementById('reference').textContent = band
-    ? `; rank-series estimate, which needs no bins: ${band.value.toFixed(4)} [${band.low.toFixed(4)}, ${band.high.toFixed(4)}]`
+    ? `; rank-series estimate, which needs no bins: ${band.value.toFixed(digits)} [${band.low.toFixed(digits)}, ${band.high.toFixed(digits)}]`
     : '';
   const outside = state.zoom === 'fit' ? sharesOutside() : 0;
   document.getElementById('outside-view').textContent = outside > 0 ? ` ${(100 * outside).toPrecision(2)}% of the scores lie beyond these axes.` : '';

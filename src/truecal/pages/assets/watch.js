@@ -2,7 +2,7 @@
 
 const dated = content.groups.every((group) => group.line.at.every((at) => !Number.isNaN(Date.parse(at)) && at.includes('-')));
 const when = (at) => (dated ? Date.parse(at) : Number(at));
-const time = { timeType: dated ? 'temporal' : 'quantitative', timeScale: dated ? { type: 'utc' } : { zero: false, nice: false }, timeTitle: dated ? null : 'Batch' };
+const time = { timeType: dated ? 'temporal' : 'quantitative', timeScale: dated ? { type: 'utc' } : { zero: false, nice: false }, timeAxis: { title: dated ? null : 'Batch', tickCount: 6, labelOverlap: true, labelSeparation: 8, ...(dated && { format: '%b %d' }) } };
 const chosen = () => content.groups[Number(document.getElementById('group')?.value ?? 0)];
 const HEAT_DAYS = 120;
 
