@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -248,18 +248,12 @@ FEWEST = 5  # models below which no interval exists
 FEW = 10  # models below which even a strong correlation is hardly known
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A coefficient over `models` models; NaN where all values are equal, bounds NaN below 5 models."""
+class Correlation(NamedTuple):
+    """A coefficient over models with its interval; NaN where all values are equal, limits NaN below 5 models."""
 
     value: float
     low: float
     high: float
-    models: int
-
-    def columns(self, name: str) -> dict[str, float]:
-        """The coefficient and its bounds as columns of a table."""
-        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
@@ -276,11 +270,11 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"a correlation needs two columns of one length, not of shapes {a.shape} and {b.shape}")
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return Correlation(np.nan, np.nan, np.nan, len(a))
+        return Correlation(np.nan, np.nan, np.nan)
     coefficient: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
     value = float(coefficient(a, b)[0])
     low, high = correlation_bounds(np.array([value]), len(a), method, level)
-    return Correlation(value, float(low[0]), float(high[0]), len(a))
+    return Correlation(value, float(low[0]), float(high[0]))
 
 
 def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
@@ -301,21 +295,14 @@ def correlation_bounds(value: Float64s, models: int, method: Method, level: floa
     return np.minimum(np.tanh(centre - reach), value), np.maximum(np.tanh(centre + reach), value)
 
 
-@dataclass(frozen=True)
-class FittedLine:
+class FittedLine(NamedTuple):
     """Least squares y = intercept + slope * x, the slope with Student's interval; NaN where the points do not tell."""
 
     slope: float = np.nan
-    intercept: float = np.nan
     low: float = np.nan
     high: float = np.nan
+    intercept: float = np.nan
     explained: float = np.nan  # share of the variance of y (R squared)
-    models: int = 0
-
-    def columns(self, *further: str) -> dict[str, float]:
-        """The slope and its bounds, and further fields, as columns of a table."""
-        slopes = {"slope": self.slope, "slope_low": self.low, "slope_high": self.high}
-        return slopes | {name: getattr(self, name) for name in further}
 
 
 def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
@@ -328,25 +315,51 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     from scipy import stats
 
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    n = len(a)
-    if n < 2 or np.ptp(a) == 0:
-        return FittedLine(models=n)
+    if len(a) < 2 or np.ptp(a) == 0:
+        return FittedLine()
     fit = stats.linregress(a, b)
-    if n < 3:
-        return FittedLine(float(fit.slope), float(fit.intercept), models=n)
-    reach = float(stats.t.ppf((1 + level) / 2, n - 2) * fit.stderr)
+    if len(a) < 3:
+        return FittedLine(float(fit.slope), intercept=float(fit.intercept))
+    reach = float(stats.t.ppf((1 + level) / 2, len(a) - 2) * fit.stderr)
     explained = float(fit.rvalue**2) if np.ptp(b) > 0 else np.nan
-    return FittedLine(float(fit.slope), float(fit.intercept), fit.slope - reach, fit.slope + reach, explained, n)
+    return FittedLine(float(fit.slope), fit.slope - reach, fit.slope + reach, float(fit.intercept), explained)
 
 
-def few_models(count: int, condition: str) -> list[tuple[str, str]]:
-    """What to say about a coefficient of so many models, and where."""
-    if count < FEWEST:
-        text = f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed"
-        return [(text, condition)]
-    if count < FEW:
-        return [(f"with {count} models even a strong correlation is hardly known; read its interval", condition)]
-    return []
+def fit_groups(
+    table: Any, by: Sequence[str], x: str, y: str, *, methods: Mapping[str, Method] | None = None, level: float = 0.95
+) -> Any:
+    """Fit the line of y on x in every group of a table, and correlate the two by `methods` (column -> coefficient)."""
+    rows = []
+    for part in table.partition_by(by, maintain_order=True):
+        across, up = numbers(part, x, y)
+        row = [*part.select(by).row(0), part.height, *fit_line(across, up, level=level)]
+        for method in (methods or {}).values():
+            row += correlate(across, up, method, level=level)
+        rows.append(row)
+    names = ["slope", "slope_low", "slope_high", "intercept", "explained"]
+    names += [f"{name}{end}" for name in methods or () for end in ("", "_low", "_high")]
+    schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def with_all_families(table: Any) -> Any:
+    """Every point under its family, if it has one, and once more under null for all models."""
+    whole = table.with_columns(pl.lit(None, pl.String).alias("family"))
+    return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
+
+
+def few_models(table: Any) -> list[str]:
+    """Notes on conditions with too few models for a correlation."""
+    remarks = []
+    for condition, part in by_condition(table):
+        count = part["model"].n_unique()
+        if count < FEWEST:
+            text = f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed"
+            remarks.append((text, where(condition)))
+        elif count < FEW:
+            text = f"with {count} models even a strong correlation is hardly known; read its interval"
+            remarks.append((text, where(condition)))
+    return gather(remarks)
 
 
 def references(

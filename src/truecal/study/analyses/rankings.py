@@ -244,9 +244,8 @@ def rank_agreement(
         if len(orders.names) < 2 or len(orders.models) < 2:
             remarks.append(("fewer than two models or metrics leave nothing to compare", where(condition)))
             continue
-        remarks += base.few_models(len(orders.models), where(condition))
         rows += [{**condition, **row} for row in orders.agreements(level)]
-    notes += base.gather(remarks)
+    notes += [*base.few_models(values), *base.gather(remarks)]
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
     table = pl.DataFrame(rows, schema_overrides={"supported_flips": pl.Int64})
@@ -581,8 +580,9 @@ class RecalibrationEffect(Analysis):
             supported = None if part["supported"].null_count() else int(better["supported"].sum())
             row = {**condition, "models": part.height, "before": part["before"].mean(), "after": part["after"].mean()}
             row |= {"improved": better.height, "improved_supported": supported, "n": part["n"].max()}
-            first, second = numbers(part, "before", "after")
-            rows.append(row | base.correlate(first, second).columns("tau"))
+            before, after = numbers(part, "before", "after")
+            tau, low, high = base.correlate(before, after)
+            rows.append(row | {"tau": tau, "tau_low": low, "tau_high": high})
         return pl.DataFrame(rows, schema_overrides={"improved_supported": pl.Int64})
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses import base
-from truecal.study.analyses.base import CONDITION, METRIC, Analysis, correlate, fit_line, numbers, where
+from truecal.study.analyses.base import CONDITION, METRIC, Analysis, correlate, numbers, where
 from truecal.study.store import pl
 
 _MIN_SEVERITIES = 3  # for a slope
@@ -53,16 +53,13 @@ class Shift(Analysis):
         polars.DataFrame
             Per dataset and model the least-squares slopes with intervals.
         """
-        rows = []
-        for part in self._frame.partition_by("dataset", "model", maintain_order=True):
-            if part.height < 2:
-                continue
-            severity, value, error = numbers(part, "severity", "value", "error")
-            line = fit_line(severity, error)
-            row = part.select("dataset", "model", "family", "size").row(0, named=True)
-            row |= {"severities": part.height, **fit_line(severity, value).columns()}
-            rows.append({**row, "error_slope": line.slope, "error_low": line.low, "error_high": line.high})
-        return base.make_frame(rows)
+        keys = ["dataset", "model", "family", "size"]
+        value, error = (base.fit_groups(self._frame, keys, "severity", y) for y in ("value", "error"))
+        names = {"slope": "error_slope", "slope_low": "error_low", "slope_high": "error_high"}
+        slopes = value.rename({"models": "severities"}).with_columns(
+            error[name].alias(to) for name, to in names.items()
+        )
+        return slopes.filter(pl.col("severities") > 1).drop("intercept", "explained")
 
     def by_size(self) -> Any:
         """Correlate size with the metric, and with the error.
@@ -73,15 +70,11 @@ class Shift(Analysis):
             Per condition and family Kendall's tau. Minderer et al. find it positive on clean data and negative on shifted data:
             larger models hold out better.
         """
-        rows = []
-        for condition, part in base.by_condition(self._frame.filter(_is_sized()), "family"):
-            if part.height < 2:
-                continue
-            size, value, error = numbers(part, "size", "value", "error")
-            tau = correlate(size, value)
-            row = {**condition, "models": part.height, "tau": tau.value, "low": tau.low, "high": tau.high}
-            rows.append({**row, "error_tau": correlate(size, error).value})
-        return base.make_frame(rows)
+        keys, sized = ["family", *CONDITION], self._frame.filter(_is_sized())
+        tau: dict[str, base.Method] = {"tau": "kendall"}
+        value, error = (base.fit_groups(sized, keys, "size", y, methods=tau) for y in ("value", "error"))
+        columns = (*keys, "models", "tau", pl.col("tau_low").alias("low"), pl.col("tau_high").alias("high"))
+        return value.select(*columns, error["tau"].alias("error_tau")).filter(pl.col("models") > 1)
 
 
 def shift(
@@ -395,13 +388,12 @@ def in_and_out(
         if part.is_empty():
             remarks.append((f"no model was judged on {clean[0]} as well", where(condition)))
             continue
-        remarks += base.few_models(part.height, where(condition))
         for pair, columns in PAIRS.items():
             x, y = numbers(part, *columns)
             for method in base.METHODS:
-                c = correlate(x, y, method, level=level)
                 keys = {**condition, "clean": clean[0], "pair": pair, "method": method}
-                rows.append({**keys, "value": c.value, "low": c.low, "high": c.high, "models": c.models})
+                coefficient = correlate(x, y, method, level=level)
+                rows.append({**keys, **coefficient._asdict(), "models": part.height})
         parts.append(part)
     if not parts:
         raise InputError("no model was judged on both clean and shifted data")
@@ -410,8 +402,7 @@ def in_and_out(
         *CONDITION, "clean", "model", "family", "size", *bounds, "error_inside", "error_outside"
     )
     text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
-    for row in rows:
-        if (row["pair"], row["method"]) == (next(iter(PAIRS)), "kendall") and row["low"] <= 0 <= row["high"]:
-            remarks.append((text, f"{where(row)} (tau {row['value']:.2f})"))
-    notes = list(dict.fromkeys([*notes, *more, *base.gather(remarks)]))
+    between = [row for row in rows if (row["pair"], row["method"]) == (next(iter(PAIRS)), "kendall")]
+    remarks += [(text, f"{where(r)} (tau {r['value']:.2f})") for r in between if r["low"] <= 0 <= r["high"]]
+    notes = list(dict.fromkeys([*notes, *more, *base.few_models(table), *base.gather(remarks)]))
     return InAndOut(tuple(notes), table, metric, base.make_frame(rows))

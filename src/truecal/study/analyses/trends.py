@@ -18,7 +18,7 @@ from truecal.estimators.bins import Binning, Bins
 from truecal.resampling import cells
 from truecal.special import positive
 from truecal.study.analyses import base
-from truecal.study.analyses.base import CONDITION, METRIC, Analysis, correlate, fit_line, numbers, where
+from truecal.study.analyses.base import CONDITION, METRIC, Analysis, numbers, where
 from truecal.study.metrics import Metric, parse_metric
 from truecal.study.store import pl
 from truecal.table import Frame
@@ -126,32 +126,23 @@ def error_against_calibration(
     points, notes = base.with_error(frame, [metric], **choice)
     largest = pl.col("size").max().over([*CONDITION, "family"])
     points = points.with_columns((pl.col("size") / largest).alias("relative_size"))
-    rows: list[dict[str, Any]] = []
-    remarks, overlaps = [], []
-    for condition, part in base.by_condition(points):
-        families = part["family"].drop_nulls().unique().sort()
-        groups = [(None, part), *((family, part.filter(pl.col("family") == family)) for family in families)]
-        for family, group in groups:
-            if family is not None and group.height < 2:
-                continue
-            error, value = numbers(group, "error", "value")
-            line = fit_line(error, value, level=level)
-            row = {**condition, "family": family, "models": group.height, **line.columns("intercept")}
-            for method in base.METHODS:
-                row |= correlate(error, value, method, level=level).columns(method)
-            rows.append(row)
-        remarks += base.few_models(part.height, where(condition))
-        low, high = numbers(part.sort("value"), "low", "high")  # of neighbours in the ranking
-        has_both = ~np.isnan(low[1:]) & ~np.isnan(high[:-1])
-        overlaps += (low[1:] <= high[:-1])[has_both].tolist()
-    if not overlaps:
+    coefficients: dict[str, base.Method] = {method: method for method in base.METHODS}
+    trends = base.fit_groups(
+        base.with_all_families(points), [*CONDITION, "family"], "error", "value", methods=coefficients, level=level
+    )
+    trends = trends.filter(pl.col("family").is_null() | (pl.col("models") > 1)).sort(*CONDITION, "family")
+    above = pl.col("high").shift().over(CONDITION)  # of the neighbour in the ranking
+    overlaps = (
+        points.sort(*CONDITION, "value").select((pl.col("low") <= above).alias("overlap"))["overlap"].drop_nulls()
+    )
+    if overlaps.is_empty():
         notes.append(f"there are no intervals of {metric}: which of its ranks are chance is unknown")
-    elif any(overlaps):
+    elif overlaps.any():
         notes.append(
-            f"{sum(overlaps)} of {len(overlaps)} neighbours in rankings by {metric} have overlapping intervals: "
+            f"{overlaps.sum()} of {len(overlaps)} neighbours in rankings by {metric} have overlapping intervals: "
             "their order is not supported by the data"
         )
-    return ErrorAgainstCalibration((*notes, *base.gather(remarks)), points, metric, base.make_frame(rows))
+    return ErrorAgainstCalibration((*notes, *base.few_models(points)), points, metric, trends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,22 +265,19 @@ def covariate_trend(
     points = points.filter(pl.col(covariate).is_not_null()).sort(*CONDITION, covariate, "model")
     if points.is_empty():
         raise InputError(f"no model has a value of {covariate}")
-    every = pl.concat([points, points.with_columns(pl.lit(None, pl.String).alias("family"))])
+    every = base.with_all_families(points)
     levels = every.group_by(*CONDITION, "family", covariate).agg(
         pl.len().alias("models"), pl.col("value").mean(), pl.col("error").mean()
     )
-    rows, remarks = [], []
-    for condition, part in base.by_condition(every, "family") if points[covariate].dtype.is_numeric() else ():
-        if part.height < 2:
-            continue
-        x, value, error = numbers(part, covariate, "value", "error")
-        row = {**condition, "models": part.height, **fit_line(x, value).columns()}
-        rows.append(row | correlate(x, value).columns("tau") | {"error_tau": correlate(x, error).value})
-        if condition["family"] is None:
-            remarks += base.few_models(part.height, where(condition))
-    trends = base.make_frame(rows).sort(*CONDITION, "family") if rows else pl.DataFrame()
     levels = levels.sort(*CONDITION, "family", covariate)
-    return CovariateTrend((*notes, *base.gather(remarks)), points, metric, covariate, recalibrator, levels, trends)
+    trends = pl.DataFrame()
+    if points[covariate].dtype.is_numeric():
+        keys = [*CONDITION, "family"]
+        tau: dict[str, base.Method] = {"tau": "kendall"}
+        value, error = (base.fit_groups(every, keys, covariate, y, methods=tau) for y in ("value", "error"))
+        trends = value.with_columns(error["tau"].alias("error_tau")).filter(pl.col("models") > 1).sort(keys)
+        notes += base.few_models(points)
+    return CovariateTrend(tuple(notes), points, metric, covariate, recalibrator, levels, trends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,27 +354,28 @@ def residuals(
     names = (metrics,) if isinstance(metrics, str) else metrics
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
     points, notes = base.with_error(frame, names, **choice)
-    remarks, parts, rows = [], [], []
-    for condition, part in base.by_condition(points, "metric", "lens"):
-        words = f"{condition['metric']} {where(condition)}"
-        error, value = numbers(part, "error", "value")
-        line, n = fit_line(error, value), len(error)
-        expected = line.intercept + line.slope * error
-        if n < _MIN_RESIDUALS or np.isnan(line.slope):
+    keys = ["metric", "lens", *CONDITION]
+    lines = base.fit_groups(points, keys, "error", "value")
+    expected = pl.col("intercept") + pl.col("slope") * pl.col("error")
+    table = points.join(lines, on=keys, how="left", maintain_order="left").with_columns(expected.alias("expected"))
+    table = table.with_columns((pl.col("value") - pl.col("expected")).alias("residual"))
+    parts = [
+        part.with_columns(pl.Series("standardized", _standardize(*numbers(part, "error", "residual"))))
+        for part in table.partition_by(keys, maintain_order=True)
+    ]
+    remarks = []
+    for line in lines.iter_rows(named=True):
+        words, n = f"{line['metric']} {where(line)}", line["models"]
+        if n < _MIN_RESIDUALS or np.isnan(line["slope"]):
             why = f"{n} models" if n < _MIN_RESIDUALS else "models of one and the same error"
             remarks.append((f"{why} leave no residuals to speak of", words))
         elif n < base.FEW:
             remarks.append((f"a line through {n} models follows each of them; read residuals with care", words))
-        if line.explained > 0.99 and n >= _MIN_RESIDUALS:
+        if line["explained"] > 0.99 and n >= _MIN_RESIDUALS:
             text = "error explains more than 99 % of the variance; the score ranks models almost as error does"
             remarks.append((text, words))
-        columns = {"expected": expected, "residual": value - expected}
-        columns["standardized"] = _standardize(error, value - expected)
-        parts.append(part.with_columns(pl.Series(name, column) for name, column in columns.items()))
-        rows.append({**condition, **line.columns("intercept", "explained", "models")})
-    ordered = ("metric", "lens", *CONDITION, "model", "family", "size", "error", "value")
-    table = pl.concat(parts).select(*ordered, "expected", "residual", "standardized")
-    return Residuals((*notes, *base.gather(remarks)), table, base.make_frame(rows))
+    columns = (*keys, "model", "family", "size", "error", "value", "expected", "residual", "standardized")
+    return Residuals((*notes, *base.gather(remarks)), pl.concat(parts).select(columns), lines)
 
 
 def _standardize(error: Float64s, residual: Float64s) -> Float64s:
@@ -511,17 +500,14 @@ def log_fits(
         notes.append(
             f"{zeros} of {points.height} points have an estimate or an error of 0 and no logarithm; they are left out"
         )
-    rows, remarks = [], []
-    for (group,), part in usable.partition_by([by], as_dict=True, maintain_order=True).items():
-        error, value = numbers(part, "error", "value")
-        line = fit_line(np.log10(error), np.log10(value), level=level)
-        row = {by: group, **line.columns("intercept", "explained")}
-        rows.append({**row, "points": part.height, "models": part["model"].n_unique()})
-        if part.height < _MIN_LOG_POINTS:
-            remarks.append((f"fewer than {_MIN_LOG_POINTS} points leave no interval", str(group)))
-    if not rows:
+    if usable.is_empty():
         raise InputError("no point has a logarithm: all estimates or errors are 0")
-    lines = base.make_frame(rows).sort(by, nulls_last=True)
+    logarithms = usable.with_columns(pl.col("error", "value").log10())
+    models = usable.group_by(by).agg(pl.col("model").n_unique().alias("models"))
+    lines = base.fit_groups(logarithms, [by], "error", "value", level=level).rename({"models": "points"})
+    lines = lines.join(models, on=by, how="left", nulls_equal=True).sort(by, nulls_last=True)
+    few = lines.filter(pl.col("points") < _MIN_LOG_POINTS)[by]
+    remarks = [(f"fewer than {_MIN_LOG_POINTS} points leave no interval", str(group)) for group in few]
     return LogFits((*notes, *base.gather(remarks)), usable, metric, recalibrator, by, lines)
 
 
@@ -748,22 +734,20 @@ def bin_trend(
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
     values, notes = base.with_error(frame, [metric.name for metric in metrics], **choice)
     values = _join_bias(frame, values, metrics, choice, notes)
-    remarks, rows = [], []
-    for condition, part in base.by_condition(values):
-        remarks += base.few_models(part["model"].n_unique(), where(condition))
-        trends = [_fit_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in metrics]
-        trends = [row for row in trends if row["models"] >= 2]
-        remarks += [(text, where(condition)) for text in _contradictions(trends)]
-        rows += [{**condition, **row} for row in trends]
-    if not rows:
+    table = _fit_trends(values, level)
+    if table.is_empty():
         raise InputError("a trend needs at least two models under one condition")
-    types = dict.fromkeys((*_SQUARED, "norm"), pl.Float64) | {"bins": pl.Int64, "scheme": pl.String}
-    table = pl.DataFrame(rows, schema_overrides=types)
+    kinds = [(m.name, m.scheme, m.norm, m.bins, m.kind != "ece") for m in metrics]
+    types = {"metric": pl.String, "scheme": pl.String, "norm": pl.Float64, "bins": pl.Int64, "debiased": pl.Boolean}
+    table = table.join(pl.DataFrame(kinds, schema=types, orient="row"), on="metric")
     table = table.sort(*CONDITION, "debiased", "scheme", "norm", "bins", "metric", nulls_last=True)
-    return BinTrend(tuple(dict.fromkeys([*notes, *base.gather(remarks)])), table, values)
-
-
-_SQUARED = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high")
+    remarks = [
+        (text, where(condition))
+        for condition, part in base.by_condition(table)
+        for text in _contradictions(part.rows(named=True))
+    ]
+    notes += [*base.few_models(values), *base.gather(remarks)]
+    return BinTrend(tuple(dict.fromkeys(notes)), table, values)
 
 
 def _join_bias(frame: Any, values: Any, metrics: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:
@@ -788,17 +772,23 @@ def _join_bias(frame: Any, values: Any, metrics: list[Metric], choice: dict[str,
     return values.join(squared.select(*key, "squared", "bias"), on=key, how="left")
 
 
-def _fit_trend(metric: Metric, part: Any, level: float) -> dict[str, Any]:
-    error, value, squared, bias = numbers(part, "error", "value", "squared", "bias")
-    line, pearson = fit_line(error, value, level=level), correlate(error, value, "pearson", level=level)
-    row: dict[str, Any] = {"metric": metric.name, "scheme": metric.scheme, "norm": metric.norm, "bins": metric.bins}
-    row |= {"debiased": metric.kind != "ece", "models": part.height, "slope": line.slope}
-    row |= {"low": line.low, "high": line.high, **pearson.columns("pearson")}
-    if not len(bias) or np.isnan(bias).any():
-        return row | dict.fromkeys(_SQUARED)
-    rest = fit_line(error, squared - bias, level=level)
-    slopes = (fit_line(error, squared).slope, fit_line(error, bias).slope, rest.slope, rest.low, rest.high)
-    return row | dict(zip(_SQUARED, slopes, strict=True))
+def _fit_trends(values: Any, level: float) -> Any:
+    """Slopes of every estimator on the error; of the squared error, its bias and the rest, where the bias is known."""
+    keys = [*CONDITION, "metric"]
+    trends = base.fit_groups(values, keys, "error", "value", methods={"pearson": "pearson"}, level=level)
+    trends = trends.filter(pl.col("models") > 1).rename({"slope_low": "low", "slope_high": "high"})
+    exact = values.filter(pl.col("bias").is_not_null().all().over(keys))
+    exact = exact.with_columns((pl.col("squared") - pl.col("bias")).alias("rest"))
+    squared, bias, rest = (base.fit_groups(exact, keys, "error", y, level=level) for y in ("squared", "bias", "rest"))
+    slopes = rest.select(
+        *keys,
+        squared["slope"].alias("slope_squared"),
+        bias["slope"].alias("slope_bias"),
+        pl.col("slope").alias("slope_rest"),
+        pl.col("slope_low").alias("rest_low"),
+        pl.col("slope_high").alias("rest_high"),
+    )
+    return trends.drop("intercept", "explained").join(slopes, on=keys, how="left", maintain_order="left")
 
 
 def _contradictions(rows: list[dict[str, Any]]) -> list[str]:
