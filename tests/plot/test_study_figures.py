@@ -205,6 +205,22 @@ def test_what_cannot_be_drawn_says_why(imported, evaluated):
         draw_figure(imported, "pie")
 
 
+@pytest.mark.parametrize("name", ["recalibration", "covariate", "severities", "natural"])
+def test_panels_that_share_an_axis_show_all_models(imported, name):
+    drawn = draw_figure(imported, name).plot()
+    panels = [ax for ax in drawn.figure_.axes if ax.get_visible()]
+    for ax in panels:
+        bottom, top = ax.get_ylim()
+        heights = np.concatenate([points.get_offsets()[:, 1] for points in ax.collections if len(points.get_offsets())])
+        assert bottom == 0
+        assert heights.max() < top
+    assert [ax.get_ylabel() for ax in panels].count("ece-mass-100-l1") == len(drawn.panels)
+
+
+def test_a_figure_of_one_panel_fits_a_column(imported):
+    assert draw_figure(imported, "temperatures").plot().figure_.get_size_inches()[0] == 3.25
+
+
 def test_models_are_coloured_by_any_covariate(imported):
     drawn = draw_figure(imported, "recalibration", FigureChoice(colour="data")).plot()
     (legend,) = drawn.figure_.legends

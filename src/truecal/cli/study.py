@@ -1,7 +1,6 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -174,6 +173,7 @@ def figure(
     dataset: str | None = None,
     reference: str | None = None,
     covariate: str | None = None,
+    colour: str | None = None,
     after: str | None = None,
     model: Words = (),
     external: tuple[tuple[str, float, float], ...] = (),
@@ -200,6 +200,7 @@ def figure(
     --dataset NAME     Dataset of figures on clean data.  [default: the clean one]
     --reference NAME   Clean dataset of all shifted ones.  [default: as in the store]
     --covariate NAME   Column that models or datasets differ in.  [default: size]
+    --colour NAME      Covariate that colours, marks and groups the models.  [default: family]
     --after NAME       Recalibrator to compare with.  [default: temperature]
     --model NAME       Only these, in diagrams and cost maps; may be repeated.
     --external NAME ERROR VALUE  A point from elsewhere, in figures 1 and 2 before recalibration; may be repeated.
@@ -210,9 +211,16 @@ def figure(
     from truecal.plot import figures
 
     results = tc.study.Store(store)
-    columns = {"metric": metric, "dataset": dataset, "reference": reference, "covariate": covariate, "after": after}
-    points = tuple(figures.External(*point) for point in external)
-    choice = replace(figures.FigureChoice(models=model, external=points), **columns)  # type: ignore[arg-type]
+    choice = figures.FigureChoice(
+        metric=metric,
+        dataset=dataset,
+        reference=reference,
+        covariate=covariate,
+        colour=colour,
+        after=after,
+        models=model,
+        external=tuple(figures.External(*point) for point in external),
+    )
     if name != "all" and out is not None and Path(out).parent.is_dir():
         check_output(out)
     files, notes = {}, []

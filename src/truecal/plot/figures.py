@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from truecal.plot.display import BLUE, GREY, plain_text
 from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.study import (
     DOTTED,
+    MAX_NAMED,
     NO_FAMILY,
     BinTrendDisplay,
     draw_models,
@@ -26,13 +27,31 @@ from truecal.plot.study import (
     name_models,
 )
 
-Panel = Callable[[Any], None]  # draws on its axes
+Panel = Callable[[Any], Callable[[], None] | None]  # draws on its axes; may return what to write once limits are set
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
 _NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best-temperature")
 _MAX_COMPARED = 4  # models that are compared in pairs
+_COST_MAPS = 3  # side by side
 _MAX_DIAGRAMS = 6  # reliability diagrams beside the models
 _BINS = (15, 100, 5000)  # of the errors in Figure 9
 _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a family
+_MAX_ACROSS = 4  # panels side by side
+# Inches of a panel by the number of panels across: one fits a column of 3.25 inches, two or three a page.
+_PANEL = {1: (3.25, 2.6), 2: (2.7, 2.3), 3: (2.2, 2.0), 4: (1.9, 1.8)}
+_LEGEND, _ENTRY = 1.0, 0.18  # inches: width of the legend at the right, height of an entry
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.linewidth": 0.6,
+    "axes.ymargin": 0.12,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "hatch.linewidth": 0.3,
+}
 
 
 @dataclass(frozen=True)
@@ -73,8 +92,10 @@ class StudyFigure:
     numbers: Any
     notes: Sequence[str] = ()
     styles: dict[str, dict[str, Any]] = field(default_factory=dict)
-    size: tuple[float, float] = (4.2, 3.6)  # inches of a panel
-    same_heights: bool = False  # one y axis for the panels of a row
+    size: tuple[float, float] | None = None  # inches of a panel
+    share_y: Literal["row", "all", False] = False  # one vertical axis for the panels of a row, or for all
+    share_x: Literal["col", False] = False  # one horizontal axis for the panels of a column
+    from_zero: bool = False  # vertical axes start at 0
     figure_: Any = None
 
     def frame(self) -> Any:
@@ -82,25 +103,38 @@ class StudyFigure:
         return self.numbers
 
     def plot(self) -> StudyFigure:
-        """Draw on a new figure."""
+        """Draw on a new figure, in the sizes of a printed page."""
         from matplotlib import pyplot
         from matplotlib.lines import Line2D
 
         down, across = len(self.panels), max(len(row) for row in self.panels)
-        scale = (1.6, 1.5) if down == across == 1 else (1.0, 1.0)
-        size = self.size[0] * across * scale[0], self.size[1] * down * scale[1]
-        layout = {"figsize": size, "layout": "constrained", "squeeze": False}
-        self.figure_, grid = pyplot.subplots(down, across, sharey="row" if self.same_heights else False, **layout)
-        for row, axes in zip(self.panels, grid, strict=True):
-            for panel, ax in zip([*row, *[None] * (across - len(row))], axes, strict=True):
-                if panel is None:
-                    ax.set_visible(False)
-                else:
-                    panel(ax)
-        if self.styles and set(self.styles) != {NO_FAMILY}:
-            handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
-            position = {"loc": "outside right upper", "frameon": False, "fontsize": "small"}
-            plain_text(self.figure_.legend(handles=handles, **position))
+        width, height = self.size or _PANEL[min(across, _MAX_ACROSS)]
+        has_legend = bool(self.styles) and set(self.styles) != {NO_FAMILY}
+        size = width * across + _LEGEND * has_legend, max(height * down, _ENTRY * len(self.styles) * has_legend)
+        with pyplot.rc_context(_STYLE):
+            layout = {"figsize": size, "layout": "constrained", "squeeze": False}
+            self.figure_, grid = pyplot.subplots(down, across, sharex=self.share_x, sharey=self.share_y, **layout)
+            after_limits = []
+            for i, row in enumerate(self.panels):
+                for j, ax in enumerate(grid[i]):
+                    panel = row[j] if j < len(row) else None
+                    if panel is None:
+                        ax.set_visible(False)
+                        continue
+                    after_limits.append(panel(ax))
+                    if self.share_y and j:
+                        ax.set_ylabel("")
+                    if self.share_x and i < down - 1:
+                        ax.set_xlabel("")
+            if self.from_zero:
+                for ax in self.figure_.axes:
+                    ax.set_ylim(bottom=0)
+            for write in after_limits:
+                if write is not None:
+                    write()
+            if has_legend:
+                handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
+                plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
         return self
 
 
@@ -148,7 +182,8 @@ class FigureData:
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
         """Write the title of a panel: names are text, not formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
-        ax.set_title(f"{subject}, {when}" if subject else when, fontsize="medium", parse_math=False)
+        words = f"{subject}, {when}" if subject and not subject.endswith("\n") else f"{subject}{when}"
+        ax.set_title(words, fontsize="medium", parse_math=False)
 
     def models(self, dataset: str, recalibrator: str) -> Any:
         """Return error and calibration of all models on one dataset."""
@@ -210,19 +245,18 @@ def _tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
 # Models by error and calibration: Figures 1, 2, 3, 6 and 10
 
 
-def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external: bool, ax: Any) -> None:
+def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external: bool, ax: Any) -> Callable[[], None]:
     """Draw models by error and metric, with the points from elsewhere that belong to a recalibrator."""
     frame = frame_of(table)
-    draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=data.styles)
+    draw_models(ax, frame, "error", "value", bars=table.height <= MAX_NAMED, styles=data.styles)
     for point in data.choice.external if external else ():
         if point.recalibrator == after:
-            ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
+            ax.plot(point.error, point.value, marker="*", markersize=8, color="black", linestyle="none", zorder=4)
             style = {"textcoords": "offset points", "fontsize": "small", "parse_math": False}
-            ax.annotate(point.name, (point.error, point.value), (6, 5), **style)
+            ax.annotate(point.name, (point.error, point.value), (4, 3), **style)
     ax.set(xlabel="Classification error", ylabel=data.metric)
-    ax.set_ylim(bottom=0)
-    name_models(ax, frame, "error", "value")
     data.title(ax, subject, after)
+    return partial(name_models, ax, frame, "error", "value")
 
 
 def families(data: FigureData) -> StudyFigure:
@@ -233,7 +267,7 @@ def families(data: FigureData) -> StudyFigure:
     first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none", True), *diagrams[:3]]
     rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
     notes = points.notes if diagrams else (*points.notes, "the store holds no reliability diagrams of these models")
-    return StudyFigure("families", rows, table, notes, data.styles)
+    return StudyFigure("families", rows, table, notes, data.styles, from_zero=True)
 
 
 def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
@@ -254,8 +288,10 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
     width = (bins["high"] - bins["low"]).clip(0.005).to_list()
     ax.bar(bins["low"].to_list(), share.to_list(), width, align="edge", color=GREY, alpha=0.35, linewidth=0)
     ax.plot([0, 1], [0, 1], **DOTTED)
-    ax.plot(bins["confidence"].to_list(), bins["outcome"].to_list(), marker="o", markersize=3.5, color=BLUE)
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence (bars: share of rows)", ylabel="Accuracy")
+    across, up = bins["confidence"].to_list(), bins["outcome"].to_list()
+    ax.plot(across, up, color=BLUE, linewidth=0.8, alpha=0.5)
+    ax.scatter(across, up, (4 + 36 * share.sqrt()).to_list(), color=BLUE, zorder=3)  # bins of few rows are small
+    ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="Confidence\n(bars: share of rows)", ylabel="Accuracy")
     ax.set_title(model, fontsize="medium", parse_math=False)
 
 
@@ -279,7 +315,8 @@ def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: b
     ]
     width = len(panels) if side_by_side else len(datasets)
     rows = [panels[i : i + width] for i in range(0, len(panels), width)]
-    return StudyFigure(name, rows, *_tables(parts), data.styles)
+    share_x: Literal["col", False] = False if side_by_side else "col"
+    return StudyFigure(name, rows, *_tables(parts), data.styles, share_y="row", share_x=share_x, from_zero=True)
 
 
 def covariate(data: FigureData) -> StudyFigure:
@@ -295,28 +332,26 @@ def covariate(data: FigureData) -> StudyFigure:
         if not table.height:
             raise InputError(f"no model on {data.clean} has a value of {name}")
         parts.append((after, trend, table))
-    row = [partial(_draw_covariate, data, table, name, after) for after, _, table in parts]
-    return StudyFigure("covariate", [row], *_tables(parts), data.styles, same_heights=True)
-
-
-def _draw_covariate(data: FigureData, table: Any, name: str, after: str, ax: Any) -> None:
-    """Draw error and metric of every model, coloured by the covariate; a line joins the models of a family in its order."""
-    from matplotlib.lines import Line2D
-
+    table, notes = _tables(parts)
     levels = table[name].unique().sort().to_list()
-    colours = _level_colours(levels)
+    colours = dict(zip(levels, _level_colours(levels)(range(len(levels))), strict=True))
+    row = [partial(_draw_covariate, data, part, name, colours, after) for after, _, part in parts]
+    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
+    words = [f"{name} {levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few]
+    styles = {word: {"color": colours[levels[i]], "marker": "s"} for word, i in zip(words, few, strict=True)}
+    styles |= {family: {**style, "color": GREY} for family, style in data.styles.items() if family != NO_FAMILY}
+    return StudyFigure("covariate", [row], table, notes, styles, share_y="row", from_zero=True)
+
+
+def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, Any], after: str, ax: Any) -> None:
+    """Draw error and metric of every model, coloured by the covariate; a line joins the models of a family in its order."""
     for (family,), part in table.partition_by("family", as_dict=True, maintain_order=True).items():
         part = part.sort(name, "model")
         error, value = part["error"].to_list(), part["value"].to_list()
         ax.plot(error, value, **_LINE)
-        colour = [colours(levels.index(level)) for level in part[name]]
-        ax.scatter(error, value, 30, colour, marker=data.styles[family or NO_FAMILY]["marker"], zorder=3)
+        colour = [colours[level] for level in part[name]]
+        ax.scatter(error, value, 16, colour, marker=data.styles[family or NO_FAMILY]["marker"], zorder=3)
     ax.set(xlabel="Classification error", ylabel=data.metric)
-    ax.set_ylim(bottom=0)
-    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
-    words = {i: f"{levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few}
-    handles = [Line2D([], [], linestyle="none", marker="o", color=colours(i), label=word) for i, word in words.items()]
-    plain_text(ax.legend(handles=handles, title=name, frameon=False, fontsize="x-small", title_fontsize="x-small"))
     data.title(ax, data.clean, after)
 
 
@@ -330,62 +365,63 @@ def _level_colours(levels: Sequence[Any]) -> Any:
 # Corruptions of growing severity: Figures 4 and 5
 
 
-def _over_types(data: FigureData, recalibrator: str) -> Any:
+def _over_types(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
+    """Return means over types of corruption, and their table for one clean dataset: that of the figure, if it has any."""
     reference = data.choice.reference or data.store.references() or None
-    return tc.study.shift_over_types(data.frame, **data.options(recalibrator, metric=data.metric, reference=reference))
+    means = tc.study.shift_over_types(data.frame, **data.options(recalibrator, metric=data.metric, reference=reference))
+    table = means.frame()
+    clean = data.clean if data.clean in table["clean"] else table["clean"].mode().sort()[0]
+    return means, table.filter(pl.col("clean") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
 
 
 def severities(data: FigureData) -> StudyFigure:
     """Figure 4: error and calibration of every family at every severity, mean over types of corruption; before and after."""
-    parts = []
-    for after in data.recalibrators:
-        means = _over_types(data, after)
-        parts.append((after, means, means.frame().with_columns(pl.col("family").fill_null(NO_FAMILY))))
-    rows = [
-        [partial(_draw_severities, data, table, family, after) for family in table["family"].unique().sort()]
-        for after, _, table in parts
-    ]
-    return StudyFigure("severities", rows, *_tables(parts), same_heights=True)
+    parts = [(after, *_over_types(data, after)) for after in data.recalibrators]
+    table, notes = _tables(parts)
+    levels = table["severity"].unique().sort().to_list()
+    colours = dict(zip(levels, _level_colours(levels)(range(len(levels))), strict=True))
+    rows: list[list[Panel | None]] = []
+    for after, _, part in parts:
+        names = part["family"].unique().sort().to_list()
+        panels = [partial(_draw_severities, data, part, family, colours, after) for family in names]
+        rows += [[*panels[i : i + _MAX_ACROSS]] for i in range(0, len(panels), _MAX_ACROSS)]
+    styles = {f"severity {level:g}": {"color": colour, "marker": "o"} for level, colour in colours.items()}
+    return StudyFigure("severities", rows, table, notes, styles, share_y="all", from_zero=True)
 
 
-def _draw_severities(data: FigureData, table: Any, family: str, after: str, ax: Any) -> None:
+def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
     models = table.filter(pl.col("family") == family)
-    levels = models["severity"].unique().sort().to_list()
-    colours = _level_colours(levels)
-    for i, severity in enumerate(levels):
-        part = models.filter(pl.col("severity") == severity)
-        size = (20 + 60 * part["relative_size"].fill_null(0.3)).to_list()
-        ax.scatter(part["error"].to_list(), part["value"].to_list(), size, color=colours(i), label=f"{severity:g}")
-        ordered = part.sort("size")
-        if ordered["size"].null_count() < ordered.height:
-            ax.plot(ordered["error"].to_list(), ordered["value"].to_list(), **_LINE)
+    for severity, colour in colours.items():
+        part = models.filter(pl.col("severity") == severity).sort("size", "model")
+        size = (6 + 24 * part["relative_size"].fill_null(0.3)).to_list()
+        across, up = part["error"].to_list(), part["value"].to_list()
+        ax.scatter(across, up, size, color=[colour], zorder=3)
+        if part["size"].null_count() < part.height:
+            ax.plot(across, up, **_LINE)
     ax.set(xlabel="Classification error", ylabel=data.metric)
-    ax.set_ylim(bottom=0)
-    ax.legend(title="severity", frameon=False, fontsize="x-small", title_fontsize="x-small")
     data.title(ax, family, after)
 
 
 def sizes(data: FigureData) -> StudyFigure:
     """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
-    results = [(after, _over_types(data, after)) for after in data.recalibrators]
-    parts = [
-        (after, means, means.frame().filter(pl.col("value_beside_largest").is_not_null())) for after, means in results
-    ]
+    results = [(after, *_over_types(data, after)) for after in data.recalibrators]
+    sized = pl.col("value_beside_largest").is_not_null()
+    parts = [(after, means, table.filter(sized)) for after, means, table in results]
     table, notes = _tables(parts)
     if not table.height:
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")
     rows = [[partial(_draw_sizes, data, part, y, after) for after, _, part in parts] for y in ("error", "value")]
-    return StudyFigure("sizes", rows, table, notes, data.styles, same_heights=True)
+    return StudyFigure("sizes", rows, table, notes, data.styles, share_y="row", share_x="col")
 
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
     ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
     for part in table.sort("severity").partition_by("model", maintain_order=True):
-        width = 0.6 + 1.6 * float(part["relative_size"][0] or 0.3)
+        width = 0.4 + 1.2 * float(part["relative_size"][0] or 0.3)
         across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
-        ax.plot(across, up, linewidth=width, markersize=3, **data.styles[part["family"][0] or NO_FAMILY])
+        ax.plot(across, up, linewidth=width, markersize=2.5, **data.styles[part["family"][0]])
     name = "Classification error" if y == "error" else data.metric
-    ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the largest of the family")
+    ax.set(xlabel="Severity of shift", ylabel=f"{name}\nbeside the largest of its family")
     data.title(ax, "", after)
 
 
@@ -405,8 +441,8 @@ def costs(data: FigureData) -> StudyFigure:
             columns = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(after)}
             tables.append(cost_map.frame().to_polars().with_columns(**columns))
             row.append(partial(_draw_costs, data, cost_map, (a, b), after))
-        rows.append(row)
-    return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), size=(5.0, 4.0))
+        rows += [row[i : i + _COST_MAPS] for i in range(0, len(row), _COST_MAPS)]
+    return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), size=(2.6, 2.3))
 
 
 def _best_models(data: FigureData) -> list[str]:
@@ -420,7 +456,7 @@ def _best_models(data: FigureData) -> list[str]:
 
 def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
     CostMapDisplay.from_result(cost_map, names=names, ax=ax)
-    data.title(ax, ax.get_title(), after)
+    data.title(ax, f"{names[0]} (blue), {names[1]} (orange),\n", after)
 
 
 def residuals(data: FigureData) -> StudyFigure:
@@ -434,19 +470,20 @@ def residuals(data: FigureData) -> StudyFigure:
     table, notes = _tables([(after, fits, fits.frame())])
     quantities = [(data.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
     datasets = [name for name in data.natural_datasets() if name in table["dataset"]]
-    rows = [
-        [partial(_draw_score, data, _on(table, name).filter(pl.col("metric") == score), score, y) for name in datasets]
-        for score, y in quantities
-    ]
-    return StudyFigure("residuals", rows, table, notes, data.styles, (3.4, 2.6))
+    rows: list[list[Panel | None]] = []
+    for score, y in quantities:
+        parts = [_on(table, name).filter(pl.col("metric") == score) for name in datasets]
+        rows.append([partial(_draw_score, data, part, score, y, not rows) for part in parts])
+    return StudyFigure("residuals", rows, table, notes, data.styles, (2.2, 1.6), share_y="row", share_x="col")
 
 
-def _draw_score(data: FigureData, table: Any, name: str, y: str, ax: Any) -> None:
+def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
     draw_models(ax, frame_of(table), "error", y, bars=False, styles=data.styles)
     if y == "residual":
         ax.axhline(0, **DOTTED)
     ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
-    data.title(ax, table["dataset"][0], table["recalibrator"][0])
+    if titled:
+        data.title(ax, table["dataset"][0], table["recalibrator"][0])
 
 
 def bins(data: FigureData) -> StudyFigure:
@@ -458,9 +495,9 @@ def bins(data: FigureData) -> StudyFigure:
         parts.append((after, trend, table))
         models = _on(trend.points(), data.clean).with_columns(recalibrator=pl.lit(after))
         scores = [(models.filter(pl.col("metric") == name), name) for name in _binned_metrics(table)]
-        row: list[Panel | None] = [partial(_draw_score, data, part, name, "value") for part, name in scores]
+        row: list[Panel | None] = [partial(_draw_score, data, part, name, "value", True) for part, name in scores]
         rows.append([*row, partial(_draw_bin_trend, data, table, after)])
-    return StudyFigure("bins", rows, *_tables(parts), data.styles)
+    return StudyFigure("bins", rows, *_tables(parts), data.styles, size=(2.4, 3.0))
 
 
 def _binned_metrics(table: Any) -> list[str]:
@@ -485,7 +522,8 @@ def loglog(data: FigureData) -> StudyFigure:
         for after in data.recalibrators
     ]
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
-    return StudyFigure("loglog", [row], *_tables([(after, fit, fit.lines()) for after, fit in fits]), data.styles)
+    parts = [(after, fit, fit.lines()) for after, fit in fits]
+    return StudyFigure("loglog", [row], *_tables(parts), data.styles, share_y="row")
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
@@ -496,7 +534,7 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
         if not part.height:
             continue
         error, value = part["error"].to_list(), part["value"].to_list()
-        ax.plot(error, value, linestyle="none", markersize=3, alpha=0.45, **style)
+        ax.plot(error, value, linestyle="none", markersize=2, alpha=0.45, **style)
         slope, intercept = lines["slope"][0], lines["intercept"][0]
         if slope is not None and np.isfinite(slope):
             ends = np.array([min(error), max(error)])
@@ -542,9 +580,10 @@ def agreement(data: FigureData) -> StudyFigure:
 
     def draw(ax: Any) -> None:
         AgreementDisplay(frame_of(table)).plot(ax)
+        ax.tick_params(labelsize=6)
         ax.set_title(data.clean, fontsize="medium", parse_math=False)
 
-    side = max(4.2, 0.35 * len({*table["metric_a"], *table["metric_b"]}) + 1.5)
+    side = max(3.25, 0.16 * len({*table["metric_a"], *table["metric_b"]}) + 1.5)
     return StudyFigure("agreement", [[draw]], table, coefficients.notes, size=(side, side))
 
 

@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Protocol, Self
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, name_points, plain_text
+from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, axes_width, name_points, plain_text
 from truecal.table import Frame
 
 NO_FAMILY = "no family"
 DOTTED = {"color": GREY, "linestyle": ":", "linewidth": 1}
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
 _MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families until a pair comes again
-_MAX_NAMED = 12  # models whose names fit beside their dots
+MAX_NAMED = 12  # models whose names fit beside their dots
+_FULL_WIDTH = 4.5  # inches of axes below which dots become smaller
 
 
 class AnalysisTable(Protocol):
@@ -79,7 +80,8 @@ def draw_models(
 ) -> None:
     """Draw a dot per model in the style of its family, its area by `relative_size` or `size` within the family."""
     across, up = (frame[name].tolist() for name in (x, y))
-    families, areas = families_of(frame), _areas(frame)
+    shrink = min(1.0, (axes_width(ax) / _FULL_WIDTH) ** 2)
+    families, areas = families_of(frame), [area * shrink for area in _areas(frame)]
     for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
         if not rows:
@@ -118,7 +120,7 @@ def _areas(frame: Frame) -> list[float]:
 
 def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
     """Write the names of few models beside their dots; limits of the axes are set before."""
-    if len(frame) <= _MAX_NAMED:
+    if len(frame) <= MAX_NAMED:
         name_points(ax, *(frame[name].tolist() for name in ("model", x, y)))
 
 
@@ -403,23 +405,26 @@ class BinTrendDisplay(ConditionDisplay):
         for i, (scheme, norm) in enumerate(sorted({(row["scheme"], row["norm"]) for row in binned})):
             group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
             label = f"equal {scheme}, norm {norm:g}"
-            _draw_slopes(ax, group, [row["bins"] for row in group], label=label, **SERIES[i % len(SERIES)])
+            x = [row["bins"] * 1.04**i for row in group]  # whiskers of several schemes stand side by side
+            _draw_slopes(ax, group, x, label=label, **SERIES[i % len(SERIES)])
         ticks = {row["bins"]: f"{row['bins']:g}" for row in sorted(binned, key=lambda row: row["bins"])}
         debiased = [row for row in rows if row["debiased"]]
         for i, row in enumerate(debiased, 1):
-            x = max([bins["bins"] for bins in binned], default=1) * 1.6**i
-            _draw_slopes(ax, [row], [x], color="black", marker="x", linestyle="none")
-            ticks[x] = row["metric"]
+            right = max([bins["bins"] for bins in binned], default=1) * 1.6**i
+            _draw_slopes(ax, [row], [right], color="black", marker="x", linestyle="none")
+            ticks[right] = row["metric"]
         ax.set_xscale("log")
-        ax.set_xticks(list(ticks), list(ticks.values()), rotation=60 if debiased else 0)
+        ax.set_xticks(list(ticks), list(ticks.values()), rotation=90 if debiased else 0)
         ax.minorticks_off()
-        ax.set(xlabel="Number of bins (right: debiased estimators)", ylabel="Slope on classification error")
-        ax.legend(frameon=False)
+        ax.set(xlabel="Number of bins, and debiased estimators", ylabel="Slope on classification error")
+        bottom, top = ax.get_ylim()
+        ax.set_ylim(top=top + (0.4 if axes_width(ax) > _FULL_WIDTH else 0.9) * (top - bottom))  # for the legend
+        ax.legend(frameon=False, loc="upper left", fontsize="small", labelspacing=0.2)
 
 
 def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
     reach = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
-    ax.errorbar(x, [row["slope"] for row in rows], reach, capsize=2, markersize=5, linewidth=1.2, **style)
+    ax.errorbar(x, [row["slope"] for row in rows], reach, capsize=1.5, markersize=4, linewidth=1, **style)
 
 
 class ShiftDisplay(Display):
