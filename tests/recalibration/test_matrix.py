@@ -22,6 +22,7 @@ from truecal.recalibration.solvers import (
     Penalty,
     SmoothLogs,
     fit_likelihood_weights,
+    fit_matrix,
     fit_squared_weights,
 )
 
@@ -49,6 +50,18 @@ def test_the_gradient_is_the_derivative_of_the_loss(off_diagonal: float | None) 
     theta = np.random.default_rng(2).normal(size=problem.strengths.size)
     numeric = approx_fprime(theta, lambda t: problem.loss(t)[0], 1e-7)
     assert_allclose(problem.loss(theta)[1], numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("off_diagonal", [0.3, None])
+def test_matrix_fit_has_a_gradient_of_zero(off_diagonal: float | None) -> None:
+    # The loss alone is flat to rounding while predictions still move by 1e-8.
+    logits, labels = draw(700, 6)
+    data, smooth = LabelledLogits.of(logits, labels, None), SmoothLogs(0.6, 1 / 701, np.inf)
+    penalty = Penalty(0.09, off_diagonal, 0.3)
+    change, bias = fit_matrix(data, smooth, penalty)
+    problem = MatrixProblem.of(data, smooth, penalty)
+    theta = (np.column_stack([change, bias]) / problem.scale).ravel()
+    assert np.abs(problem.loss(theta)[1]).max() < 5e-9
 
 
 def test_structured_matrix_scaling_is_the_optimum_of_its_objective() -> None:

@@ -123,9 +123,8 @@ def fit_matrix(data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> tu
 
     problem = MatrixProblem.of(data, smooth, penalty)
     is_large = problem.strengths.size >= _MANY_PARAMETERS
-    options: Any = (
-        {"maxcor": 4, "ftol": 1e-9, "gtol": 1e-5} if is_large else {"maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
-    )
+    # the loss is flat to rounding well before its gradient is 0: only the gradient, or no further descent, ends a small fit
+    options: Any = {"maxcor": 4, "ftol": 1e-9, "gtol": 1e-5} if is_large else {"maxcor": 50, "ftol": 0, "gtol": 1e-10}
     options["maxiter"] = 500
     theta = minimize(problem.loss, np.zeros(problem.strengths.size), jac=True, method="L-BFGS-B", options=options).x
     change, bias = problem.unpack(theta)
