@@ -33,7 +33,7 @@ def test_a_found_segment_fails_and_a_wide_tolerance_passes(frame, tmp_path, caps
     assert "country is BR, device is mobile" in out
     code, out, _ = run(capsys, path, "--by", "country", "--by", "device", "--depth", 2, "--tolerance", 0.5)
     assert code == 0
-    assert "0 beyond the tolerance of 0.5" in out
+    assert "0 of those listed are beyond the tolerance of 0.5" in out
     code, out, _ = run(capsys, path, "--tolerance", 0.05, "--json")
     document = json.loads(out)
     assert code == 1

@@ -141,8 +141,8 @@ def test_likert_with_words_of_ones_own(truecal, files):
     expected = tc.likert(predictions(frame()), {"unsure": (0, 0.6), "sure": (0.6, 1)})
     said = json.loads(ran.out)
     assert [c["name"] for c in said["categories"]] == ["unsure", "sure"]
-    assert [c["kept"] for c in said["categories"]] == [c.kept for c in expected.categories]
-    assert ran.code == int(any(c.kept is False for c in expected.categories))
+    assert [c["holds"] for c in said["categories"]] == [c.holds for c in expected.categories]
+    assert ran.code == int(any(c.holds is False for c in expected.categories))
     drawn = files / "scale.svg"
     assert truecal("likert", files / "a.csv", "--of", "wolf", "--figure", drawn).code == 0
     assert "<svg" in drawn.read_text()

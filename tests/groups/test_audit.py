@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 import truecal as tc
 from tests.simulations import datasets
 from truecal.errors import FileError, InputError, printable
-from truecal.groups.segment_search import columns_of
-from truecal.groups.segment_tests import Pairs, _null_draws, joint_null
+from truecal.groups.segment_search import read_columns
+from truecal.groups.segment_tests import SegmentTests, _null_draws, joint_null
 from truecal.groups.segments import Records, Tables
 from truecal.parallel import Step
 from truecal.plot import AuditDisplay
@@ -46,6 +46,8 @@ def test_a_planted_segment_is_the_one_row_of_the_list():
     assert segment.p_value == 1 / 200
     assert segment.contribution == pytest.approx(inside.mean() * segment.difference)
     assert segment.explains == found.flagged - 1 > 0
+    overlap = f"{found.flagged} segments are miscalibrated. They overlap: one segment explains the other"
+    assert found.summary().startswith(overlap)
     assert not found.passed
     assert found.overall.value == tc.measure(preds).value
 
@@ -113,11 +115,11 @@ def test_data_and_redraws_are_judged_by_the_same_numbers(counted):
     records = Records(
         score, rng.binomial(1 if count is None else count.astype(int), score).astype(float), columns, count
     )
-    tables = Tables(records, columns_of(records, None, 50)[0], 2, 50)
-    null = joint_null(records, tables, Pairs.of(tables), 32, 0.5, lambda step: None)
+    tables = Tables(records, read_columns(records, None, 50)[0], 2, 50)
+    null = joint_null(records, tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
     redraw = next(_null_draws(records, 32))[:, 5]
     ones = np.rint(redraw + records.counts * score)
-    again = joint_null(replace(records, ones=ones), tables, Pairs.of(tables), 32, 0.5, lambda step: None)
+    again = joint_null(replace(records, ones=ones), tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
     assert again.observed.max() == null.maxima[5]
     # Other outcomes are judged by other redraws, so that no limit is that of a seed.
     assert (again.maxima[:5] != null.maxima[:5]).all()
@@ -164,7 +166,7 @@ def test_a_tolerance_is_judged_by_the_limits():
     assert [s.beyond for s in lax.segments] == [False]
     assert not strict.passed
     assert lax.passed
-    assert "1 beyond the tolerance of 0.05" in str(strict)
+    assert "1 of those listed is beyond the tolerance of 0.05" in str(strict)
 
 
 def test_weights_count_repetitions():
@@ -296,7 +298,7 @@ def test_bad_options_are_refused(options, message):
 
 
 def test_without_columns_there_is_nothing_to_search():
-    with pytest.raises(InputError, match="no column to part the rows by"):
+    with pytest.raises(InputError, match="no column to divide the rows by"):
         tc.audit(tc.Predictions.from_probs([0.1, 0.9] * 50, [0, 1] * 50))
     with pytest.raises(InputError, match="preds must be Predictions, not"):
         tc.audit([0.1, 0.9])

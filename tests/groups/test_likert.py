@@ -7,9 +7,9 @@ from scipy.stats import binomtest
 
 from tests.groups.data import simulated
 from truecal.errors import InputError
-from truecal.estimators import EqualWidth, GeneralizedECE, InterInterval, KDTree, TotalVariation
+from truecal.estimators import BinnedECE, EqualWidth, GeneralizedECE, InterInterval, KDTree, TotalVariation
 from truecal.groups import likert
-from truecal.groups.answer_scales import clustered_frequency
+from truecal.inference import measure
 from truecal.lenses import OneClass, TopLabel
 from truecal.predictions import Predictions, by_column, by_output
 
@@ -40,9 +40,9 @@ def test_the_papers_worked_case():
 
 
 def test_a_category_is_kept_broken_or_unsure_by_its_interval():
-    assert likert(two_levels(0.2, 0.9)).frame()["kept"].tolist() == [True, None, True]
-    assert likert(two_levels(0.45, 0.9)).frame()["kept"].tolist() == [False, None, True]
-    assert likert(two_levels(0.32, 0.9, n=100)).frame()["kept"][0] is None
+    assert likert(two_levels(0.2, 0.9)).frame()["holds"].tolist() == [True, None, True]
+    assert likert(two_levels(0.45, 0.9)).frame()["holds"].tolist() == [False, None, True]
+    assert likert(two_levels(0.32, 0.9, n=100)).frame()["holds"][0] is None
 
 
 def test_an_empty_category_is_listed_without_numbers():
@@ -112,19 +112,22 @@ def test_frequencies_of_clustered_rows_are_covered():
     for seed in range(60):
         held = units(seed)
         plain = Predictions.from_probs(held.probs, held.labels)
-        for low, high in ((0, 0.33), (0.33, 0.66), (0.66, 1)):
-            rows = (held.probs >= low) & (held.probs < high)
+        for category in likert(held, level=0.9, replicates=20).categories:
+            rows = (held.probs >= category.low) & (held.probs < category.high)
             truth = held.probs[rows].mean()
-            bottom, top = clustered_frequency(OneClass().sample(held.take(rows)), 0.9)
-            missed += not bottom <= truth <= top
+            missed += not category.outcome_low <= truth <= category.outcome_high
             exact = binomtest(int(plain.labels[rows].sum()), int(rows.sum())).proportion_ci(0.9)
             without += not exact.low <= truth <= exact.high
     assert binomtest(missed, 180, 0.1, alternative="greater").pvalue > 0.001
     assert without > 40
+
+
+def test_frequencies_have_the_interval_of_a_bin():
+    """The interval of a word is that of one bin that holds the same rows, clusters included."""
     report = likert(units(0)).categories[0]
-    assert (report.outcome_low, report.outcome_high) == clustered_frequency(
-        OneClass().sample(by_output(1, 0, 0.33, closed="left")(units(0))), 0.95
-    )
+    covered = by_output(1, 0, 0.33, closed="left")(units(0))
+    low, high = measure(covered, estimator=BinnedECE(bins=1)).bins.interval(0.95)
+    assert (report.outcome_low, report.outcome_high) == (pytest.approx(low[0]), pytest.approx(high[0]))
 
 
 def test_the_table_reads_as_text():

@@ -44,7 +44,7 @@ def test_temperature_shows_medium_confidence_more_often_and_every_category_keeps
     raw, scaled = (likert(preds) for preds in methods.values())
     assert scaled.categories[1].count > 2 * raw.categories[1].count
     for report in (raw, scaled):
-        assert [c.kept for c in report.categories[1:]] == [True, True]
+        assert [c.holds for c in report.categories[1:]] == [True, True]
     assert scaled.categories[2].inter_interval.value == 0
 
 

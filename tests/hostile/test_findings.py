@@ -140,7 +140,7 @@ def test_sketches_of_any_scores_are_read_again(tmp_path, scale):
 def test_groups_of_one_cluster_have_no_numbers():
     groups = np.repeat(["a", "b"], 20)
     found = tc.subgroups(tc.Predictions.from_probs(P, Y, clusters=np.repeat([0, 1], 20), columns={"g": groups}), "g")
-    assert str(found).count("too few rows to judge") == 2
+    assert str(found).count("too few rows to test") == 2
     assert not found.flagged.any()
 
 

@@ -93,7 +93,7 @@ def _likert(ax: Any) -> Any:
         "mean_outcome": [0.05, 0.5, 0.8],
         "outcome_low": [0.02, 0.4, 0.75],
         "outcome_high": [0.1, 0.6, 0.85],
-        "kept": [True, None, False],
+        "holds": [True, None, False],
     }
     return tc.plot.LikertDisplay({**names, **promised, **found}).plot(ax)
 

@@ -25,7 +25,6 @@ from truecal.cli.input import Files, GroupedFiles, Input, OneFile, PlainFile, gr
 from truecal.cli.output import Reply, Statement, number, save_figure, table, working
 from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
-from truecal.groups.group_tables import MANY_GROUPS, measure_many
 from truecal.inference.conclusion import Conclusion, GroupError, RowCounts, conclude, stated_values
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.selection import group_rows
@@ -161,14 +160,7 @@ def _measure_rows(
     groups = [(", ".join(each), *part) for each in columns for part in split_rows(whole, each).items()]
     groups = [(by, group, rows) for by, group, rows in groups if select is None or select.mask(rows).any()]
     with working("measuring"):
-        if len(groups) > MANY_GROUPS and len(estimators) == 1 and select is None:
-            batched = measure_many([rows for *_, rows in groups], estimators[0], lens, options.level, options.seed)
-            parts = [
-                GroupEstimate(by, group, replace(e, warnings=(*loaded.notes, *e.warnings)))
-                for (by, group, _), e in zip(groups, batched, strict=True)
-            ]
-        else:
-            parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
+        parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
         one_gate = max_error is not None and len(estimators) == 1
         overall = estimates(whole, "", "") if not parts or one_gate else []
         others = [
@@ -547,5 +539,5 @@ def likert(
         save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
     content = {"source": source.name, "level": level, "outside": report.outside, "categories": list(report.frame())}
-    broken = any(category.kept is False for category in report.categories)
+    broken = any(category.holds is False for category in report.categories)
     return Reply("likert", content, f"{report}{outside}", failed=broken)

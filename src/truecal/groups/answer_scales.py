@@ -1,8 +1,6 @@
-"""Likert scales: may we show "high confidence" to people?
+"""`tc.likert`: outputs shown to people as words, each of which stands for an interval of probabilities."""
 
-Outputs are shown as named intervals. A category is kept when, among the outputs it covers, the event happens with a frequency
-inside the interval's own limits.
-"""
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Closed, Selection, check_selection
-from truecal.special import clopper_pearson, kish
+from truecal.profile.binning import Cut
 from truecal.table import Frame, Tabular
 
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
@@ -30,14 +28,30 @@ SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33,
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """One interval of the scale and what happened in it; the numbers are None when no output fell into it.
+    """One word of a scale: its interval of outputs, and what was observed of the outputs in it.
 
     Attributes
     ----------
-    name, low, high, closed : the interval. count, share : how many outputs fell into it.
-    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency, with
-        the effective number of rows where rows come in clusters.
-    inter_interval : error that leaves the interval (InterInterval), by bins inside it. within : total variation by the same bins.
+    name : str
+        The word.
+    low, high : float
+        The interval.
+    closed : {"both", "left", "right", "neither"}
+        Which ends belong to it.
+    count : int
+        Outputs in the interval.
+    share : float
+        Their share of all outputs.
+    mean_output : float or None
+        Their mean; None, like all that follows, where there is no output in the interval.
+    mean_outcome : float or None
+        The observed frequency of the event.
+    outcome_low, outcome_high : float or None
+        Clopper-Pearson interval of the frequency, on the effective number of rows where rows come in clusters.
+    inter_interval : Estimate or None
+        How far frequencies lie outside the interval, in bins of the outputs inside it.
+    within : Estimate or None
+        Total variation between outputs and frequencies, in the same bins.
     """
 
     name: str
@@ -54,8 +68,8 @@ class Category:
     within: tc.Estimate | None = None
 
     @property
-    def kept(self) -> bool | None:
-        """Whether the frequency lies inside the interval: True or False where its confidence interval says so, else None."""
+    def holds(self) -> bool | None:
+        """Whether the frequency lies in the interval of the word; None where its confidence interval does not decide."""
         if self.outcome_low is None or self.outcome_high is None:
             return None
         if self.outcome_low >= self.low and self.outcome_high <= self.high:
@@ -65,29 +79,39 @@ class Category:
         return None
 
 
+_COLUMNS = (
+    *("name", "low", "high", "count", "share", "mean_output", "mean_outcome", "outcome_low", "outcome_high"),
+    "holds",
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LikertReport(Tabular):
-    """The categories of a scale, lowest first; `outside` counts the outputs that no category covers."""
+    """Words of a scale with what was observed of the outputs that each covers, the lowest first.
+
+    Attributes
+    ----------
+    categories : tuple
+        One record per word: `name`, `low`, `high`, `count`, `share`, `mean_output`, `mean_outcome` with its interval
+        `outcome_low` and `outcome_high`, the errors `inter_interval` and `within`, and `holds`: whether the observed
+        frequency lies inside the word's interval (None where that is not certain).
+    outside : int
+        Outputs that no word covers.
+    level : float
+        Level of all intervals.
+
+    See Also
+    --------
+    truecal.likert : The function that returns it.
+    """
 
     categories: tuple[Category, ...]
     outside: int
     level: float
 
     def frame(self) -> Frame:
-        """One row per category."""
-        plain = (
-            "name",
-            "low",
-            "high",
-            "count",
-            "share",
-            "mean_output",
-            "mean_outcome",
-            "outcome_low",
-            "outcome_high",
-            "kept",
-        )
-        columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in plain}
+        """Return one row per word."""
+        columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in _COLUMNS}
         for name in ("inter_interval", "within"):
             estimates = [getattr(c, name) for c in self.categories]
             columns[name] = [None if e is None else e.value for e in estimates]
@@ -96,7 +120,7 @@ class LikertReport(Tabular):
         return Frame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """The categories as plain values."""
+        """Return the words as plain values, ready for JSON."""
         return {"categories": list(self.frame()), "outside": self.outside, "level": float(self.level)}
 
     def _headline(self) -> str:
@@ -105,18 +129,18 @@ class LikertReport(Tabular):
 
     def __str__(self) -> str:
         lines = [
-            f"{'category':<14}{'interval':<15}{'count':>8}  {'outcome':<26}{'error beyond the interval':<26}  kept"
+            f"{'category':<14}{'interval':<15}{'count':>8}  {'observed':<26}{'error outside the interval':<26}  holds"
         ]
-        words = {True: "yes", False: "no", None: "not sure"}
+        words = {True: "yes", False: "no", None: "not certain"}
         for c in self.categories:
             start = f"{c.name:<14}{f'{c.low:g} to {c.high:g}':<15}{c.count:>8}"
             if c.inter_interval is None or c.inter_interval.interval is None or c.mean_outcome is None:
                 lines.append(start)
                 continue
-            rate = f"{c.mean_outcome:.3f} [{c.outcome_low:.3f}, {c.outcome_high:.3f}]"
-            reach = c.inter_interval.interval
-            error = f"{c.inter_interval.value:.4f} [{reach.low:.4f}, {reach.high:.4f}]"
-            lines.append(f"{start}  {rate:<26}{error:<26}  {words[c.kept]}")
+            observed = f"{c.mean_outcome:.3f} [{c.outcome_low:.3f}, {c.outcome_high:.3f}]"
+            limits = c.inter_interval.interval
+            error = f"{c.inter_interval.value:.4f} [{limits.low:.4f}, {limits.high:.4f}]"
+            lines.append(f"{start}  {observed:<26}{error:<26}  {words[c.holds]}")
         return "\n".join(lines)
 
 
@@ -132,24 +156,63 @@ def likert(
     replicates: int = 500,
     rng: int = 0,
 ) -> LikertReport:
-    """Judge outputs as people see them: as categories of a scale.
-
-    Kirchenbauer, Oaks & Heim (2022), section 5.3: for each interval [l, h] the inter-interval error (their eq. 7) of the outputs
-    inside it, and for comparison the total variation (their Figure 13), both with `binning` applied inside the interval.
+    """Compare words shown instead of probabilities with the observed frequencies.
 
     Parameters
     ----------
-    scale : names and intervals, which may touch but not overlap. An end shared by two intervals belongs to the upper one; every
-        other end belongs to its interval.
-    of : the class whose probability is shown; by default P(positive) of binary predictions, or that of the predicted class.
-    select : judge only these rows.
-    binning : default KDTree(0.1).
+    preds : Predictions
+        The predictions; or ``y_true, y_prob``.
+    scale : mapping of str to (low, high), default {"low": (0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1)}
+        Words and their intervals, which may touch and not overlap. An end shared by two intervals belongs to the upper
+        one; every other end belongs to its interval.
+    of : object, default None
+        The class whose probability is shown; None is the positive class of two, the predicted class of more.
+    select : Selection, default None
+        Which rows are judged; None is all of them.
+    binning : KDTree, EqualWidth or EqualMass, default None
+        Bins of the outputs inside an interval, for the two errors; None is KDTree(0.1).
+    level : float, default 0.95
+        Level of all intervals.
+    replicates : int, default 500
+        Resamples behind the intervals of the errors.
+    rng : int, default 0
+        Seed of the resamples.
 
+    Returns
+    -------
+    LikertReport
+        One record per word.
+
+    Raises
+    ------
+    InputError
+        Intervals that overlap, are empty or no probabilities; a binning of another kind.
+
+    Notes
+    -----
+    A word holds if, among the outputs in its interval [l, h], the event happens with a frequency in [l, h]: certainly so
+    where the Clopper-Pearson interval of the frequency lies inside, certainly not where it lies outside. The
+    inter-interval error (eq. 7 of the paper) averages over bins how far their frequencies lie outside [l, h]; the total
+    variation (its Figure 13) how far they lie from the outputs. Rows of one cluster count as few independent rows (Korn
+    and Graubard 1998).
+
+    References
+    ----------
+    Kirchenbauer, Oaks, Heim. What is your metric telling you? Evaluating classifier calibration under context-specific
+    definitions of reliability. 2022, section 5.3. https://doi.org/10.48550/arXiv.2205.11454
+
+    See Also
+    --------
+    truecal.estimators.InterInterval : The distance behind the error.
+    truecal.subgroups : Errors of groups of rows.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
     >>> report = tc.likert(tc.Predictions.from_probs(p, rng.random(3000) < p))
-    >>> report.frame()["kept"].tolist()
+    >>> report.frame()["holds"].tolist()
     [True, True, True]
     """
     check_predictions(preds)
@@ -160,103 +223,52 @@ def likert(
     options.instance(
         binning, kinds, "binning", "one of truecal's, such as tc.estimators.KDTree() or tc.estimators.EqualWidth(15)"
     )
-    ordered = checked_scale(scale)
-    chosen = preds if select is None else select(preds)
+    intervals = check_scale(scale)
+    selected = preds if select is None else select(preds)
     lens = tc.OneClass(of) if of is not None else default_lens(preds)
+    estimator = tc.GeneralizedECE(lens=lens, binning=binning, level=level, replicates=replicates, rng=rng)
     categories = []
-    covered = np.zeros(len(chosen), bool)
-    for i, (name, (low, high)) in enumerate(ordered):
-        shared = i + 1 < len(ordered) and ordered[i + 1][1][0] == high
-        closed: Closed = "left" if shared else "both"
-        inside = tc.by_output(of, low, high, closed=closed)
-        rows = inside.mask(chosen)
+    covered = np.zeros(len(selected), bool)
+    for i, (name, (low, high)) in enumerate(intervals):
+        shares_end = i + 1 < len(intervals) and intervals[i + 1][1][0] == high
+        closed: Closed = "left" if shares_end else "both"
+        rows = tc.by_output(of, low, high, closed=closed).mask(selected)
         covered |= rows
         count = int(np.count_nonzero(rows))
-        category = Category(name, low, high, closed, count, count / len(chosen))
-        if count:
-            judged = chosen.take(rows)
-            category = _measured(category, judged, lens, binning, level, replicates, rng)
-        categories.append(category)
+        category = Category(name, low, high, closed, count, count / len(selected))
+        categories.append(_measure(category, selected.take(rows), lens, estimator, level) if count else category)
     return LikertReport(tuple(categories), len(covered) - int(np.count_nonzero(covered)), level)
 
 
-def _measured(
-    category: Category,
-    judged: tc.Predictions,
-    lens: Lens,
-    binning: binning.KDTree | binning.EqualWidth | binning.EqualMass,
-    level: float,
-    replicates: int,
-    rng: int,
+def _measure(
+    category: Category, preds: tc.Predictions, lens: Lens, estimator: tc.GeneralizedECE, level: float
 ) -> Category:
-    sample = lens.sample(judged).weighing()
-    partition = binning.partition(sample)
-
-    def estimator(distance: distances.InterInterval | distances.TotalVariation) -> tc.GeneralizedECE:
-        return tc.GeneralizedECE(
-            lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
-        )
-
-    # As the estimators say it of these rows; both distances are seen in the same bins.
+    """Fill in the numbers of a word from the rows whose outputs it covers."""
+    sample = lens.sample(preds).weighing()
+    partition = estimator.binning.partition(sample)
     bins = VectorBins.of(sample, partition)
-    total = estimator(distances.TotalVariation()).measure_sample(sample, options.generator(rng), partition, bins)
-    beyond = estimator(distances.InterInterval(category.low, category.high))
-    inter_interval = beyond.measure_sample(sample, options.generator(rng), partition, bins)
-    within = total.but(lens=lens.describe(judged))
-    bin_sums = within.bins
-    assert bin_sums is not None
-    weight, score, outcome, count = (
-        a.sum(axis=1, keepdims=True)
-        for a in (bin_sums.weight, bin_sums.score_sum, bin_sums.outcome_sum, bin_sums.count)
-    )
-    whole = Bins(weight, score, outcome, count, single=True)
-    if sample.independent:
-        low, high = (float(end[0]) for end in whole.interval(level))
-    else:
-        low, high = clustered_frequency(sample, level)
+
+    def measure(distance: distances.InterInterval | distances.TotalVariation) -> tc.Estimate:
+        rng = options.generator(estimator.rng)
+        estimate = replace(estimator, distance=distance).measure_sample(sample, rng, partition, bins)
+        return estimate.but(lens=lens.describe(preds))
+
+    ends = np.array([[0, sample.profile.rows]])
+    whole = Bins.of(sample.profile, Cut(ends, ends))
+    (outcome_low,), (outcome_high,) = whole.interval(level)
     return replace(
         category,
         mean_output=float(whole.mean_score[0]),
         mean_outcome=float(whole.mean_outcome[0]),
-        outcome_low=low,
-        outcome_high=high,
-        inter_interval=inter_interval.but(lens=lens.describe(judged)),
-        within=within,
+        outcome_low=float(outcome_low),
+        outcome_high=float(outcome_high),
+        inter_interval=measure(distances.InterInterval(category.low, category.high)),
+        within=measure(distances.TotalVariation()),
     )
 
 
-def clustered_frequency(sample: tc.lenses.Sample, level: float) -> tuple[float, float]:
-    """Interval of the frequency of an event in rows that come in units (Korn & Graubard 1998).
-
-    Clopper-Pearson's with the effective number of rows n* = p (1 - p) / Var(p) in the place of n, at most n, where Var is that of
-    the ratio of unit totals, times (t_{n-1} / t_{J-1})^2 for the J units it rests on. Outcomes all alike say nothing about how
-    units differ: then n* = J.
-
-    >>> sample = tc.lenses.Sample(np.full(40, 0.5), np.repeat([0, 1], 20), units=np.repeat(np.arange(4), 10))
-    >>> tuple(round(end, 2) for end in clustered_frequency(sample, 0.95))
-    (0.0, 1.0)
-    """
-    from scipy.special import stdtrit
-
-    assert sample.units is not None
-    unit = np.unique(sample.units, return_inverse=True)[1]
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    total, units = float(weight.sum()), int(unit.max()) + 1
-    rate = float((weight * sample.outcomes).sum()) / total
-    if units < 2:
-        return 0.0, 1.0
-    rows = float(kish(weight))
-    deviations = np.bincount(unit, weight * (sample.outcomes - rate), units) / total
-    variance = float((deviations**2).sum()) * units / (units - 1)
-    size = min(rows, rate * (1 - rate) / variance) if variance > 0 else float(units)
-    tail = 0.5 + level / 2
-    size *= min(1.0, float(stdtrit(max(rows - 1, 1), tail) / stdtrit(units - 1, tail)) ** 2)
-    low, high = clopper_pearson(rate * size, size, 1 - tail)
-    return float(low), float(high)
-
-
-def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
-    """The intervals of a scale in rising order; refuses what are no intervals, or overlap."""
+def check_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
+    """Return the intervals of a scale in rising order; refuse what are no intervals, or overlap."""
     if not isinstance(scale, Mapping) or not scale:
         raise InputError(f"scale must name intervals, such as {{'low': (0, 0.33), 'high': (0.66, 1)}}, not {scale!r}")
     for name, ends in scale.items():
@@ -265,12 +277,12 @@ def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, t
         distances.InterInterval(*ends)  # refuses ends that are not probabilities in order
         if ends[0] == ends[1]:
             raise InputError(f"category {name!r} is the single point {ends[0]:g}; give it a width")
-    ordered = sorted(
+    intervals = sorted(
         ((name, (float(low), float(high))) for name, (low, high) in scale.items()), key=lambda item: item[1]
     )
-    for (first, (_, end)), (second, (start, _)) in pairwise(ordered):
+    for (first, (_, end)), (second, (start, _)) in pairwise(intervals):
         if start < end:
             raise InputError(
                 f"categories {first!r} and {second!r} overlap between {start:g} and {end:g}; they may only touch"
             )
-    return ordered
+    return intervals

@@ -1,4 +1,6 @@
-"""`tc.subgroups`: groups of rows by the values of columns, and their errors measured together."""
+"""`tc.subgroups`: the calibration error of every value of a column, tested together."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +13,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator, VectorEstimator, as_estimator, with_level
-from truecal.estimators.estimate import Interval
+from truecal.estimators.base import Estimator, VectorEstimator, as_estimator
 from truecal.estimators.rank_series.families import Family
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -23,14 +24,13 @@ from truecal.predictions.selection import RowGroups, categories, column
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-SMALL = 30  # rows below which a subgroup is listed and not tested, unless `smallest` differs
+SMALL = 30  # rows below which a group is listed and not tested, unless `smallest` differs
 _MAX_VALUES = 1000  # distinct values of a column beyond which it is a measurement, not a grouping
-MANY_GROUPS = 100  # beyond, groups of equal size are measured as one batch, without their curves
-_FEW_GROUPS = 200  # up to which redraws are 999
+_FEW_GROUPS = 200  # groups up to which there are 999 redraws
 
 
 class GroupedSketches(Protocol):
-    """A scan: sketches for every combination of values of the columns grouped by."""
+    """What is asked of a Scan: sketches of every combination of values of the columns `by`, and their errors."""
 
     @property
     def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]: ...
@@ -43,10 +43,6 @@ class GroupedSketches(Protocol):
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
     ) -> Mapping[Any, tc.Estimate]: ...
-
-
-# ----------------------------------------------------------------------------------------------------
-# The errors of groups of rows, measured together
 
 
 def _redraw_count(level: float, groups: int) -> int:
@@ -66,76 +62,22 @@ def _measure_groups(
     """Measure the tested groups; return their Estimates and family-wise p-values."""
     if not tested.any():
         return [], np.empty(0)
-    vector = isinstance(estimator, VectorEstimator)
     chosen = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
     chosen = default_lens(preds) if chosen is None else chosen
-    rows = list(compress(groups.rows(), tested))
-    if chosen.several or vector:
-        estimates = [tc.measure(preds.take(r), estimator=estimator, lens=lens, level=level, rng=rng) for r in rows]
-        return estimates, _adjust_by_holm(estimates)
-    family = Family(_redraw_count(level, len(rows)), rng)
+    estimates = [
+        tc.measure(preds.take(rows), estimator=estimator, lens=lens, level=level, rng=rng)
+        for rows in compress(groups.rows(), tested)
+    ]
+    if chosen.several or isinstance(estimator, VectorEstimator):
+        p_values = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
+        has_test = ~np.isnan(p_values)
+        p_values[has_test] = tc.inference.holm(p_values[has_test])
+        return estimates, p_values
+    family = Family(_redraw_count(level, len(estimates)), rng)
     position = np.where(tested, np.cumsum(tested) - 1, -1)[groups.member]
     for sample in chosen.samples(preds):
         family.add(sample, np.repeat(position, len(sample) // len(preds)))
-    return measure_many([preds.take(r) for r in rows], estimator, chosen, level, rng), family.adjusted()
-
-
-def measure_many(
-    parts: Sequence[tc.Predictions], estimator: Estimator | None, lens: Lens | None, level: float, rng: int
-) -> list[tc.Estimate]:
-    """Measure parts of a dataset as `tc.measure` does; many of independent rows in batches of equal size, without curves."""
-    estimates: dict[int, tc.Estimate] = {}
-    if len(parts) > MANY_GROUPS and lens is not None and (estimator is None or type(estimator) is tc.RankSeries):
-        estimates = _measure_by_size(parts, with_level(estimator or tc.RankSeries(), level), lens, rng)
-    return [
-        estimates[i] if i in estimates else tc.measure(part, estimator=estimator, lens=lens, level=level, rng=rng)
-        for i, part in enumerate(parts)
-    ]
-
-
-def _adjust_by_holm(estimates: Sequence[tc.Estimate]) -> Float64s:
-    """Adjust the groups' p-values by Holm's method, NaN where an estimator has none."""
-    p_values = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
-    adjusted = np.full(len(p_values), np.nan)
-    adjusted[~np.isnan(p_values)] = tc.inference.holm(p_values[~np.isnan(p_values)])
-    return adjusted
-
-
-def _measure_by_size(
-    parts: Sequence[tc.Predictions], estimator: tc.RankSeries, lens: Lens, rng: int
-) -> dict[int, tc.Estimate]:
-    """Measure parts of independent rows of equal weight whose scores differ, those of equal size as one batch."""
-    first = parts[0]
-    if lens.several or lens.shares(first) is not None or first.weights is not None or first.judge is not None:
-        return {}
-    samples = [lens.sample(part) for part in parts]
-    if not all(sample.independent for sample in samples):
-        return {}
-    by_size: dict[int, list[int]] = {}
-    for i, sample in enumerate(samples):
-        if sample.scores.min() < sample.scores.max():
-            by_size.setdefault(len(sample), []).append(i)
-    estimates: dict[int, tc.Estimate] = {}
-    for members in by_size.values():
-        if len(members) < 2:
-            continue
-        scores, outcomes = (np.stack([getattr(samples[i], name) for i in members]) for name in ("scores", "outcomes"))
-        profile = tc.profile.Profile.from_arrays(scores, outcomes)
-        batch = estimator(profile).but(lens=lens.describe(first))
-        p_values = estimator.test(profile, rng=rng).p_value.tolist()
-        assert batch.interval is not None
-        for i, (member, p_value) in enumerate(zip(members, p_values, strict=True)):
-            estimates[member] = _dataset(batch, batch.interval, i).but(p_value=p_value)
-    return estimates
-
-
-def _dataset(batch: tc.Estimate, interval: Interval, i: int) -> tc.Estimate:
-    """Return one dataset of an Estimate of many."""
-    numbers = {
-        name: float(np.asarray(getattr(batch, name))[i]) for name in ("value", "power", "effective_n", "direction")
-    }
-    low, high = (float(np.asarray(limit)[i]) for limit in (interval.low, interval.high))
-    return batch.but(**numbers, interval=Interval(low, high, interval.level, interval.method))
+    return estimates, family.adjusted()
 
 
 def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
@@ -162,13 +104,9 @@ def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[lis
     return names, np.where(np.isnan(values), len(names) - 1, index)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Subgroups: where does the model fail?
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Subgroups(Tabular):
-    """The calibration errors of subgroups, largest first; subgroups too small to test come last.
+    """Calibration errors of groups of rows, the largest first; groups too small to test come last.
 
     Attributes
     ----------
@@ -190,7 +128,7 @@ class Subgroups(Tabular):
 
     See Also
     --------
-    subgroups : Measure them.
+    truecal.subgroups : The function that returns it.
     """
 
     by: tuple[str, ...]
@@ -278,7 +216,7 @@ class Subgroups(Tabular):
         lines = [f"{' x '.join(self.by):<24}{'n':>8}  {'error':<26}{'adjusted p':>11}"]
         for name, count, estimate, p in zip(self.names, self.counts, self.estimates, self.adjusted, strict=True):
             if estimate is None:
-                lines.append(f"{name:<24}{count:>8}  too few rows to judge")
+                lines.append(f"{name:<24}{count:>8}  too few rows to test")
                 continue
             error = f"{float(estimate.value):.4f}"
             if (interval := estimate.interval) is not None:
@@ -307,14 +245,14 @@ def subgroups(
     ----------
     preds : Predictions or Scan
         Predictions with columns, or a Scan that was grouped; or `y_true, y_prob` with `columns=`.
-    by : str or sequence of str, optional
+    by : str or sequence of str, default None
         One column of the predictions, or several. A Scan is grouped already.
-    cuts : sequence of float, optional
+    cuts : sequence of float, default None
         Where to cut one numeric column: [40, 65] gives below 40, 40 to below 65, 65 and above.
-    estimator : Estimator, optional
-        Default: :class:`truecal.RankSeries`.
-    lens : Lens, optional
-        What is judged; default: the positive class of two, the top label of more.
+    estimator : Estimator, default None
+        None is :class:`truecal.RankSeries`.
+    lens : Lens, default None
+        What is judged; None is the positive class of two, the top label of more.
     smallest : int, default 30
         Groups of fewer rows are listed, not tested, and do not count in the adjustment.
     level : float, default 0.95
@@ -365,7 +303,7 @@ def subgroups(
         return _measure_scan(preds, estimator, smallest, level, rng)
     columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if not columns:
-        raise InputError("say which column to group by, such as by='site'")
+        raise InputError("name the column to group by, such as by='site'")
     if cuts is not None and len(columns) > 1:
         raise InputError(f"cuts apply to one column, but {len(columns)} were given; add a column of categories instead")
     groups = RowGroups.from_categories([_categories(preds, name, cuts) for name in columns])

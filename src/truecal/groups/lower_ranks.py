@@ -1,8 +1,6 @@
-"""What a recalibration did beyond the top class.
+"""`tc.groups.beyond_top`: what recalibration does to the classes below the most probable one."""
 
-Most methods repair the confidence of the predicted class by moving probability elsewhere. These tables show where it went, for any
-set of methods applied to the same rows: one `Predictions` per method, as a mapping from its name.
-"""
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ from truecal.lenses.lens import Sample
 from truecal.table import Frame
 from truecal.types import Float64s, Floats
 
-_BLOCK = 1 << 18  # probabilities whose logarithms are held at a time
+_BLOCK = 1 << 18  # probabilities whose logarithms are computed at a time
 _BY_K = ("method", "k", "error", "low", "high", "accuracy", "confidence", "difference", "ratio")
 _ERRORS = tuple(f"{kind}{end}" for kind in ("traditional", "full") for end in ("", "_low", "_high"))
 _BY_METHOD = ("method", *_ERRORS, "entropy", "accuracy")
@@ -26,17 +24,23 @@ _BY_METHOD = ("method", *_ERRORS, "entropy", "accuracy")
 
 @dataclass(frozen=True, eq=False)
 class BeyondTop:
-    """Tables over methods: `by_k` (one row per method and k), `by_method` (one row per method), as columns.
+    """Errors, accuracies and confidences of methods at the top class, at the top k, and over all classes.
 
-    by_k holds
-        method, k,
-        error, low, high : top-k calibration error with its interval (Figure 1 of Kirchenbauer, Oaks & Heim 2022),
-        accuracy : how often the label is among the k most probable classes (Figure 10),
-        confidence : mean probability of the k-th most probable class,
-        difference, ratio : that confidence minus, and divided by, the baseline's (Figure 2).
-    by_method holds
-        method, traditional (top label, 15 bins of equal width), traditional_low, traditional_high,
-        full (all classes together), full_low, full_high, entropy (mean, in nats; Figure 11), accuracy.
+    Attributes
+    ----------
+    by_k : Frame
+        One row per `method` and `k`: the top-k calibration `error` with `low` and `high` (Figure 1 of the paper);
+        `accuracy`, how often the label is among the k most probable classes (Figure 10); `confidence`, the mean probability
+        of the k-th most probable class; its `difference` from and `ratio` to the baseline's (Figure 2).
+    by_method : Frame
+        One row per `method`: the `traditional` error (top label, 15 bins of equal width) and the `full` error (all classes
+        together), each with `_low` and `_high`; the mean `entropy` in nats (Figure 11); `accuracy`.
+    baseline : str
+        The method compared with.
+
+    See Also
+    --------
+    truecal.groups.beyond_top : The function that returns it.
     """
 
     by_k: Frame
@@ -44,7 +48,7 @@ class BeyondTop:
     baseline: str
 
     def frame(self) -> Frame:
-        """The table by method and k."""
+        """Return the table by method and k."""
         return self.by_k
 
 
@@ -62,11 +66,48 @@ def beyond_top(
 
     Parameters
     ----------
-    methods : name -> Predictions on the same rows with the same labels.
-    baseline : the method compared with; by default the first.
-    ks : how many classes to judge together; those above the number of classes are refused.
-    binning : of the top-k and full errors; default KDTree(0.1).
+    methods : mapping of str to Predictions
+        Predictions of the same rows with the same labels, by the name of the method.
+    ks : sequence of int, default (1, 2, 3, 5, 10)
+        How many of the most probable classes to judge together.
+    baseline : str, default None
+        The method compared with; None is the first.
+    binning : KDTree, EqualWidth or EqualMass, default None
+        Bins of the top-k and full errors; None is KDTree(0.1).
+    level : float, default 0.95
+        Level of the intervals.
+    replicates : int, default 200
+        Resamples behind the intervals.
+    rng : int, default 0
+        Seed of the resamples.
 
+    Returns
+    -------
+    BeyondTop
+        A table by method and k, and one by method.
+
+    Raises
+    ------
+    InputError
+        Methods with different labels or classes, or a k above the number of classes.
+
+    Notes
+    -----
+    Most recalibration methods repair the confidence of the predicted class by moving probability to others. These tables
+    show where it went.
+
+    References
+    ----------
+    Kirchenbauer, Oaks, Heim. What is your metric telling you? Evaluating classifier calibration under context-specific
+    definitions of reliability. 2022. https://doi.org/10.48550/arXiv.2205.11454
+
+    See Also
+    --------
+    truecal.TopK : The lens of the k most probable classes.
+    truecal.evaluate : Compare recalibration methods by proper scores.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> logits = rng.normal(scale=3, size=(2000, 6))
@@ -78,40 +119,41 @@ def beyond_top(
     >>> [f"{name} {k} {value:+.2f}" for name, k, value in zip(*(table.by_k[c] for c in ("method", "k", "difference")))]
     ['raw 1 +0.00', 'raw 2 +0.00', 'T = 3 1 -0.30', 'T = 3 2 +0.05']
     """
-    first = _checked(methods, baseline)
-    ranks = _asked(ks, min(preds.class_count for preds in methods.values()))
+    first = _check_methods(methods, baseline)
+    ranks = _check_ks(ks, min(preds.class_count for preds in methods.values()))
     full = tc.GeneralizedECE(
         binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
     )
     traditional = replace(full, lens=tc.TopLabel(), binning=EqualWidth(15))
-    reference = _rank_confidence(methods[first], ranks[-1])
     by_k, by_method = [], []
+    baseline_confidence = _rank_confidence(methods[first], ranks[-1])
     for name, method in methods.items():
-        # Rows of weight zero are absent.
-        preds, _ = full.chosen(method, None)
+        preds, _ = full.chosen(method, None)  # without rows of weight zero
         top = tc.TopK(ranks[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
+
+        def accuracy(k: int, top: Sample = top, weights: Float64s | None = preds.weights) -> float:
+            return float(np.average(top.labels < k, weights=weights))
+
         for k in ranks:
-            mean_confidence, other = float(confidence[k - 1]), float(reference[k - 1])
-            accuracy = float(np.average(top.labels < k, weights=preds.weights))
-            ratio = mean_confidence / other if other > 0 else float("nan")
-            error = _three_numbers(full(first_ranks(top, k)))
-            by_k.append((name, k, *error, accuracy, mean_confidence, mean_confidence - other, ratio))
+            mean, reference = float(confidence[k - 1]), float(baseline_confidence[k - 1])
+            ratio = mean / reference if reference > 0 else float("nan")
+            error = _error_with_limits(full(first_ranks(top, k)))
+            by_k.append((name, k, *error, accuracy(k), mean, mean - reference, ratio))
+        errors = (*_error_with_limits(traditional(preds)), *_error_with_limits(full(preds)))
         mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
-        accuracy = float(np.average(top.labels < 1, weights=preds.weights))
-        errors = (*_three_numbers(traditional(preds)), *_three_numbers(full(preds)))
-        by_method.append((name, *errors, mean_entropy, accuracy))
+        by_method.append((name, *errors, mean_entropy, accuracy(1)))
     return BeyondTop(_columns(_BY_K, by_k), _columns(_BY_METHOD, by_method), first)
 
 
 def first_ranks(top: Sample, k: int) -> Sample:
-    """Take the first k columns of a top-k sample and the rest: the sample of a smaller k without another pass over the data."""
+    """Derive the sample of a smaller k from a top-k sample, without another pass over the data."""
     names, outcomes = (*top.names[:k], top.names[-1]), np.minimum(top.labels, k)
     return replace(top, scores=top.probs[:, :k], outcomes=outcomes, names=names, implied=k, event=0)
 
 
-def _three_numbers(estimate: tc.Estimate) -> tuple[float, float, float]:
-    """The error and the ends of its interval."""
+def _error_with_limits(estimate: tc.Estimate) -> tuple[float, float, float]:
+    """Return the error and its interval."""
     assert estimate.interval is not None
     return float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
 
@@ -121,7 +163,7 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
 
 
 def entropy(preds: tc.Predictions) -> Float64s:
-    """-sum_k p_k ln p_k of every row, in nats; 0 ln 0 is 0.
+    """Compute -sum_k p_k ln p_k of every row, in nats; 0 ln 0 is 0.
 
     >>> import truecal as tc
     >>> entropy(tc.Predictions.from_probs([0.5, 1.0], [1, 1]))
@@ -140,11 +182,11 @@ def entropy(preds: tc.Predictions) -> Float64s:
 
 
 def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
-    """Mean probability of the i-th most probable class, i = 1..k."""
+    """Compute the mean probability of the i-th most probable class, i = 1..k."""
     return np.average(tc.TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
-def _asked(ks: Sequence[int], classes: int) -> list[int]:
+def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
     if not hasattr(ks, "__len__") or len(ks) == 0:
         raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:
@@ -154,8 +196,8 @@ def _asked(ks: Sequence[int], classes: int) -> list[int]:
     return sorted({int(k) for k in ks})
 
 
-def _checked(methods: Mapping[str, tc.Predictions], baseline: str | None) -> str:
-    """The baseline's name; refuses methods that do not judge the same rows."""
+def _check_methods(methods: Mapping[str, tc.Predictions], baseline: str | None) -> str:
+    """Return the name of the baseline; refuse methods of different rows."""
     if not isinstance(methods, Mapping) or not methods:
         raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")
     first = next(iter(methods)) if baseline is None else baseline

@@ -1,8 +1,9 @@
 """`tc.audit`: search the intersections of columns for miscalibrated segments."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -17,7 +18,8 @@ from truecal.groups.segment_tests import (
     CONTRASTS,
     SLOPE,
     Cause,
-    Pairs,
+    SegmentNull,
+    SegmentTests,
     critical_value,
     difference,
     find_causes,
@@ -43,34 +45,57 @@ from truecal.special import positive
 from truecal.table import Frame, Tabular, plain
 from truecal.types import Float64s
 
-# ----------------------------------------------------------------------------------------------------
-# What an audit found: a short list of segments, as a tree, a table, text and HTML
-
-_COLUMNS = (
+_NUMBERS = (
     *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
-    *("beyond", "contribution", "squared", "explains"),
+    *("beyond", "contribution", "explains"),
 )
-_LONGEST = 48  # characters of a name or value that are printed
+_MAX_NAME = 48  # characters of a column or value that are printed
+_MAX_NOTE = 200
+_FEWEST_ROWS = 50  # of a segment that is tested, unless min_rows differs ...
+_SMALLEST_SHARE = 1000  # ... and at least one row in so many of all rows
+_MAX_SUBSETS = 600  # sets of columns searched; where there are more, the depth is reduced
+_FEW_CLUSTERS = 20  # a sum over g clusters lies at most sqrt(g) standard deviations from 0 under sign flips
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment whose scores are wrong, by more than chance among all segments looked at.
+    """Rows with certain values of some columns whose scores are wrong by more than chance explains.
 
     Attributes
     ----------
-    levels : one level per column; none for all rows. name : the same in words.
-    region : where in the scores the error is largest beyond chance: all, a half, a quarter, or the low against the high ones.
-    rows, share : rows of the segment in that region, and their share of all rows (by weight where there are weights).
-    mean_score, mean_outcome, difference : means over those rows, and score minus outcome: positive is overconfident. For the
-        low against the high scores: half the difference between both ends, positive where scores are too extreme.
-    low, high : limits of the difference that hold for all segments at once.
-    p_value : family-wise. beyond : whether both limits are beyond the tolerance; None without one.
-    contribution : share x (mean_score - mean_outcome), what the segment adds to the mean difference of all rows.
-    squared : what its regions add to the mean squared difference of all rows, stronger segments being corrected first.
-    explains : how many other significant segments are so no longer once this one is corrected.
-    curve : (mean score, mean outcome, rows) in each quarter of the scores.
-    parent : place in the list of the closest segment that contains this one, or None.
+    levels : tuple
+        One level (a value or a range) per column; empty for all rows.
+    region : str
+        The scores at which the evidence is strongest: all, a half, a quarter, or the low against the high ones.
+    rows : int
+        Rows of the segment in that region.
+    share : float
+        Their share of all rows, by weight where rows have weights.
+    mean_score : float
+        Mean score of those rows.
+    mean_outcome : float
+        Mean outcome of those rows.
+    difference : float
+        Mean score minus mean outcome: positive where scores are too high. For low against high scores half of the
+        difference between both ends, positive where scores are too extreme.
+    low : float
+        Lower limit of the difference; limits hold for all segments searched at once.
+    high : float
+        Upper limit of the difference.
+    p_value : float
+        Family-wise p-value over all segments and regions.
+    beyond : bool or None
+        Whether both limits lie beyond the tolerance; None without a tolerance.
+    explains : int
+        How many other significant segments are no longer significant once this one is corrected.
+    curve : tuple of (float, float, int)
+        Mean score, mean outcome and rows in each quarter of the scores.
+    parent : int or None
+        Position in the list of the closest segment that contains this one.
+
+    See Also
+    --------
+    truecal.audit : The function that finds them.
     """
 
     levels: tuple[Level, ...]
@@ -84,41 +109,78 @@ class Segment:
     high: float
     p_value: float
     beyond: bool | None
-    squared: float
     explains: int
     curve: tuple[tuple[float, float, int], ...]
     parent: int | None = None
 
     @property
     def name(self) -> str:
-        return self.named(self.levels)
+        """The levels in words that are safe to print, however columns and values are named."""
+        words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
+        levels = (f"{_shorten(level.column)}{words[level.kind]}{_shorten(level.text)}" for level in self.levels)
+        return ", ".join(levels) or "all rows"
 
     @property
     def contribution(self) -> float:
+        """Share times (mean score - mean outcome): what the segment adds to the mean difference of all rows."""
         return self.share * (self.mean_score - self.mean_outcome)
 
-    def named(self, levels: tuple[Level, ...]) -> str:
-        """Levels in words that are safe to print, however the columns and values are named."""
-        if not levels:
-            return "all rows"
-        words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
-        return ", ".join(f"{_short(level.column)}{words[level.kind]}{_short(level.text)}" for level in levels)
-
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
-        """The rows of any predictions that belong to this segment."""
+        """Mark the rows of predictions that belong to this segment.
+
+        Parameters
+        ----------
+        preds : Predictions
+            Any rows with the columns of the segment.
+
+        Returns
+        -------
+        array of bool, shape (n,)
+            True where a row has all levels of the segment.
+
+        Raises
+        ------
+        InputError
+            A column is missing, or holds text where the segment is a range of numbers.
+        """
         return rows_within(self.levels, preds.columns, len(preds))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Tabular):
-    """Segments whose scores are wrong, one per cause, strongest first, and what was searched.
+    """Miscalibrated segments, those with the strongest evidence first, and what was searched.
 
     Attributes
     ----------
-    segments : see :class:`Segment`. overall : the error of all rows together.
-    by, depth, min_rows : what was searched. n : rows. searched, tests : segments, and tests of their regions.
-    flagged : all significant segments, overlapping ones included, of which `segments` are the causes.
-    level : of the family-wise error and the limits. tolerance : see `Segment.beyond`. notes : what was joined or left out.
+    segments : tuple of Segment
+        Segments that together explain all significant ones.
+    overall : Estimate
+        The error of all rows together.
+    by : tuple of str
+        The columns searched.
+    depth : int
+        Largest number of columns that define a segment.
+    level : float
+        1 - the family-wise error rate; the level of the limits.
+    tolerance : float or None
+        The difference up to which a segment is acceptable.
+    min_rows : int
+        Rows of the smallest segment tested.
+    n : int
+        Rows in all.
+    searched : int
+        Segments tested.
+    tests : int
+        Tests of segments in regions of the scores.
+    flagged : int
+        Significant segments, overlapping ones included.
+    notes : tuple of str
+        Values that were joined, columns that were left out, and other warnings.
+
+    See Also
+    --------
+    truecal.audit : The function that returns it.
+    truecal.recalibration.SegmentOffsets : Correct the scores of the segments.
     """
 
     segments: tuple[Segment, ...]
@@ -132,15 +194,15 @@ class Audit(Tabular):
     searched: int
     tests: int
     flagged: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no segment is beyond the tolerance; without one, whether none was found."""
+        """Whether no segment is beyond the tolerance; without a tolerance, whether none is significant."""
         return not any(segment.beyond is not False for segment in self.segments)
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
-        """Every segment with its depth in the tree, below the segment that contains it."""
+        """Yield every segment with its depth in the tree, below the segment that contains it."""
 
         def below(parent: int | None, depth: int) -> Iterator[tuple[int, Segment]]:
             for i, segment in enumerate(self.segments):
@@ -151,106 +213,77 @@ class Audit(Tabular):
         yield from below(None, 0)
 
     def frame(self) -> Frame:
-        """One row per segment, in the order of the tree."""
-        listed = list(self.tree())
-        return Frame(
-            {
-                "depth": [depth for depth, _ in listed],
-                **{name: [getattr(segment, name) for _, segment in listed] for name in _COLUMNS},
-            }
-        )
+        """Return one row per segment, in the order of the tree."""
+        rows = list(self.tree())
+        numbers = {name: [getattr(segment, name) for _, segment in rows] for name in _NUMBERS}
+        return Frame({"depth": [depth for depth, _ in rows], **numbers})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        searched = ("depth", "level", "tolerance", "min_rows", "n", "searched", "tests", "flagged")
+        """Return segments and what was searched as plain values, ready for JSON."""
+        overall, interval = self.overall, self.overall.interval
         return {
             "passed": self.passed,
             "segments": [
                 {
                     "depth": depth,
                     "where": [{"column": level.column, "value": level.text} for level in segment.levels],
-                    **{name: getattr(segment, name) for name in _COLUMNS},
+                    **{name: getattr(segment, name) for name in _NUMBERS},
                     "curve": [list(point) for point in segment.curve],
                 }
                 for depth, segment in self.tree()
             ],
-            "overall": {"error": float(self.overall.value), "norm": self.overall.norm, **_ends(self.overall)},
-            "by": list(self.by),
-            **{name: plain(getattr(self, name)) for name in searched},
-            "notes": list(self.notes),
+            "overall": {
+                "error": float(overall.value),
+                "norm": overall.norm,
+                "low": None if interval is None else float(interval.low),
+                "high": None if interval is None else float(interval.high),
+                "p_value": None if overall.p_value is None else float(overall.p_value),
+            },
+            **{name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name not in _RECORDS},
         }
 
     def summary(self) -> str:
-        """What was searched and found, in a sentence."""
-        where = f"{self.searched:,} segments of at least {self.min_rows:,} rows ({self.tests:,} tests) to depth {self.depth}"
-        if not self.segments:
-            return f"no segment is miscalibrated beyond chance, of {where}; n = {self.n:,}"
-        causes = "1 cause" if len(self.segments) == 1 else f"{len(self.segments)} causes"
-        text = f"{causes} behind {self.flagged:,} miscalibrated segments, of {where}; n = {self.n:,}"
-        if self.tolerance is not None:
+        """Return in words how many segments are miscalibrated, and what was searched."""
+        columns = f"{self.depth} column{'s' if self.depth > 1 else ''}"
+        searched = f"{self.searched:,} segments of at least {self.min_rows:,} rows, by up to {columns}, were searched"
+        text = f"{self._verdict()} {searched} ({self.tests:,} tests, n = {self.n:,})."
+        if self.segments and self.tolerance is not None:
             beyond = sum(segment.beyond is True for segment in self.segments)
-            text += f"; {beyond} beyond the tolerance of {self.tolerance:g}"
+            text += f" {beyond} of those listed {'is' if beyond == 1 else 'are'} beyond the tolerance of {self.tolerance:g}."
         return text
+
+    def _verdict(self) -> str:
+        shown, others = len(self.segments), self.flagged - len(self.segments)
+        if not shown:
+            return "No segment is miscalibrated beyond chance."
+        significant = f"{self.flagged:,} segment{' is' if self.flagged == 1 else 's are'} miscalibrated."
+        if others <= 0:
+            return significant
+        explained = "the other" if others == 1 else f"the other {others:,}"
+        listed = "one segment explains" if shown == 1 else f"{shown} segments explain"
+        return f"{significant} They overlap: {listed} {explained}."
 
     def __str__(self) -> str:
         lines = [self.summary()]
-        listed = [("  " * depth + s.name, s) for depth, s in self.tree()]
-        width = max([len(name) for name, _ in listed] + [7])
-        if listed:
+        rows = [("  " * depth + s.name, s) for depth, s in self.tree()]
+        width = max([len(name) for name, _ in rows] + [7])
+        if rows:
             lines.append(f"{'segment':<{width}}  {'rows':>9}  {'score - outcome':<26}  {'p':>7}  where")
-        for name, s in listed:
-            reach = f"{s.difference:+.4f} [{s.low:+.4f}, {s.high:+.4f}]"
-            mark = "  beyond tolerance" if s.beyond else ""
-            lines.append(f"{name:<{width}}  {s.rows:>9,}  {reach:<26}  {s.p_value:>7.3g}  {s.region}{mark}")
-        lines += [f"note: {_short(note, 200)}" for note in self.notes]
+        for name, s in rows:
+            limits = f"{s.difference:+.4f} [{s.low:+.4f}, {s.high:+.4f}]"
+            beyond = "  beyond tolerance" if s.beyond else ""
+            lines.append(f"{name:<{width}}  {s.rows:>9,}  {limits:<26}  {s.p_value:>7.3g}  {s.region}{beyond}")
+        lines += [f"note: {_shorten(note, _MAX_NOTE)}" for note in self.notes]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        head = ("segment", "rows", "score", "outcome", "difference", "limits", "p", "where", "")
-        cells = "".join(f"<th>{title}</th>" for title in head)
-        rows = []
-        for depth, s in self.tree():
-            cells_text = (
-                f"{s.rows:,}",
-                f"{s.mean_score:.3f}",
-                f"{s.mean_outcome:.3f}",
-                f"{s.difference:+.3f}",
-                f"{s.low:+.3f} to {s.high:+.3f}",
-                f"{s.p_value:.3g}",
-                escape(s.region),
-                _diagram(s),
-            )
-            indent = f'<td style="text-align:left;padding-left:{0.5 + 1.5 * depth}em">{escape(s.name)}</td>'
-            rows.append(f"<tr>{indent}{''.join(f'<td>{cell}</td>' for cell in cells_text)}</tr>")
-        table = f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
-        notes = "".join(f"<p>{escape(_short(note, 200))}</p>" for note in self.notes)
-        return f"<div><p>{escape(self.summary())}</p>{table}{notes}</div>"
+
+_RECORDS = ("segments", "overall")
 
 
-def _ends(estimate: tc.Estimate) -> dict[str, float | None]:
-    reach, p = estimate.interval, estimate.p_value
-    return {
-        "low": None if reach is None else float(reach.low),
-        "high": None if reach is None else float(reach.high),
-        "p_value": None if p is None else float(p),
-    }
+def _shorten(text: object, longest: int = _MAX_NAME) -> str:
+    """Make text safe for a terminal, and not too long.
 
-
-def _diagram(segment: Segment) -> str:
-    """A reliability diagram of the quarters, as a small picture."""
-    points = "".join(
-        f'<circle cx="{4 + 40 * score:.1f}" cy="{44 - 40 * outcome:.1f}" r="2.5" fill="#0072b2"/>'
-        for score, outcome, _ in segment.curve
-    )
-    line = '<path d="M4 44L44 4" stroke="#5a6675" stroke-dasharray="2 2"/>'
-    words = "; ".join(f"score {score:.2f}, outcome {outcome:.2f}" for score, outcome, _ in segment.curve)
-    return f'<svg width="48" height="48" role="img" aria-label="{escape(words)}">{line}{points}</svg>'
-
-
-def _short(text: object, longest: int = _LONGEST) -> str:
-    """Text that cannot steer a terminal, and not too long.
-
-    >>> _short("x" * 60)[-3:]
+    >>> _shorten("x" * 60)[-3:]
     'xx…'
     """
     safe = printable(text)
@@ -258,183 +291,7 @@ def _short(text: object, longest: int = _LONGEST) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The search itself: from the columns asked for, over the joint null, to the segments that are listed
-
-_MAX_SUBSETS = 600  # subsets of columns searched; a larger number is cut down to a smaller depth
-_FEW_UNITS = 20  # a sum over g units never stands out by more than sqrt(g) deviations
-
-
-def columns_of(records: Records, by: str | Sequence[str] | None, smallest: int) -> tuple[list[Column], list[str]]:
-    """The columns to search. Those not asked for by name and of no use are left out with a note."""
-    names = list(records.columns) if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
-    if by is not None and records.class_column is not None and records.class_column not in names:
-        names.append(records.class_column)
-    columns, notes = [], []
-    for name in names:
-        if name not in records.columns:
-            listed = ", ".join(map(repr, records.columns)) or "none; pass columns={...} to Predictions"
-            raise InputError(f"there is no column {name!r}; the columns are {listed}")
-        try:
-            column = read_column(str(name), np.asarray(records.columns[name]), records.count, smallest)
-        except InputError as error:
-            if by is not None:
-                raise
-            notes.append(f"left out: {error}")
-            continue
-        notes += column.notes
-        if len(column.levels) > 1:
-            columns.append(column)
-        else:
-            notes.append(f"column {name!r} has one level only and parts nothing: it was left out")
-    if not columns:
-        raise InputError("there is no column to part the rows by; " + ("; ".join(notes) or "pass columns={...}"))
-    return columns, notes
-
-
-def affordable(columns: int, depth: int, notes: list[str]) -> int:
-    """The depth that can be searched: many columns have too many intersections, of which a note is made."""
-    depth = min(depth, columns)
-    less = depth
-    while less > 1 and comb(columns, less) > _MAX_SUBSETS:
-        less -= 1
-    if less < depth:
-        many = f"{columns} columns have {comb(columns, depth):,} sets of {depth}"
-        notes.append(f"{many}: searched to depth {less}; name fewer columns with by=")
-    return less
-
-
-class Search:
-    """From records and tables to the segments that are listed."""
-
-    def __init__(self, records: Records, tables: Tables, level: float, progress: parallel.Progress) -> None:
-        # Nine redraws may reach a find: a limit known to a third costs next to no power.
-        draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1
-        null = joint_null(records, tables, Pairs.of(tables), draws, level, progress)
-        self.records, self.tables, self.null, self.level = records, tables, null, level
-        self.p = null.p_values(level)
-        # Limits at the first step of the search hold for all tests at once.
-        self.limit = null.limit(level)
-        self.significant = np.where(self.p <= 1 - level + 1e-12, null.observed, -np.inf)
-        self.flagged = len(np.unique(null.tests.segment[np.isfinite(self.significant)]))
-
-    def audit(self, overall: tc.Estimate, tolerance: float | None, notes: Sequence[str]) -> Audit:
-        """All that was searched and found."""
-        return Audit(
-            segments=self.segments(tolerance),
-            overall=overall,
-            by=tuple(column.name for column in self.tables.columns),
-            depth=self.tables.max_depth,
-            level=self.level,
-            tolerance=tolerance,
-            min_rows=self.tables.smallest,
-            n=round(float(self.records.counts.sum())),
-            searched=len(self.tables),
-            tests=len(self.null.tests.index),
-            flagged=self.flagged,
-            notes=(*notes, *self.notes),
-        )
-
-    def segments(self, tolerance: float | None) -> tuple[Segment, ...]:
-        """One for each cause, strongest first, each with the closest listed segment that contains it."""
-        score, segments = self.records.score, []
-        for cause in find_causes(self.records, self.tables, self.null, self.significant, self.limit):
-            segments.append(self._segment(cause, score, tolerance))
-            score = cause.corrected_score
-        positions = {segment.levels: i for i, segment in enumerate(segments)}
-        return tuple(replace(segment, parent=_parent(segment, positions)) for segment in segments)
-
-    @property
-    def notes(self) -> list[str]:
-        notes = []
-        certain = (self.records.score == 0) | (self.records.score == 1)
-        missed = certain & (self.records.ones != self.records.counts * self.records.score)
-        if missed.any():
-            count = int(self.records.counts[missed].sum())
-            notes.append(f"{count:,} rows have a score of exactly 0 or 1 and the other outcome")
-        units = 0 if self.records.unit is None else len(np.unique(self.records.unit))
-        if 0 < units < _FEW_UNITS:
-            notes.append(f"only {units} clusters: no segment can be told from chance with so few")
-        return notes
-
-    def _segment(self, cause: Cause, score: Float64s, tolerance: float | None) -> Segment:
-        records, test = self.records, cause.test
-        contrast = int(self.null.tests.contrast[test])
-        inside = self.tables.mask(cause.segment)
-        critical = critical_value(self.limit, float(self.null.tests.price[test]))
-        value, low, high = difference(records, inside, contrast, critical, float(self.null.deviation[test]))
-        in_region = inside & (CONTRASTS[contrast][records.region] != 0)
-        mass = float(records.mass[in_region].sum())
-        rows = float(records.counts[in_region].sum())
-        beyond = None if tolerance is None else bool(low > tolerance or high < -tolerance)
-        mean_score = float((records.mass * records.score)[in_region].sum()) / mass
-        pieces = self._pieces(inside, score)
-        return Segment(
-            levels=tuple(self.tables.columns[j].levels[code] for j, code in self.tables.levels(cause.segment)),
-            region=_region(records.edges, contrast),
-            rows=round(rows),
-            share=mass / float(records.mass.sum()),
-            mean_score=mean_score,
-            mean_outcome=mean_score + float(records.residual(records.score)[in_region].sum()) / mass,
-            difference=value,
-            low=low,
-            high=high,
-            p_value=float(self.p[test]),
-            beyond=beyond,
-            squared=max(float(((pieces[3] - pieces[2]) ** 2 - pieces[4]) @ pieces[1]), 0.0),
-            explains=cause.explains,
-            curve=self._curve(inside),
-        )
-
-    def _pieces(self, inside: NDArray[np.bool_], score: Float64s) -> tuple[Float64s, ...]:
-        """Of every region of the segment: rows, share of all mass, mean score, mean outcome, variance of the latter."""
-        records, region = self.records, self.records.region[inside]
-        total = float(records.mass.sum())
-        mass = np.bincount(region, records.mass[inside], REGIONS)
-        safe = positive(mass)
-        mean = np.bincount(region, (records.mass * score)[inside], REGIONS) / safe
-        outcome = mean + np.bincount(region, records.residual(score)[inside], REGIONS) / safe
-        squares = (
-            np.bincount(region, records.mass[inside] ** 2 / records.counts[inside].clip(1e-300), REGIONS) / safe**2
-        )
-        rate = np.clip(outcome, 0.0, 1.0)
-        rows = np.bincount(region, records.counts[inside], REGIONS).astype(np.float64)
-        return rows, mass / total, mean, outcome, squares * rate * (1 - rate)
-
-    def _curve(self, inside: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
-        """Mean score, mean outcome and rows in every filled region of the segment: its reliability diagram in four points."""
-        rows, _, mean, outcome, _ = self._pieces(inside, self.records.score)
-        return tuple(
-            (float(mean[q]), float(np.clip(outcome[q], 0.0, 1.0)), round(float(rows[q])))
-            for q in range(REGIONS)
-            if rows[q] > 0
-        )
-
-
-def _region(edges: Float64s, contrast: int) -> str:
-    """Where in the scores a contrast looks, in words."""
-    if contrast == 0:
-        return "all scores"
-    if contrast == SLOPE:
-        return "low against high scores"
-    inside = np.flatnonzero(CONTRASTS[contrast])
-    low = None if inside[0] == 0 else f"{edges[inside[0] - 1]:.3g}"
-    high = None if inside[-1] == REGIONS - 1 else f"{edges[inside[-1]]:.3g}"
-    if low is None:
-        return f"scores below {high}"
-    return f"scores from {low}" if high is None else f"scores from {low} to below {high}"
-
-
-def _parent(segment: Segment, positions: Mapping[tuple[Level, ...], int]) -> int | None:
-    """The listed segment with the most conditions that contains this one."""
-    larger = [levels for levels in positions if set(levels) < set(segment.levels)]
-    return positions[max(larger, key=len)] if larger else None
-
-
-# ----------------------------------------------------------------------------------------------------
-# Audit: where is the model wrong, searched for in all intersections of columns and judged for the search
-
-_LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all ...
-_LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
+# The search: columns, joint null, and the segments that explain the others
 
 
 @takes_arrays
@@ -448,31 +305,66 @@ def audit(
     tolerance: float | None = None,
     progress: parallel.Progress = parallel.unheard,
 ) -> Audit:
-    """Which segments of the rows are miscalibrated? All intersections of up to `depth` columns, with one family-wise p-value.
-
-    Every segment is tested as a whole and in halves and quarters of the scores and along them, so that errors that cancel are
-    seen. One joint null (outcomes redrawn from the scores; whole clusters multiplied at random where there are some) judges all of
-    them together: the chance that any calibrated segment is listed is at most 1 - `level`, however many were looked at. One row is
-    listed per cause, not its overlapping intersections. Limits hold for all segments at once, hence for the worst one too.
+    """Search all intersections of columns for miscalibrated segments.
 
     Parameters
     ----------
-    preds : Predictions with columns, or a Scan that was grouped by the columns to audit.
-    by : the columns to search; by default all. Numbers are cut at quintiles, missing values are a level of their own.
-    depth : how many columns a segment may combine.
-    lens : what is judged; by default the positive class, or the top label. A class-wise lens adds the class as a column.
-    level : of the search and of the intervals.
-    min_rows : segments of fewer rows are not judged; by default 50, or a thousandth of the rows.
-    tolerance : a difference up to which a segment is not worth a failure; see `Segment.beyond`.
-    progress : told how many redraws are done.
+    preds : Predictions or Scan
+        Predictions with columns, or a Scan that was grouped by the columns to search; or ``y_true, y_prob`` with
+        ``columns=``.
+    by : str or sequence of str, default None
+        The columns to search; None is all of them. Numbers are cut at quintiles, missing values are a level of their own.
+    depth : int, default 3
+        Largest number of columns that define a segment.
+    lens : Lens, default None
+        What is judged; None is the positive class of two, the top label of more. A class-wise lens adds the class as a
+        column.
+    level : float, default 0.95
+        1 - the family-wise error rate of the search; the level of the limits.
+    min_rows : int, default None
+        Smallest segment that is tested; None is 50 rows, or a thousandth of all rows if that is more.
+    tolerance : float, default None
+        Difference up to which a segment is acceptable; it decides `Segment.beyond` and `Audit.passed`.
+    progress : callable, default silent
+        Called with a Step after each block of redraws.
 
+    Returns
+    -------
+    Audit
+        The segments that explain all significant ones, and what was searched.
+
+    Raises
+    ------
+    InputError
+        No column to search, fewer rows than one segment needs, or a lens of several probabilities.
+
+    Notes
+    -----
+    Every segment is tested as a whole, in halves and quarters of the scores, and for a slope along them, so that errors
+    that cancel in the mean are seen. One joint null distribution (outcomes redrawn from the scores; signs of whole clusters
+    flipped where there are some) gives family-wise p-values by step-down maximum statistics: the probability that any
+    calibrated segment is listed is at most 1 - `level`, however many were searched. Of overlapping segments the strongest is
+    listed; its scores are corrected, and the search goes on with what is still significant. Limits hold for all segments at
+    once, hence for the worst one too.
+
+    References
+    ----------
+    Westfall, Young. Resampling-based multiple testing. Wiley, 1993.
+
+    See Also
+    --------
+    truecal.subgroups : Measure groups that are known in advance.
+    truecal.recalibration.SegmentOffsets : Correct the scores of the segments.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> columns = {"country": rng.choice(["BR", "DE", "US"], 20000), "device": rng.choice(["mobile", "desktop"], 20000)}
     >>> p = rng.beta(2, 2, 20000)
     >>> bad = (columns["country"] == "BR") & (columns["device"] == "mobile")
-    >>> found = tc.audit(tc.Predictions.from_probs(p, rng.random(20000) < p - 0.1 * bad * (p > 0.1), columns=columns))
-    >>> [(segment.name, round(segment.difference, 2)) for segment in found.segments]
+    >>> result = tc.audit(tc.Predictions.from_probs(p, rng.random(20000) < p - 0.1 * bad * (p > 0.1), columns=columns))
+    >>> [(segment.name, round(segment.difference, 2)) for segment in result.segments]
     [('country is BR, device is mobile', 0.1)]
     """
     level = options.level(level)
@@ -480,38 +372,172 @@ def audit(
     check_lens(lens)
     if tolerance is not None:
         options.between(tolerance, "tolerance", 0, 1)
-    records = _judged(preds, lens)
-    smallest = _smallest(records, min_rows)
-    columns, notes = columns_of(records, by, smallest)
+    if isinstance(preds, tc.Predictions):
+        records = records_of(preds, default_lens(preds) if lens is None else lens)
+        overall = tc.measure(preds, lens=lens, level=level)
+    else:
+        if not hasattr(preds, "sketches"):
+            check_predictions(preds)
+        if lens is not None:
+            raise InputError("a Scan was made with its lens; give the lens to tc.scan")
+        records, overall = records_of_groups(preds), preds.measure(level=level)
+    smallest = _smallest_segment(records, min_rows)
+    columns, notes = read_columns(records, by, smallest)
     records, columns = join_records(records, columns)
-    tables = Tables(records, columns, affordable(len(columns), depth, notes), smallest)
-    return Search(records, tables, level, progress).audit(_overall(preds, lens, level), tolerance, notes)
+    tables = Tables(records, columns, _reduce_depth(len(columns), depth, notes), smallest)
+    draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1  # derived: p-values resolve 1 - level to a tenth
+    null = joint_null(records, tables, SegmentTests.of(tables), draws, level, progress)
+    p_values = null.p_values(level)
+    significant = np.where(p_values <= 1 - level + 1e-12, null.observed, -np.inf)
+    # Limits are those of the first step, which hold for all tests at once.
+    limit = null.limit(level)
+    causes = find_causes(records, tables, null, significant, limit)
+    segments = [
+        _describe_segment(records, tables, null, cause, float(p_values[cause.test]), limit, tolerance)
+        for cause in causes
+    ]
+    positions = {segment.levels: i for i, segment in enumerate(segments)}
+    return Audit(
+        segments=tuple(replace(segment, parent=_parent(segment, positions)) for segment in segments),
+        overall=overall,
+        by=tuple(column.name for column in tables.columns),
+        depth=tables.max_depth,
+        level=level,
+        tolerance=tolerance,
+        min_rows=smallest,
+        n=round(float(records.counts.sum())),
+        searched=len(tables),
+        tests=len(null.tests.index),
+        flagged=len(np.unique(null.tests.segment[np.isfinite(significant)])),
+        notes=(*notes, *_warnings(records)),
+    )
 
 
-def _smallest(records: Records, min_rows: int | None) -> int:
-    """Rows from which a segment is judged."""
+def _smallest_segment(records: Records, min_rows: int | None) -> int:
+    """Return how many rows a segment needs to be tested."""
     total = float(records.counts.sum())
     if min_rows is not None:
         options.whole(min_rows, "min_rows", 2)
-    smallest = max(_LEAST_ROWS, int(total // _LEAST_SHARE)) if min_rows is None else int(min_rows)
+    smallest = max(_FEWEST_ROWS, int(total // _SMALLEST_SHARE)) if min_rows is None else int(min_rows)
     if total < smallest:
         raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     return smallest
 
 
-def _judged(preds: tc.Predictions | GroupedSketches, lens: Lens | None) -> Records:
-    """The rows, or the cells of a scan."""
-    if isinstance(preds, tc.Predictions):
-        return records_of(preds, default_lens(preds) if lens is None else lens)
-    if not hasattr(preds, "sketches"):
-        check_predictions(preds)
-    if lens is not None:
-        raise InputError("a Scan was made with its lens; give the lens to tc.scan")
-    return records_of_groups(preds)
+def read_columns(records: Records, by: str | Sequence[str] | None, smallest: int) -> tuple[list[Column], list[str]]:
+    """Read the columns to search; those that are of no use and were not asked for are left out with a note."""
+    names = list(records.columns) if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    if by is not None and records.class_column is not None and records.class_column not in names:
+        names.append(records.class_column)
+    columns, notes = [], []
+    for name in names:
+        if name not in records.columns:
+            present = ", ".join(map(repr, records.columns)) or "none; pass columns={...} to Predictions"
+            raise InputError(f"there is no column {name!r}; the columns are {present}")
+        try:
+            column = read_column(str(name), np.asarray(records.columns[name]), records.count, smallest)
+        except InputError as error:
+            if by is not None:
+                raise
+            notes.append(f"left out: {error}")
+            continue
+        notes += column.notes
+        if len(column.levels) > 1:
+            columns.append(column)
+        else:
+            notes.append(f"column {name!r} has one value only and was left out")
+    if not columns:
+        raise InputError("there is no column to divide the rows by; " + ("; ".join(notes) or "pass columns={...}"))
+    return columns, notes
 
 
-def _overall(preds: tc.Predictions | GroupedSketches, lens: Lens | None, level: float) -> tc.Estimate:
-    """The error of all rows together."""
-    return (
-        tc.measure(preds, lens=lens, level=level) if isinstance(preds, tc.Predictions) else preds.measure(level=level)
+def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
+    """Return the depth that is searched: many columns have too many intersections, and a note says so."""
+    depth = min(depth, columns)
+    reduced = depth
+    while reduced > 1 and comb(columns, reduced) > _MAX_SUBSETS:
+        reduced -= 1
+    if reduced < depth:
+        many = f"{columns} columns have {comb(columns, depth):,} sets of {depth}"
+        notes.append(f"{many}: searched to depth {reduced}; name fewer columns with by=")
+    return reduced
+
+
+def _warnings(records: Records) -> list[str]:
+    notes = []
+    certain = (records.score == 0) | (records.score == 1)
+    contradicted = certain & (records.ones != records.counts * records.score)
+    if contradicted.any():
+        count = int(records.counts[contradicted].sum())
+        notes.append(f"{count:,} rows have a score of exactly 0 or 1 and the other outcome")
+    clusters = 0 if records.unit is None else len(np.unique(records.unit))
+    if 0 < clusters < _FEW_CLUSTERS:
+        notes.append(f"only {clusters} clusters: too few to show that any segment is miscalibrated")
+    return notes
+
+
+def _describe_segment(
+    records: Records,
+    tables: Tables,
+    null: SegmentNull,
+    cause: Cause,
+    p_value: float,
+    limit: float,
+    tolerance: float | None,
+) -> Segment:
+    """Compute the numbers of a segment in the region where its evidence is strongest."""
+    contrast = int(null.tests.contrast[cause.test])
+    inside = tables.mask(cause.segment)
+    critical = critical_value(limit, float(null.tests.log_multiplicity[cause.test]))
+    value, low, high = difference(records, inside, contrast, critical, float(null.deviation[cause.test]))
+    in_region = inside & (CONTRASTS[contrast][records.region] != 0)
+    mass = float(records.mass[in_region].sum())
+    mean_score = float((records.mass * records.score)[in_region].sum()) / mass
+    return Segment(
+        levels=tuple(tables.columns[j].levels[code] for j, code in tables.levels(cause.segment)),
+        region=_region(records.edges, contrast),
+        rows=round(float(records.counts[in_region].sum())),
+        share=mass / float(records.mass.sum()),
+        mean_score=mean_score,
+        mean_outcome=mean_score + float(records.residual(records.score)[in_region].sum()) / mass,
+        difference=value,
+        low=low,
+        high=high,
+        p_value=p_value,
+        beyond=None if tolerance is None else bool(low > tolerance or high < -tolerance),
+        explains=cause.explains,
+        curve=_curve(records, inside),
     )
+
+
+def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
+    """Return mean score, mean outcome and rows in every filled quarter of the scores."""
+    region, mass = records.region[inside], records.mass[inside]
+    divisor = positive(np.bincount(region, mass, REGIONS))
+    rows = np.bincount(region, records.counts[inside], REGIONS)
+    score = np.bincount(region, mass * records.score[inside], REGIONS) / divisor
+    outcome = score + np.bincount(region, records.residual(records.score)[inside], REGIONS) / divisor
+    return tuple(
+        (float(score[q]), float(np.clip(outcome[q], 0.0, 1.0)), round(float(rows[q])))
+        for q in np.flatnonzero(rows).tolist()
+    )
+
+
+def _region(edges: Float64s, contrast: int) -> str:
+    """Name the scores that a contrast compares."""
+    if contrast == 0:
+        return "all scores"
+    if contrast == SLOPE:
+        return "low against high scores"
+    inside = np.flatnonzero(CONTRASTS[contrast])
+    low = None if inside[0] == 0 else f"{edges[inside[0] - 1]:.3g}"
+    high = None if inside[-1] == REGIONS - 1 else f"{edges[inside[-1]]:.3g}"
+    if low is None:
+        return f"scores below {high}"
+    return f"scores from {low}" if high is None else f"scores from {low} to below {high}"
+
+
+def _parent(segment: Segment, positions: Mapping[tuple[Level, ...], int]) -> int | None:
+    """Return the position of the listed segment with the most levels that contains this one."""
+    larger = [levels for levels in positions if set(levels) < set(segment.levels)]
+    return positions[max(larger, key=len)] if larger else None

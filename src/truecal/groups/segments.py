@@ -1,8 +1,10 @@
-"""Columns as levels: which value, or range of values, of each column a row has.
+"""Segments of rows: the levels of columns, the records that are judged, and sums over all segments at once.
 
-Text and whole numbers with few values are taken as they are, other numbers and times are cut at quantiles, missing values are a
-level of their own. Values too rare to be judged, and those beyond the 50 most frequent, form one level together.
+Text and numbers with few values are levels as they are, other numbers and times are cut at quantiles, missing values are a
+level of their own. Values too rare to be tested, and those beyond the 50 most frequent, form one level together.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +24,7 @@ from truecal.predictions import validation
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# Columns as levels: which value, or range of values, of each column a row has
+# Levels of columns
 
 MAX_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
 _FEW_NUMBERS = 10  # distinct numbers up to which a column of numbers holds categories
@@ -42,7 +44,7 @@ class Level:
     high: float = np.inf
 
     def holds(self, column: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether each value of the column belongs to this level.
+        """Mark the values of a column that belong to this level.
 
         >>> Level("age", "30 to below 60", "range", low=30, high=60).holds(np.array([29, 30, np.nan, 60]))
         array([False,  True, False, False])
@@ -52,14 +54,14 @@ class Level:
             return missing
         if self.kind == "range":
             if numbers is None:
-                raise InputError(f"column {self.column!r} holds text; the segment was found on numbers")
+                raise InputError(f"column {self.column!r} holds text; the segment is a range of numbers")
             return ~missing & (numbers >= self.low) & (numbers < self.high)
         texts, code = _texts(column)
         chosen = np.array([text in self.values for text in texts], bool)[code]
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
-        """Plain values for JSON; an open end is None."""
+        """Return plain values for JSON; an open end is None."""
         ends = (None if np.isinf(end) else end for end in (self.low, self.high))
         return {
             "column": self.column,
@@ -70,8 +72,8 @@ class Level:
         }
 
     @classmethod
-    def of(cls, content: Any) -> "Level":
-        """The level that :meth:`record` wrote; anything else is refused."""
+    def of(cls, content: Any) -> Level:
+        """Read a level that :meth:`record` wrote; refuse anything else."""
         if not isinstance(content, dict) or content.keys() != {"column", "text", "kind", "values", "low", "high"}:
             raise FileError("a level must be an object with column, text, kind, values, low and high")
         ends, values = (content["low"], content["high"]), content["values"]
@@ -80,13 +82,13 @@ class Level:
             isinstance(v, str) for v in [*values, content["column"], content["text"]]
         )
         if not numbers or not words or content["kind"] not in get_args(Kind):
-            raise FileError(f"this is no level of a column: {content!r}")
+            raise FileError(f"this is not a level of a column: {content!r}")
         low, high = -np.inf if ends[0] is None else float(ends[0]), np.inf if ends[1] is None else float(ends[1])
         return cls(content["column"], content["text"], content["kind"], tuple(values), low, high)
 
 
 def rows_within(levels: Sequence[Level], columns: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.bool_]:
-    """Which of n rows have all of these levels.
+    """Mark which of n rows have all of these levels.
 
     >>> rows_within([Level("site", "a", "value", ("a",))], {"site": np.array(["a", "b"])}, 2)
     array([ True, False])
@@ -94,7 +96,7 @@ def rows_within(levels: Sequence[Level], columns: Mapping[str, NDArray[Any]], n:
     inside = np.ones(n, bool)
     for level in levels:
         if level.column not in columns:
-            raise InputError(f"there is no column {level.column!r}, which a segment is made of")
+            raise InputError(f"there is no column {level.column!r}, by which a segment is defined")
         inside &= level.holds(columns[level.column])
     return inside
 
@@ -110,7 +112,7 @@ class Column:
 
 
 def read_column(name: str, values: NDArray[Any], counts: Float64s | None, smallest: float) -> Column:
-    """The levels of one column; `counts` is the number of rows behind each entry (None: one).
+    """Divide a column into levels; `counts` is the number of rows that each entry stands for (None: one).
 
     >>> [level.text for level in read_column("age", np.arange(100.0), None, 1).levels]
     ['below 20', '20 to below 40', '40 to below 60', '60 to below 80', 'from 80']
@@ -127,7 +129,7 @@ def read_column(name: str, values: NDArray[Any], counts: Float64s | None, smalle
 
 
 def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
-    """The column as numbers (None for text), and which values are missing. Times count microseconds."""
+    """Convert a column to numbers (None for text) and mark missing values; times are in microseconds."""
     kind = values.dtype.kind
     if kind in "mM":
         missing = np.isnat(values)
@@ -141,27 +143,22 @@ def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
     return None, np.zeros(len(values), bool)
 
 
-def _texts(values: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
-    """The distinct values as text, and the place of each value among them; whole numbers without a fraction, so that 3 and 3.0
-    are the same level.
+def _texts(values: NDArray[Any]) -> tuple[list[str], Indices]:
+    """Return the distinct values as text, and the position of each value among them; 3 and 3.0 are the same text.
 
     >>> _texts(np.array([3.0, 0.25, 3.0]))
     (['0.25', '3'], array([1, 0, 1]))
     """
-    position = np.arange(len(values))
-    # Sorting numbers is quicker than making a text of every one of them.
-    if values.dtype.kind in "biufmM":
-        values, position = np.unique(values, return_inverse=True)
-    elif set(map(type, values.tolist())) == {str}:
-        names, position = validation.distinct(values, "column")
-        return names, position
-    if values.dtype.kind == "f":
-        words = [f"{v:.0f}" if np.isfinite(v) and v == np.rint(v) else f"{v:g}" for v in values.astype(np.float64)]
-    else:
-        words = [v if isinstance(v, str) else str(v) for v in values.tolist()]
+    distinct, position = validation.distinct(values, "column")
     code_of: dict[str, int] = {}
-    codes = np.fromiter((code_of.setdefault(word, len(code_of)) for word in words), np.intp, len(words))
-    return list(code_of), codes[position]
+    codes = [code_of.setdefault(_text(value), len(code_of)) for value in distinct]
+    return list(code_of), np.array(codes, np.intp)[position]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:g}"
+    return str(value)
 
 
 def _categories(
@@ -185,7 +182,7 @@ def _categories(
     if others:
         levels.append(Level(name, f"{others} other values", "other", tuple(texts)))
         joined = size.sum() - size[listed].sum()
-        notes = (f"column {name!r}: {others:,} rare values ({joined:,.0f} rows) are judged together",)
+        notes = (f"column {name!r}: {others:,} rare values ({joined:,.0f} rows) are tested together",)
     if missing.any():
         codes[missing] = len(levels)
         levels.append(Level(name, "missing", "missing"))
@@ -226,22 +223,32 @@ def _edge_text(edge: float, kind: str) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What an audit judges, one record per row (or per cell of a sketch): score, number of rows, ones, weight and unit
+# Records: rows, or cells of rows with the same levels and neighbouring scores
 
 REGIONS = 4  # quarters of the scores
-_SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every region
-_MAX_SCORE_CELLS = 256  # of rows in memory that are joined
-_MAX_JOINED = 1 << 20  # cells of rows that are joined
+_SCORE_CELLS = 32  # cells of neighbouring scores for every group of a scan, 8 in each quarter
+_MAX_SCORE_CELLS = 256  # cells of neighbouring scores for rows in memory that are joined
+_MAX_JOINED = 1 << 20  # cells of joined rows
 _MIN_JOINED = 1 << 19  # rows from which they are joined
-_EDGE_SAMPLE = 1 << 17  # rows from which the edges of cells are taken
+_EDGE_SAMPLE = 1 << 17  # rows that give the edges of cells
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Arrays of one length; None where all counts or weights are 1 and rows are independent.
+    """Scores and outcomes of rows or cells; None where all counts or weights are 1, or rows are independent.
 
-    `columns` are the values to segment by, `class_column` the one that a lens on many classes adds; `edges` of the scores part
-    them into regions of equal mass.
+    Attributes
+    ----------
+    score, ones : arrays of shape (records,)
+        Mean score, and number of positive outcomes.
+    columns : mapping of str to array
+        The columns that define segments.
+    count, weight, unit : arrays of shape (records,) or None
+        Rows, importance weight and cluster of each record.
+    class_column : str or None
+        The column that a lens on many classes adds.
+    given_edges : array of shape (3,) or None
+        Scores between the quarters, where they are those of the rows that were joined.
     """
 
     score: Float64s
@@ -267,7 +274,7 @@ class Records:
 
     @cached_property
     def edges(self) -> Float64s:
-        """Three scores that part the rows into quarters; a group of equal scores is never parted."""
+        """Scores between quarters of the rows; equal scores are in one quarter."""
         if self.given_edges is not None:
             return self.given_edges
         if self.count is None:
@@ -283,19 +290,19 @@ class Records:
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:
-        """Weighted ones minus what the scores expect."""
+        """Compute weighted ones minus their expected number."""
         surplus = self.ones - self.counts * score
         return surplus if self.weight is None else self.weight * surplus
 
     def moments(self, score: Float64s) -> Float64s:
-        """Second and third cumulant of every residual if `score` is the truth and rows are independent, shape (n, 2)."""
+        """Compute the second and third cumulant of every residual under calibration, shape (records, 2)."""
         weight = 1.0 if self.weight is None else self.weight
         second = weight**2 * self.counts * score * (1 - score)
         return np.stack([second, weight * second * (1 - 2 * score)], axis=1)
 
 
 def records_of(preds: tc.Predictions, lens: Lens) -> Records:
-    """Every row as a record; a lens on many classes gives one record per row and class, with the class as a column."""
+    """Make a record of every row; a lens on many classes gives one per row and class, with the class as a column."""
     if lens.several:
         raise InputError(
             f"an audit judges one probability at a time, not {lens!r}; use tc.TopLabel() or tc.OneClass(name)"
@@ -308,7 +315,7 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
     count, weight = _counts_and_weights(preds.weights)
     columns, unit = dict(preds.columns), preds.clusters
     if len(score) > len(preds):
-        # Several records of a row: pairs that a lens pools stand side by side, classes one after the other.
+        # Pairs of a row that a lens pools are neighbours; classes follow one another.
         rows = np.concatenate([np.repeat(np.arange(len(preds)), len(sample) // len(preds)) for sample in samples])
         columns = {name: values[rows] for name, values in columns.items()}
         count, weight = (None if a is None else a[rows] for a in (count, weight))
@@ -321,7 +328,7 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
 
 
 def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:
-    """Whole-number weights count repetitions; others are importance weights, scaled to Kish's effective size."""
+    """Take whole weights as counts of rows; scale others, importance weights, to Kish's effective size."""
     if weights is None:
         return None, None
     if (weights == np.rint(weights)).all():
@@ -330,14 +337,14 @@ def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Floa
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
-    """The cells of a scan: for every combination of values, neighbouring scores taken together."""
+    """Make records of the cells of a scan: for every combination of values, neighbouring scores together."""
     if not groups.by:
-        raise InputError("the scan was not grouped; say which columns to audit: tc.scan(..., by=[...])")
+        raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
         raise InputError(
-            "a scan of all classes keeps no rows that tie them together; audit tc.OneClass(name) or TopLabel()"
+            "a scan of all classes does not know which outcomes belong to one row; audit tc.OneClass(name) or TopLabel()"
         )
-    keys = sorted(groups.sketches, key=repr)  # engines list groups in orders of their own, and redraws go by the order
+    keys = sorted(groups.sketches, key=repr)  # redraws depend on the order, which differs between engines
     sketches = [groups.sketches[key][0] for key in keys]
     if any(sketch.fraction > 0 for sketch in sketches):
         raise InputError("a scan with weights that are not whole numbers cannot be audited; audit the rows in memory")
@@ -392,13 +399,13 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
 
 
 def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
-    """Weight, ones and sum of scores in every cell of a sketch."""
+    """Return weight, ones and sum of scores in every cell of a sketch."""
     w, y, r = (sketch.sums[name] for name in ("w", "y", "r"))
     return w, y, w * sketch.edges + r
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Values of a column as numbers where all (but missing ones) are numbers."""
+    """Convert a column of objects to numbers where all but missing values are numbers."""
     kinds = {type(v) for v in values.tolist() if v is not None}
     if kinds <= {int, float}:
         return np.array([np.nan if v is None else v for v in values.tolist()], np.float64)
@@ -417,7 +424,7 @@ Subset = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Columns summed together, the product that does it, and the subsets of columns that are read from it."""
+    """Columns summed together by one sparse product, and the subsets of columns that are read from it."""
 
     columns: Subset
     product: Any
@@ -425,12 +432,16 @@ class _Block:
 
 
 class Tables:
-    """All segments of at least `smallest` rows; one that has the same rows as a coarser one is left out.
+    """Sums over all segments of at least `smallest` rows; one with the same rows as a coarser one is left out.
 
     Attributes
     ----------
-    subset, cell : for every segment the columns (place in `subsets`) and the combination of their levels.
-    depth : how many columns it has; at most `most`. rows : number of rows, shape (segments, regions).
+    subset, cell : arrays of shape (segments,)
+        The columns of each segment (position in `subsets`) and the combination of their levels.
+    depth : array of shape (segments,)
+        Number of columns of each segment.
+    rows : array of shape (segments, regions)
+        Number of rows.
     """
 
     def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
@@ -455,7 +466,7 @@ class Tables:
         return len(self.cell)
 
     def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-        """Sums of values (records, d) over every segment and region, shape (segments, regions, d)."""
+        """Sum values (records, d) over every segment and region, shape (segments, regions, d)."""
         parts = {
             subset: table.reshape(-1, REGIONS, values.shape[1])[self._tested[subset]]
             for subset, table in self._tables(values)
@@ -463,13 +474,13 @@ class Tables:
         return np.concatenate([parts[subset] for subset in self.subsets])
 
     def levels(self, segment: int) -> tuple[tuple[int, int], ...]:
-        """The columns of a segment and its level of each."""
+        """Return the columns of a segment and its level of each."""
         subset = self.subsets[int(self.subset[segment])]
         codes = np.unravel_index(int(self.cell[segment]), [self.sizes[j] for j in subset]) if subset else ()
         return tuple((j, int(code)) for j, code in zip(subset, codes, strict=True))
 
     def mask(self, segment: int) -> NDArray[np.bool_]:
-        """The records of a segment."""
+        """Mark the records of a segment."""
         inside = np.ones(len(self.columns[0].codes), bool)
         for j, code in self.levels(segment):
             inside &= self.columns[j].codes == code
@@ -489,19 +500,19 @@ class Tables:
         return _Block(columns, csr_array((ones, order, ends), shape=(cells, len(records))), subsets)
 
     def _tables(self, values: NDArray[Any]) -> Iterator[tuple[Subset, NDArray[Any]]]:
-        """The table of every subset: one axis per column, then regions, then the columns of `values`."""
+        """Yield the table of every subset: one axis per column, then regions, then the columns of `values`."""
         values = np.ascontiguousarray(values)
         for block in self.blocks:
             shape = [*(self.sizes[j] for j in block.columns), REGIONS, values.shape[1]]
             tables = {block.columns: (block.product @ values).reshape(shape)}
             for subset in block.subsets:
-                nearest = min((have for have in tables if set(subset) <= set(have)), key=len)
-                away = tuple(i for i, j in enumerate(nearest) if j not in subset)
-                tables[subset] = tables[nearest].sum(axis=away) if away else tables[nearest]
+                finer = min((columns for columns in tables if set(subset) <= set(columns)), key=len)
+                summed = tuple(i for i, j in enumerate(finer) if j not in subset)
+                tables[subset] = tables[finer].sum(axis=summed) if summed else tables[finer]
                 yield subset, tables[subset]
 
     def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
-        """Segments with enough rows, and fewer than each segment that leaves one of their columns open."""
+        """Mark segments with enough rows, and fewer than each segment without one of their columns."""
         rows = counts[subset].sum(axis=-1)
         large = rows >= smallest
         for axis in range(len(subset)):
@@ -511,7 +522,9 @@ class Tables:
 
 
 def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subset, tuple[Subset, ...]]]:
-    """Blocks of columns with at most `budget` cells that cover every subset of `depth` columns, each with the subsets it is for.
+    """Choose blocks of columns of at most `budget` cells that cover every subset of `depth` columns.
+
+    Returns the columns of each block and the subsets that are read from it.
 
     >>> [columns for columns, _ in covering([5] * 6, 3, 4 * 5**4)]
     [(0, 1, 2, 3), (0, 1, 4, 5), (0, 2, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5), (1, 3, 4, 5)]

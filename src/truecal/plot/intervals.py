@@ -154,7 +154,7 @@ class LikertDisplay(_ListDisplay):
     Parameters
     ----------
     numbers : Frame or mapping of columns
-        `name`, `low`, `high`, `count`, `mean_outcome`, `outcome_low`, `outcome_high`, `kept`.
+        `name`, `low`, `high`, `count`, `mean_outcome`, `outcome_low`, `outcome_high`, `holds`.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class LikertDisplay(_ListDisplay):
     ['low', 'medium', 'high']
     """
 
-    needed = ("name", "low", "high", "count", "mean_outcome", "outcome_low", "outcome_high", "kept")
+    needed = ("name", "low", "high", "count", "mean_outcome", "outcome_low", "outcome_high", "holds")
     row_height = 0.6
 
     @classmethod
@@ -186,13 +186,13 @@ class LikertDisplay(_ListDisplay):
         return cls(report.frame()).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        words = {True: "kept", False: "not kept", None: "not sure"}
+        words = {True: "holds", False: "fails", None: "not sure"}
         rows = list(self._frame)
         for i, row in enumerate(rows):
             ax.barh(i, row["high"] - row["low"], left=row["low"], height=0.6, color=GREY, alpha=0.35)
             if row["mean_outcome"] is not None:
                 self._draw_row(ax, i, row["mean_outcome"], row["outcome_low"], row["outcome_high"])
-                ax.annotate(words[row["kept"]], (1.02, i), va="center", xycoords=("axes fraction", "data"))
+                ax.annotate(words[row["holds"]], (1.02, i), va="center", xycoords=("axes fraction", "data"))
         self._name_rows(ax, (f"{row['name']} (n = {row['count']:,})" for row in rows))
         ax.invert_yaxis()  # the lowest category at the bottom
         ax.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")

@@ -8,15 +8,14 @@ import pytest
 from truecal.errors import FileError, InputError
 from truecal.groups.segment_tests import (
     CONTRASTS,
-    Pairs,
     SegmentNull,
-    contrasted,
+    SegmentTests,
     correct_scores,
     critical_value,
     difference,
     joint_null,
+    log_evidence,
     normal_score,
-    surprise,
 )
 from truecal.groups.segments import Level, Records, Tables, covering, read_column
 from truecal.parallel import unheard
@@ -69,26 +68,28 @@ def test_blocks_cover_every_subset_once():
     assert all(set(subset) <= set(columns) for columns, subsets in blocks for subset in subsets)
 
 
-def test_contrasts_are_sums_over_regions_and_pay_by_class():
+def test_contrasts_are_sums_over_regions_corrected_by_class():
     held = records()
     made, _ = tables(held)
-    tests = Pairs.of(made)
+    tests = SegmentTests.of(made)
     sums = made(held.residual(held.score)[:, None])
     for place in (0, 7, len(tests.index) - 1):
         segment, contrast = tests.segment[place], tests.contrast[place]
-        assert contrasted(sums, tests)[place, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
+        assert tests.contrast_sums(sums)[place, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
     whole = (tests.contrast == 0) & (made.depth[tests.segment] == 1)
     # Of the false finds whole segments may take 0.6, and a depth twice as many as the one before it.
     of_depth = 2.0 ** np.arange(made.max_depth + 1)
-    np.testing.assert_allclose(tests.price[whole], np.log(whole.sum() / (0.6 * of_depth[1] / of_depth.sum())))
+    np.testing.assert_allclose(
+        tests.log_multiplicity[whole], np.log(whole.sum() / (0.6 * of_depth[1] / of_depth.sum()))
+    )
 
 
-def test_normal_scores_rise_and_the_critical_value_inverts_the_surprise():
+def test_normal_scores_rise_and_the_critical_value_inverts_the_log_evidence():
     z = np.linspace(-4, 8, 50)
     for skewness in (-0.4, 0.0, 0.4):
         assert (np.diff(normal_score(z, np.full(50, skewness))) >= 0).all()
     value = critical_value(2.5, 6.0)
-    assert surprise(np.array([value]), np.array([6.0]))[0] == pytest.approx(2.5)
+    assert log_evidence(np.array([value]), np.array([6.0]))[0] == pytest.approx(2.5)
 
 
 def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
@@ -100,7 +101,7 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
             held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
         )
         made, _ = tables(held)
-        short, full = (joint_null(held, made, Pairs.of(made), 199, level, unheard) for level in (0.95, 1e-9))
+        short, full = (joint_null(held, made, SegmentTests.of(made), 199, level, unheard) for level in (0.95, 1e-9))
         assert len(full.largest) == 199
         np.testing.assert_array_equal(short.largest, full.largest[: len(short.largest)])
         np.testing.assert_array_equal(short.p_values(0.95) <= 0.05, full.p_values(0.95) <= 0.05)
@@ -114,7 +115,7 @@ def test_p_values_step_down():
     """Four redraws: the first test is reached by none, so it is left out, and then none reaches the second."""
     largest = np.array([[3.0, 1.0], [3.0, 1.5], [2.5, 1.0], [2.0, 1.0]])
     which = np.array([[0, 1], [0, 2], [0, 2], [0, 1]])
-    tests = Pairs(np.arange(3), np.zeros(3))
+    tests = SegmentTests(np.arange(3), np.zeros(3))
     null = SegmentNull(tests, np.ones(3), np.zeros(3), np.array([5.0, 2.0, 1.2]), largest, which)
     assert null.limit(0.8) == pytest.approx(3.0, abs=1e-3)
     assert null.p_values(0.8).tolist() == [1 / 5, 1 / 5, 2 / 5]
@@ -143,7 +144,7 @@ def test_limits_contain_the_difference_and_grow_with_the_critical_value(kind):
     )
 
 
-def test_mending_makes_pieces_agree_and_leaves_the_rest():
+def test_correction_makes_pieces_agree_and_leaves_the_rest():
     held = records(2000)
     rows = np.flatnonzero(np.asarray(held.columns["b"]) == 1)
     score = correct_scores(held, rows, held.score)
@@ -152,7 +153,7 @@ def test_mending_makes_pieces_agree_and_leaves_the_rest():
     assert (score[others] == held.score[others]).all()
 
 
-def test_mending_equal_scores_does_not_depend_on_the_order_of_rows():
+def test_correction_of_equal_scores_does_not_depend_on_the_order_of_rows():
     held = records(2000)
     held = Records(np.round(held.score, 1), held.ones, held.columns)
     shuffled = np.random.default_rng(1).permutation(2000)

@@ -197,7 +197,7 @@ def _read_lenses(document: Document) -> LensPlan:
     values |= {name: tuple(values[name]) for name in ("top_k", "labels") if name in values}
     if "likert" in values:
         try:
-            values["likert"] = dict(answer_scales.checked_scale(values["likert"]))
+            values["likert"] = dict(answer_scales.check_scale(values["likert"]))
         except InputError as error:
             document.add(("lenses", "likert"), f"likert: {error}")
             del values["likert"]
