@@ -372,7 +372,7 @@ class SharedDraws:
         choice is most of the variation of a model near calibration. The interval is the closed form of the estimate itself.
         """
         profile = sample.profile
-        fit = next(rank_series.fits(profile))
+        fit = next(rank_series.fit_series(profile))
         counts, n = fit.cells.counts[0], float(fit.cells.n[0])
         functions = fit.basis[0] * np.sqrt(n / positive(counts))  # (terms, cells)
         cell = np.repeat(np.arange(len(counts)), np.rint(counts).astype(np.intp))
