@@ -169,7 +169,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     from difflib import get_close_matches  # imported on use: it takes longer to load than the search
 
     lower = {name.lower(): name for name in words}
-    near = get_close_matches(word.lower(), lower, n=2, cutoff=0.7)
+    near = get_close_matches(str(word).lower(), lower, n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(repr(lower[name]) for name in near)}?" if near else ""
 
 

@@ -217,7 +217,7 @@ def test_refusals_before_any_data_are_read():
     refused = {
         "one of the three": {"label": "y"},
         "no column 'x'": {"label": "x", "score": "p"},
-        "labels in 't' are text": {"label": "t", "score": "p"},
+        "labels have 1 value": {"label": "t", "score": "p"},
         "column 't' holds String, not numbers": {"label": "y", "score": "t"},
         "column 't' holds String": {"label": "y", "score": "p", "weights": "t"},
         "is for files": {"label": "y", "score": "p", "engine": "duckdb"},

@@ -28,8 +28,8 @@ def test_the_unit_interval_is_closed():
 
 def test_wrong_values_are_counted_and_explained():
     outside = validation.refuse_outside_unit
-    logits = "if these are logits use Predictions.from_logits (logits=, --logits)"
-    percent = "these look like percentages; divide by 100, or say percent=True (--percent)"
+    logits = "repair such rows; if these are logits use Predictions.from_logits (logits=, --logits)"
+    percent = "these look like percentages; divide by 100, or read the file with percent=True (--percent)"
     assert refusal(outside, np.array([0.5, 2.0]), "scores") == f"scores must lie in [0, 1]: row 1 is 2.0; {logits}"
     assert "row 0 is 2.0 (and 1 more)" in refusal(outside, np.array([2.0, 3.0]), "scores")
     assert "(and" not in refusal(outside, np.array([2.0, 1.0, 0.0]), "scores")
@@ -66,7 +66,7 @@ def test_outcomes_that_are_none():
         assert refusal(check, wrong, (2,)).endswith("; were the arguments swapped?")
     for wrong in (np.array([0.0, 1.5]), np.array([0.0, -0.5]), np.array([0.5, np.nan]), np.array([0.5, 2.0])):
         assert "swapped" not in refusal(check, wrong, (2,))
-    assert "not str" in refusal(check, ["a", "b"], (2,))
+    assert "not text" in refusal(check, ["a", "b"], (2,))
     assert "shape (3,) but outcomes (2,)" in refusal(check, [0, 1], (3,))
 
 

@@ -136,3 +136,69 @@ def test_frame_with_two_columns_of_one_name_is_refused():
     frame = pd.DataFrame(np.stack([Y, P, P], axis=1), columns=["y", "p", "p"])
     with pytest.raises(tc.InputError, match="two columns of the frame have the same name"):
         tc.Predictions.from_frame(frame, label="y", probs="p")
+
+
+def test_answers_scored_by_words_are_refused_with_the_comparison_to_write():
+    words = np.where(Y, "C", "I")  # in alphabetical order "I" would count as correct
+    with pytest.raises(tc.InputError, match=r"correct must be 0 or 1, not text; .*such as correct == '[CI]'"):
+        tc.Predictions.from_answers(P, words)
+    assert tc.Predictions.from_answers(P, words == "C").labels.sum() == Y.sum()
+
+
+def test_two_labels_as_words_give_the_same_everywhere(tmp_path):
+    words = np.where(Y, "yes", "no")
+    frame = pl.DataFrame({"y": words, "p": P})
+    expected = tc.calibration_error(Y, P, estimator=tc.BinnedECE()).value
+    for i, part in enumerate((frame.filter(pl.col("y") == "no"), frame.filter(pl.col("y") == "yes"))):
+        part.write_parquet(tmp_path / f"{i}.parquet")
+        part.write_csv(tmp_path / f"{i}.csv")
+    for source in (frame, frame.lazy(), tmp_path / "*.parquet", tmp_path / "*.csv"):
+        judged = scan(source, label="y", score="p")
+        assert judged.judged == "class yes"
+        assert judged.measure(estimator=tc.BinnedECE()).value == pytest.approx(expected, abs=1e-12)
+    three = pl.DataFrame({"y": [*words[:-1], "maybe"], "p": P})
+    for call in (
+        lambda: scan(three, label="y", score="p"),
+        lambda: tc.Predictions.from_frame(three, label="y", probs="p"),
+    ):
+        with pytest.raises(tc.InputError, match="labels have 3 values"):
+            call()
+
+
+def test_labels_that_are_no_whole_numbers_are_counted_by_scans():
+    for wrong in (0.5, 2.0, -1.0, np.inf):
+        frame = pl.DataFrame({"y": [*Y[:-1].astype(float), wrong], "p": P})
+        with pytest.raises(tc.InputError, match="1 labels in 'y' are not an index from 0 to 1"):
+            scan(frame, label="y", score="p")
+
+
+def test_the_remedy_is_that_of_the_call():
+    accumulator = tc.Accumulator()
+    for call, remedy in (
+        (lambda: accumulator.update(P, Y), "y_true comes first"),
+        (lambda: tc.Predictions.from_answers(Y, P), "the confidence comes first in from_answers"),
+        (lambda: tc.Predictions.from_probs(Y, P), "probabilities come first in from_probs"),
+        (lambda: tc.Predictions.from_probs({"a": P}, Y), "probabilities are a dict"),
+        (lambda: tc.by_output(0.5, 0.9), "the limits of the output are low= and high="),
+        (lambda: tc.by_column("site", ["a", "b"]), r"one after the other \(by_column\('site', 1, 2\)\)"),
+        (lambda: tc.read(pd.DataFrame({"y": Y})), "read by tc.Predictions.from_frame"),
+        (lambda: tc.Predictions.from_frame(pd.DataFrame({"y": Y, "p": P}), label=0, probs="p"), "there is no column 0"),
+        (lambda: scan(pl.DataFrame({"y": Y, "p": P}), label=0, score="p"), "columns must be named by text, not by 0"),
+        (lambda: scan(pl.DataFrame({"y": Y, "p": P}), label="y", score="p", by=3), "named by text, not by 3"),
+        (lambda: scan("no such file", label="y"), "say where the predictions are"),
+        (lambda: tc.Predictions.from_multilabel([[0.5, 0.5]], [[0, 2]]), "labels must be 0 or 1: row 0, column 1 is 2"),
+        (lambda: tc.calibration_error(["a", "b"], [[0.5, 0.25, 0.25]] * 2), r"labels are text \(first 'a'\)"),
+    ):
+        with pytest.raises(tc.InputError, match=remedy):
+            call()
+
+
+def test_models_whose_classes_are_in_another_order_are_compared(animals):
+    _, probs, labels = animals
+    names = np.array(["dog", "fox", "cat"])
+    first = tc.Predictions.from_probs(probs, names[labels], classes=list(names))
+    turned = tc.Predictions.from_probs(probs[:, ::-1], names[labels], classes=list(names[::-1]))
+    assert tc.compare(first, turned, resamples=20).difference == pytest.approx(0.0, abs=1e-12)
+    other = tc.Predictions.from_probs(probs[:, ::-1], names[(labels + 1) % 3], classes=list(names[::-1]))
+    with pytest.raises(tc.InputError, match="do not hold the same rows"):
+        tc.compare(first, other)

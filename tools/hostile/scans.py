@@ -23,6 +23,7 @@ Table = dict[str, list[Any]]
 Files = dict[str, bytes]
 NAN = float("nan")
 BINS = 8
+WORDS = ("no", "yes")
 ENGINES = ("memory", "polars", "duckdb", "dask", "spark")
 # Engines differ by nothing, or by the rounding of exp where there are logits.
 TOLERANCE = 1e-9
@@ -212,7 +213,8 @@ CONTENTS: dict[str, tuple[Callable[[Table], None], str | None]] = {
     "label 2": (_put("y", 2), "y"),
     "label -1": (_put("y", -1), "y"),
     "label 0.5": (_put("y", 0.5), "y"),
-    "labels as words": (_all("y", lambda y: ("no", "yes")[y]), "y"),
+    "labels as words": (_all("y", lambda y: WORDS[y]), None),
+    "labels of three words": (lambda rows: rows.update(y=["maybe", *(WORDS[y] for y in rows["y"][1:])]), "y"),
     "class 3": (_put("k", 3), "k"),
     "negative weight": (_put("w", -0.25), "w"),
     "infinite weight": (_put("w", math.inf), "w"),
@@ -313,6 +315,7 @@ def expected(case: Case) -> dict[str, float] | None:
     change(rows)
     if refused in options.needed:
         return None
+    rows["y"] = [WORDS.index(y) if y in WORDS else y for y in rows["y"]]
     whole = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     missing = [any(_missing(row[name]) for name in options.needed) for row in whole]
     kept = [row for row, gone in zip(whole, missing, strict=True) if not gone and _selected(row, options)]

@@ -16,6 +16,7 @@ from truecal.estimators.base import Estimator
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
+from truecal.predictions.predictions import as_predictions
 from truecal.profile.cells import Tally
 from truecal.types import Float64s, Floats
 
@@ -71,11 +72,11 @@ class Accumulator:
         # Once: each conversion of a tensor takes time
         labels, probs = (
             validation.as_array(y_true, "labels"),
-            validation.as_array(y_prob, "probs"),
+            validation.as_array(y_prob, "probabilities"),
         )
         if labels.shape[:1] == (0,) and probs.shape[:1] == (0,):
             return
-        preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
+        preds = as_predictions(labels, probs, sample_weight=sample_weight, classes=self.classes)
         lens = default_lens(preds) if self.lens is None else self.lens
         subject = self._subject
         if subject is None or not subject.repeated(preds, lens):

@@ -104,7 +104,7 @@ def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> An
 def _known(outcome: Any, count: int) -> Any:
     """The outcome as a number, or -1 where the label is not one of the classes."""
     label = nw.col(_LABEL)
-    inside = number((label >= 0.0) & (label <= count - 1.0) & (label.cast(nw.Float64).floor() == label))
+    inside = number((label >= 0.0) & (label <= count - 1.0))
     return number(outcome) * inside - (1.0 - inside)
 
 
@@ -228,7 +228,8 @@ def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool)
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(
             f"{unfit['missing']} rows have missing values in {' or '.join(needed)}; "
-            "fill them, or leave them out with drop_null=True (--drop-null)"
+            "fill them, or leave them out with drop_null=True (--drop-null)",
+            options="--drop-null",
         )
     if columns.logits and (unfit.get("score") or unfit.get("sum")):
         bad = unfit.get("score", 0) + unfit.get("sum", 0)

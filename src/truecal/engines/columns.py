@@ -26,6 +26,7 @@ from truecal.types import Float64s
 # Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
 _ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # key of rows that fall into no cell
+_MAX_LISTED = 8  # labels of a column that is text; more than two are refused
 
 # SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
@@ -81,7 +82,8 @@ def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
 def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
     """What must hold of a row to be counted, and the name of what is wrong otherwise."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
-    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y == 0) | (y == 1), "label")]
+    # labels are whole numbers: two comparisons that nearly always hold are faster than an "or" that labels decide
+    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y >= 0) & (y <= 1), "label")]
     if weighted:
         checks += [((w >= 0.0) & w.is_finite(), "weight"), (w > 0.0, "zero weight")]
     return [*checks, (nw.col(OK), "sum")] if checked else checks
@@ -216,7 +218,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     if classes is None and text:
         _refuse_empty(frame)
         raise InputError(
-            f"labels in {label!r} are text; list the classes in order with classes=[...] (--class-names), the positive one last"
+            f"labels in {label!r} are text; list the classes in the order of the columns: classes= (--classes)"
         )
     kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in outputs]
     return SourceColumns(
@@ -231,6 +233,18 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         logits=request.logits is not None,
         output_names=tuple(outputs),
     )
+
+
+def text_labels(frame: Any, request: ColumnRequest) -> Any:
+    """Return the distinct labels, lazily, where they are text beside one column of predictions; None where they are not."""
+    schema = frame.collect_schema()
+    if request.label not in schema or not isinstance(schema[request.label], (nw.String, nw.Categorical, nw.Enum)):
+        return None
+    outputs = frames.matching(list(schema), request.predictions, "predictions")[0]
+    if len(outputs) > 1 or schema[outputs[0]].is_nested():
+        return None
+    labels = frame.select(nw.col(request.label).cast(nw.String)).drop_nulls().unique()
+    return labels if frame.implementation.is_dask() else labels.head(_MAX_LISTED)  # Dask looks at its first part alone
 
 
 def _refuse_empty(frame: Any) -> None:
@@ -251,10 +265,13 @@ def _list_length(frame: Any, outputs: list[str]) -> int:
 
 
 def label_index(columns: SourceColumns) -> Any:
-    """The label as a class index, -1 for a name that is not among the classes; integers stay what they are, which is faster."""
+    """The label as a class index, -1 where it is no whole number or not among the classes; integers stay as they are."""
     label = nw.col(columns.label)
+    if columns.whole_labels and columns.classes is None:
+        return label
     if columns.classes is None:
-        return label if columns.whole_labels else label.cast(nw.Float64)
+        label = label.cast(nw.Float64)
+        return nw.when(label.floor() == label).then(label).otherwise(nw.lit(-1.0))
     return (
         nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(columns.classes))) - 1.0
     )

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 
 import truecal as tc
+from truecal import options
 from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
 from truecal.engines.columns import (
     SELECTED,
@@ -21,6 +22,7 @@ from truecal.engines.columns import (
     SourceColumns,
     as_filter,
     choose_columns,
+    text_labels,
     with_present,
     with_probs,
 )
@@ -43,6 +45,7 @@ from truecal.estimators.bins import combined
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
+from truecal.predictions.frames import text_classes
 from truecal.predictions.selection import Selection, check_selection
 from truecal.special import root
 from truecal.types import Float64s
@@ -302,8 +305,10 @@ def scan(
     >>> {day: round(float(est), 3) for (day,), est in found.groups().items()}
     {'mon': 0.009, 'tue': 0.183}
     """
-    columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    columns_by = () if by is None else tuple(by) if isinstance(by, (list, tuple)) else (by,)
+    options.texts([label, *columns_by], "columns")
     request = ColumnRequest(label, score, probs, logits, weights, columns_by, classes)
+    request.predictions  # noqa: B018 (refuses before anything is read)
     check_lens(lens)
     check_selection(select)
     if lens is not None:
@@ -319,7 +324,16 @@ def scan(
         )
 
     def all_parts(source: Any) -> tuple[Gathered, SourceColumns, Lens, str, int]:
-        parts = [(*one(lazy), used) for lazy, used in _lazy_frames(source, engine, storage_options, request, progress)]
+        nonlocal request
+        parts = []
+        for lazy, used in _lazy_frames(source, engine, storage_options, request, progress):
+            if request.classes is None and text_labels(lazy, request) is not None:
+                whole = _lazy_frames(source, engine, storage_options, request, None)
+                tables = (text_labels(frame, request).collect() for frame, _ in whole)
+                values = {value for table in tables for value in table[label].to_list()}
+                if values:
+                    request = replace(request, classes=text_classes(list(values), str(request.predictions)))
+            parts.append((*one(lazy), used))
         if not parts:
             raise InputError("the source has no rows; at least one is needed")
         _, columns, judge, used = parts[0]

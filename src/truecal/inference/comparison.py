@@ -498,12 +498,13 @@ def _units(
                 f"{first} has {len(preds)} rows and {name} has {len(other)}: pair them by a column (key=, --key), or compare them "
                 "unpaired (paired=False, --unpaired)"
             )
-        if (preds.class_count > 2 or preds.multilabel) and not np.array_equal(other.labels, preds.labels):
+        labels = _labels_in_classes_of(preds, other)
+        if (preds.class_count > 2 or preds.multilabel) and not np.array_equal(labels, preds.labels):
             raise InputError(
                 f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
                 "(key=, --key)"
             )
-        if not preds.of_answers and _same_labels_in_other_order(other, preds):
+        if not preds.of_answers and _same_labels_in_other_order(labels, preds.labels):
             raise InputError(
                 f"{name} and {first} hold the same labels in another order, so rows do not belong together by their place; pair "
                 "them by a column (key=, --key), or compare them unpaired (paired=False, --unpaired); labels that say whether "
@@ -518,14 +519,21 @@ def _units(
     return dict.fromkeys(all_preds, Units.of(next(lenses[first].samples(preds)), draws.rng))
 
 
-def _same_labels_in_other_order(one: Predictions, other: Predictions) -> bool:
+def _labels_in_classes_of(preds: Predictions, other: Predictions) -> Indices:
+    """Return the labels of `other` as numbers of the classes of `preds`, where both name the same classes."""
+    if preds.classes is None or other.classes is None or other.multilabel or {*preds.classes} != {*other.classes}:
+        return other.labels
+    return np.array([preds.class_index(name) for name in other.classes])[other.labels]
+
+
+def _same_labels_in_other_order(one: Indices, other: Indices) -> bool:
     """Whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
-    if np.array_equal(one.labels, other.labels):
+    if np.array_equal(one, other):
         return False
-    first, second = (np.bincount(preds.labels, minlength=2) for preds in (one, other))
+    first, second = (np.bincount(labels, minlength=2) for labels in (one, other))
     if not np.array_equal(first, second):
         return False
-    correlation = np.corrcoef(one.labels, other.labels)[0, 1]
+    correlation = np.corrcoef(one, other)[0, 1]
     # derived: three standard errors of the correlation of unrelated rows
     return bool(correlation * np.sqrt(len(one)) < 3)
 

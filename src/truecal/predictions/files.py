@@ -299,8 +299,10 @@ def read_lines(file: Path) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
+                column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else _reason(error)
                 raise FileError(
-                    f"{file} is not a readable jsonl file: line {number}: {_reason(error)}; repair or delete the line"
+                    f"{file} is not a readable jsonl file: line {number}{column}: {reason}; repair or delete the line"
                 ) from error
 
 

@@ -216,7 +216,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 _WORDS_HINT = (
-    "words are given their probability by words= (--words 'likely=0.8', which goes together with --percent); "
+    "words are given their probability by tc.read(words=) (--words 'likely=0.8', which goes together with --percent); "
     "--words '{}=nan' makes it a missing value"
 )
 
@@ -291,9 +291,11 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
             shares[row] = float(text.removesuffix("%").strip()) / 100
         except ValueError as error:
             expected = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
+            others = [v for v in column.to_list() if str(v).strip().lower() not in share_of_word]
+            further = _text_options(others)
             raise InputError(
                 f"column {name!r}: row {row} is {shown(value)}, which is not {expected}; {_WORDS_HINT.format(text[:60])}",
-                options=_text_options([v for v in column.to_list() if str(v).strip().lower() not in share_of_word]),
+                options=further if words is not None else further.removeprefix("--percent "),
             ) from error
     if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:
         message = f"column {name!r} is declared percent and has no value above 1; if it holds probabilities, leave out percent"
@@ -372,6 +374,19 @@ def in_class_order(
     if stars is None or sorted(listed) != sorted(stars):
         return names, stars
     return [names[stars.index(name)] for name in listed], listed
+
+
+def text_classes(values: Sequence[object], output: str) -> list[object]:
+    """Two labels that are text, in alphabetical order, as the classes of one column of probabilities: the last is positive."""
+    classes = sorted(values, key=str)
+    if len(classes) != 2:
+        count = f"{len(classes)} values" if len(classes) != 1 else "1 value"
+        listed = ", ".join(map(shown, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        raise InputError(
+            f"labels have {count} ({listed}), and {output!r} is one probability, of two classes; list the "
+            "classes: classes= (--classes), the positive one last"
+        )
+    return classes
 
 
 def label_columns(names: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from truecal.predictions.validation import (
     refuse_outside_unit,
     refuse_several_labels,
     refuse_swapped,
+    shown,
     warn_of_probabilities,
 )
 from truecal.predictions.verdicts import check_verdicts, split_missing
@@ -207,7 +208,7 @@ class Predictions:
             raise InputError(f"labels must be 0 or 1 for every probability, of shape {p.shape}, not {shape}")
         return cls(
             p,
-            check_outcomes(labels, p.shape),  # type: ignore[arg-type]
+            check_outcomes(labels, p.shape, "labels"),  # type: ignore[arg-type]
             None if weights is None else check_weights(weights, (len(p),)),
             None if clusters is None else check_clusters(clusters, len(p)),
             check_classes(classes, p.shape[1]),
@@ -254,9 +255,16 @@ class Predictions:
         >>> tc.Predictions.from_answers([0.9, 0.1], [True, False]).classes
         ('wrong', 'correct')
         """
+        refuse_swapped(correct, confidence, "the confidence comes first in from_answers(confidence, correct)")
+        if np.ndim(as_array(confidence, "confidence")) > 1:
+            raise InputError("an answer has one confidence; pass a one-dimensional array")
+        right = as_array(correct, "correct")
+        if right.dtype.kind in "UST" or (right.dtype == object and any(isinstance(value, str) for value in right.flat)):
+            word = next(value for value in right.flat if isinstance(value, str))
+            raise InputError(
+                f"correct must be 0 or 1, not text; compare with the word for right, such as correct == {shown(word)}"
+            )
         preds = cls.from_probs(confidence, correct, weights=weights, clusters=clusters, columns=columns)
-        if not preds.binary:
-            raise InputError(f"an answer has one confidence, not {preds.class_count}; pass a one-dimensional array")
         return replace(preds, classes=ANSWERS)
 
     @classmethod

@@ -1,5 +1,6 @@
 """The one reader: a file of any kind becomes Predictions, for Python and for the command line."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +25,11 @@ from truecal.predictions.frames import (
     matching,
     outputs_of,
     refuse_shared,
+    text_classes,
     to_array,
 )
 from truecal.predictions.predictions import Predictions
-from truecal.predictions.validation import check_classes, is_missing, shown
+from truecal.predictions.validation import check_classes, is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -118,7 +120,9 @@ def read(
     label 'is_correct' [detected], probabilities 'confidence' [detected]
     Predictions(2 rows, binary)
     """
-    options.path(path)
+    options.instance(
+        path, (str, os.PathLike), "path", "text or a Path", "columns of a frame are read by tc.Predictions.from_frame"
+    )
     if sum(option is not None for option in (score, probs, logits)) > 1:
         raise InputError("score, probs and logits exclude each other; give one")
     request = ReadRequest(
@@ -292,14 +296,7 @@ def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadReques
     single = isinstance(choice.outputs, str) and "*" not in choice.outputs
     text = str(labels.dtype) in ("String", "Categorical", "Enum")
     if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():
-        names = sorted(labels.drop_nulls().unique().to_list(), key=str)
-        if len(names) != 2:
-            listed = ", ".join(map(shown, names[:6])) + (", ..." if len(names) > 6 else "")
-            raise InputError(
-                f"labels have {len(names)} values ({listed}), and {choice.outputs!r} is one probability, of two classes; list the "
-                "classes: classes= (--classes), the positive one last"
-            )
-        classes = names
+        classes = text_classes(labels.drop_nulls().unique().to_list(), str(choice.outputs))
     return Predictions.from_frame(table, classes=classes, **columns)
 
 

@@ -232,6 +232,8 @@ def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *,
     (array([0.5 , 0.75]), array([0.75]))
     """
     validation.check_name(class_name)
+    if isinstance(class_name, float):
+        raise InputError(f"{class_name!r} names no class; the limits of the output are low= and high=")
     options.limits(low, high, "the output interval")
     _check_closed(closed)
     return ByOutput(class_name, float(low), float(high), closed)
@@ -269,7 +271,7 @@ class ByRange(Selection):
         values = column(preds, self.column)
         if values.dtype.kind not in "iufb":
             raise InputError(
-                f"column {self.column!r} holds {values.dtype.name}, which has no range; select by value instead"
+                f"column {self.column!r} holds {validation.kind_in_words(values)}, which has no range; select by value instead"
             )
         inside: Mask = _within(values, self.low, self.high, self.closed)
         return inside
@@ -384,8 +386,8 @@ def by_column(
         several = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
         if several or (value is not None and validation.is_missing(value)):
             raise InputError(
-                f"column {name!r}: rows are selected by a number or text, not {validation.shown(value)}; for missing values say "
-                "where=lambda column: column != column"
+                f"column {name!r}: rows are selected by numbers or text, one after the other (by_column({name!r}, 1, 2)), not by "
+                f"{validation.shown(value)}; for missing values say where=lambda column: column != column"
             )
     if values:
         return ByValues(name, values)

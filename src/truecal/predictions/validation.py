@@ -146,6 +146,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def kind_in_words(array: NDArray[Any]) -> str:
+    """Name the type of an array as a user knows it."""
+    return "text" if array.dtype.kind in "UST" else array.dtype.name
+
+
 def where(index: tuple[int, ...]) -> str:
     """Words for a place in an array of any number of dimensions."""
     names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
@@ -165,7 +170,9 @@ def turned(matrix: Floats) -> Floats:
 
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16, bfloat16: 1e-2)
 SUSPICIOUS_ROWS = 10  # fewer may be in [0, 1] by chance, or in an example
-LOOK_LIKE_PROBABILITIES = "all logits look like probabilities; if they are, say probs= (--probs, --score)"
+LOOK_LIKE_PROBABILITIES = (
+    "all logits look like probabilities; if they are, use Predictions.from_probs (probs=, --probs or --score)"
+)
 _ROUNDING = 1e-6  # how far a softmax in float32 leaves [0, 1] at most
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
@@ -206,8 +213,8 @@ def outside_unit_remedy(low: float, high: float) -> str:
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
     if 20 < high <= 100 and low >= 0:
-        return "these look like percentages; divide by 100, or say percent=True (--percent)"
-    return "if these are logits use Predictions.from_logits (logits=, --logits)"
+        return "these look like percentages; divide by 100, or read the file with percent=True (--percent)"
+    return "repair such rows; if these are logits use Predictions.from_logits (logits=, --logits)"
 
 
 def refuse_empty(count: int, what: str) -> None:
@@ -225,22 +232,22 @@ def check_scores(scores: ArrayLike) -> Floats:
     return c
 
 
-def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "outcomes") -> NDArray[np.uint8]:
     """0/1 outcomes of the given shape, as bytes."""
-    y = as_array(outcomes, "outcomes")
+    y = as_array(outcomes, what)
     if y.shape != shape:
-        raise InputError(f"scores have shape {shape} but outcomes {y.shape}; they must match row by row")
+        raise InputError(f"scores have shape {shape} but {what} {y.shape}; they must match row by row")
     if y.dtype == np.bool_:
         return y.view(np.uint8)
     if y.dtype.kind not in "iuf":
-        raise InputError(f"outcomes must be 0 or 1, not {y.dtype.name}")
+        raise InputError(f"{what} must be 0 or 1, not {kind_in_words(y)}")
     if y.dtype.kind in "iu" and y.size and y.min() >= 0 and y.max() <= 1:
         return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
         index = _first(wrong)
         hint = "; were the arguments swapped?" if y.dtype.kind == "f" and bool(((y >= 0) & (y <= 1)).all()) else ""
-        raise InputError(f"outcomes must be 0 or 1: {where(index)} is {y[index]}{hint}")
+        raise InputError(f"{what} must be 0 or 1: {where(index)} is {y[index]}{hint}")
     return y.astype(np.uint8)
 
 
@@ -498,14 +505,14 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         y = y.astype(np.int64)
     if y.dtype.kind not in "iubf":
         raise InputError(
-            f"labels are {y.dtype.name} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
+            f"labels are {kind_in_words(y)} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
         )
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
         if wrong.any():
             index = _first(wrong)
             raise InputError(
-                f"labels must be class indices: {where(index)} is {y[index]}; were y_true and y_prob swapped?"
+                f"labels must be class indices: {where(index)} is {y[index]}; were labels and probabilities swapped?"
             )
     low, high = y.min(), y.max()
     if low < 0 or high >= count:
@@ -620,7 +627,7 @@ def check_finite(logits: Floats) -> None:
 
 def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike, remedy: str) -> None:
     """Raise when labels and probabilities are evidently the wrong way round."""
-    labels, probs = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
+    labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probabilities")
     if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
         return
     if labels.dtype.kind != "f" or not ((labels > 0) & (labels < 1)).any():

@@ -202,7 +202,9 @@ def test_an_archive_of_inspect_has_a_header_and_samples(tmp_path, name):
 def test_a_line_that_is_no_json_is_numbered_from_one(tmp_path):
     path = tmp_path / "samples.jsonl"
     path.write_text(json.dumps(document()) + "\n\nno\n")
-    with pytest.raises(tc.errors.FileError, match="is not a readable jsonl file: line 3: "):
+    with pytest.raises(
+        tc.errors.FileError, match="is not a readable jsonl file: line 3, column 1: Expecting value; repair"
+    ):
         read_file(path, ReadRequest())
 
 
