@@ -182,7 +182,7 @@ def test_bins_are_bounded(make):
 
 def test_tensors_without_rows_are_refused_by_what_they_are():
     torch = pytest.importorskip("torch")
-    with pytest.raises(tc.InputError, match=r"sparse tensor; give y_prob.to_dense\(\)"):
+    with pytest.raises(tc.InputError, match=r"sparse tensor; convert them by .to_dense\(\)"):
         tc.calibration_error(Y, torch.tensor(P).to_sparse())
     with pytest.raises(tc.InputError, match="meta device"):
         tc.calibration_error(Y, torch.empty(40, device="meta"))

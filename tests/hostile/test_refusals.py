@@ -32,10 +32,13 @@ class Unreadable:
 CASES = {
     # names of files
     "a name longer than any": (lambda: tc.read("a" * 1000), "there is no file"),
-    "no file at all": (lambda: tc.scan((), label="y"), "no file is named"),
+    "no file at all": (lambda: tc.scan((), label="y", score="p"), "no file is named"),
     "a path of None": (lambda: tc.Sketch.load(None), "path must be text or a Path, not None"),
     # arrays that are none
-    "an unreadable array": (lambda: tc.calibration_error(Y, Unreadable()), "y_prob do not form an array: KeyError"),
+    "an unreadable array": (
+        lambda: tc.calibration_error(Y, Unreadable()),
+        "probabilities do not form an array: KeyError",
+    ),
     "times for probabilities": (lambda: tc.calibration_error(Y, P.astype("m8[s]")), "must be numbers: row 0"),
     "masked values": (lambda: tc.clinical.censoring_weights(MASKED, Y, 0.5), "time are masked in places"),
     "numbers as text": (lambda: tc.clinical.net_benefit(PREDS, ["0.1", "0.2"]), "thresholds must be numbers, not text"),

@@ -93,7 +93,7 @@ def test_refusals_name_the_remedy():
         tc.scores.log_loss(preds)
     with pytest.raises(tc.InputError, match="for every probability"):
         tc.Predictions.from_multilabel(p, y[:, 0])
-    with pytest.raises(tc.InputError, match="outcomes"):
+    with pytest.raises(tc.InputError, match="labels must be 0 or 1: row 0, column 0 is 2"):
         tc.Predictions.from_multilabel(p, y * 2)
 
 

@@ -68,12 +68,12 @@ def _plain(values: Any, what: str) -> Any:
                 f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
             )
         if getattr(values, "layout", None) is not None and "strided" not in _spelled(values.layout):
-            raise InputError(f"{what} are a sparse tensor; give {what}.to_dense()")
+            raise InputError(f"{what} are a sparse tensor; convert them by .to_dense()")
         tensor = values.dequantize() if values.is_quantized else values
         tensor = tensor.detach().cpu()
         return tensor.float().numpy() if _spelled(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
     if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
-        raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
+        raise InputError(f"{what} are a sparse matrix; convert them by .toarray()")
     if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
         return values
     if type(values).__module__.startswith("pyarrow"):  # nulls, booleans and text cannot be lent without a copy

@@ -80,7 +80,7 @@ def test_nan_in_jsonl_is_a_missing_value(tmp_path):
         ("a.csv", b'y,p\n1,0.5\n0,"0.2\n1,0.3\n', r"a\.csv.*line 3: .*quote"),
         ("a.csv", b"y,p\n1,0.5\n0,\xff\n", r"a\.csv: line 3 is not UTF-8 \(byte 0xff\); save the file as UTF-8"),
         ("a.csv", b"y,p,p\n1,0.5,0.5\n", r"a\.csv: two columns are named 'p'"),
-        ("a.jsonl", b'{"y": 1, "p": 0.5}\n{"y": 0, "p"', r"a\.jsonl.*line 2: .*repair or delete the line"),
+        ("a.jsonl", b'{"y": 1, "p": 0.5}\n{"y": 0, "p"', r"a\.jsonl.*line 2, column 13: .*repair or delete the line"),
     ],
 )
 def test_refusals_name_file_and_line(tmp_path, name, data, words):
