@@ -99,7 +99,8 @@ class SeriesFit:
         # |V|_F <= max c (1 - c) sqrt(terms) / n.
         square = (cells.null_variances.max(axis=1) / cells.n) ** 2 * self.order
         undecided = (power > 0) & (power <= SIGNIFICANCE_GATE * np.sqrt(2 * square))
-        for order in np.unique(self.order[undecided]):
+        # np.unique would load numpy.ma, a tenth of a first call
+        for order in sorted(set(self.order[undecided].tolist())):
             datasets = np.flatnonzero(undecided & (self.order == order))
             basis = select_basis(self.basis, datasets)[:, :order]
             covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
