@@ -1,7 +1,7 @@
 """The engine: the same numbers whatever the workers, nothing lost when interrupted, and errors before long work."""
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -182,7 +182,7 @@ def test_plain_functions_work_alone_but_not_across_processes_or_in_a_cache(tmp_p
     cell = Cell("mine", World(Uniform(), lambda c: c**2), 100, 10, (EW,))
     assert answers_of([cell])[0][0].shape == (1, 10)
     with pytest.raises(InputError, match="picklable"):
-        answers_of([cell], run=Run(workers=2))
+        answers_of([cell, replace(cell, n=200)], run=Run(workers=2))
     with pytest.raises(InputError, match="plain function"):
         answers_of([cell], run=Run(cache=tmp_path))
 
@@ -214,7 +214,7 @@ def test_a_run_without_workers_is_refused():
 def test_an_estimator_that_cannot_work_fails_before_anything_is_run(tmp_path, silent, message):
     log = tmp_path / "log"
     measures = (Counted(str(log)), Value(Fragile(silent=silent)))
-    with pytest.raises(InputError, match=f"nothing was run: Fragile.*'w', n=300.*{message}"):
+    with pytest.raises(InputError, match=f"nothing was simulated: Value of Fragile.*'w', n=300.*{message}"):
         answers_of([Cell("w", WORLD, 300, 4000, measures)], run=Run(cache=tmp_path / "cache"))
     assert len(log.read_text()) == 1  # the pilot
     assert not list((tmp_path / "cache").rglob("*.npz"))

@@ -6,7 +6,6 @@ from scipy import stats
 
 from truecal.errors import InputError
 from truecal.lab import Beta, Discrete, Empirical, Mixture, Uniform
-from truecal.lab.distributions import _places
 from truecal.profile import Profile
 
 DISTRIBUTIONS = {
@@ -88,15 +87,3 @@ def test_empirical_scores_stay_between_their_neighbours_and_do_not_repeat():
 def test_impossible_distributions_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
-
-
-@pytest.mark.parametrize("power", [1, 8, 60])
-def test_places_are_looked_up_as_they_would_be_searched_for(power):
-    rng = np.random.default_rng(5)
-    chances = rng.random(500) ** power
-    chances[::7] = 0.0
-    cuts = np.cumsum(chances)
-    x = rng.random(20_000) * cuts[-1]
-    x[:400] = cuts[:400]  # on the cuts themselves
-    x = np.minimum(x, np.nextafter(cuts[-1], 0))
-    np.testing.assert_array_equal(_places(cuts, x), np.searchsorted(cuts, x, side="right"))

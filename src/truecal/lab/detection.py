@@ -1,4 +1,4 @@
-"""How often an interval holds the truth, a test raises a false alarm, a miscalibration is found; and how many rows that takes."""
+"""Coverage of intervals, type I error and power of tests, and the number of rows that detect an error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import ErrorFunction, Estimator, as_estimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
-from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval
+from truecal.lab.trials import Bounds, Cell, PValue, Run, Value, answers_of
 from truecal.lab.worlds import Seed, World
 
-LARGEST = 1_000_000  # rows: an error that takes more to be found is too small to be looked for by simulation
-REDRAWN_CURVES = 1000  # for the interval of the n that a power takes; its ends are stable to about 1 %
-NULL_PER_REAL = 4  # calibrated datasets per real one: the critical value must not be the weak spot
+MAX_ROWS = 1_000_000  # of a dataset simulated for its power
+REDRAWN_CURVES = 1000  # for the interval of the n that reaches a power; effect: its limits are stable to about 1 %
+NULL_PER_REAL = (
+    4  # calibrated datasets per real one; derived: the critical value then adds little to the noise of the power
+)
 
 
 @dataclass(frozen=True)
 class Rate:
-    """`hits` of m simulated datasets, as a share with its Monte-Carlo standard error."""
+    """Share of m simulated datasets, `hits` in number, with its Monte-Carlo standard error."""
 
     hits: int
     m: int
@@ -108,7 +110,7 @@ class Detection(Rate):
 
     alpha: float
     critical: float | None = None
-    critical_share: float = 0.0  # standard error of the rate that comes from the critical value being simulated
+    critical_share: float = 0.0
 
     @property
     def standard_error(self) -> float:
@@ -117,7 +119,7 @@ class Detection(Rate):
 
 
 def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
-    """How many of the `real` estimates lie above the (1 - alpha) quantile of the `calibrated` ones.
+    """Count the `real` estimates above the (1 - alpha) quantile of the `calibrated` ones.
 
     >>> detect(np.arange(100.0), np.arange(50.0, 150.0), 0.05).rate
     0.54
@@ -183,15 +185,13 @@ def coverage(
     options.level(level)
     estimator = as_estimator(estimator)
     options.instance(world, World, "world", "a World, such as tc.lab.PAPER_WORLDS['resnet110_c10']")
-    leveled = with_level(estimator, level)
-    measure: Measure = Bounds(leveled) if has_interval(leveled) else ResampledBounds(estimator, level)
-    ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)
+    ((bounds,),) = answers_of([Cell("world", world, n, m, (Bounds(estimator, level),))], rng=rng, run=run)
     truth = world.true_error(estimator.norm)
     return Coverage(int(contains(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
 
 
 def contains(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
-    """Which intervals, rows (value, low, high), contain the truth, which is computed to about 1e-9."""
+    """Return which of the intervals, rows (value, low, high), contain the true error, known to about 1e-9."""
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
@@ -492,10 +492,8 @@ def samples_needed(
 
         low, high = 0, 64
         while not reached(high):
-            if high >= LARGEST:
-                raise InputError(
-                    f"power {target} is not reached at n={high}; an error of {error} is too small for that"
-                )
+            if high >= MAX_ROWS:
+                raise InputError(f"an error of {error:g} needs more than {high:,} rows for power {target:g}; too small")
             low, high = high, 2 * high
         while low and high > 1.1 * low:
             middle = round(sqrt(low * high))
@@ -504,10 +502,7 @@ def samples_needed(
             else:
                 low = middle
     powers = dict(sorted(tried.items()))
-    sizes, rates, errors = (
-        np.array(column, np.float64)
-        for column in zip(*((n, d.rate, d.standard_error) for n, d in powers.items()), strict=True)
-    )
+    sizes, rates, errors = np.array([(n, d.rate, d.standard_error) for n, d in powers.items()]).T
     curve = _monotone(rates, errors)
     draws = np.random.default_rng(0).normal(rates, errors, (REDRAWN_CURVES, len(rates)))
     needed = np.array([_crossing(sizes, _monotone(drawn, errors), target) for drawn in draws])
@@ -518,14 +513,14 @@ def samples_needed(
 
 
 def _monotone(rates: Array, errors: Array) -> Array:
-    """The non-decreasing curve nearest to the rates, weighted by their precision."""
+    """Fit the non-decreasing curve nearest to the rates, weighted by their precision."""
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(np.clip(rates, 0.0, 1.0), weights=errors**-2.0).x)
 
 
 def _crossing(sizes: Array, curve: Array, target: float) -> float:
-    """The n at which a curve of powers, linear in log n, reaches the target; the last n where it does not."""
+    """Solve for the n at which a curve of powers, linear in log n, reaches the target; the last n where it does not."""
     k = int(np.searchsorted(curve, target))
     if k == 0 or k == len(curve):
         return float(sizes[min(k, len(curve) - 1)])

@@ -38,15 +38,15 @@ _ENDS = np.array([-1.0, 1.0])
 # Lagrange interpolation
 _TO_ENDS = np.stack([[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS])
 _UNSEEN = 0.5 * (1 - _NODES[-1])  # part of a panel beyond its last node
-_NUDGE = 2.0**-40  # ends are looked at from just inside: the very ends of a piece may be poles
+_NUDGE = 2.0**-40  # relative distance from the ends, which may be poles, at which they are evaluated
 _FIRST_PANELS = 16
-_DEEPEST = 48  # halvings: a jump of the integrand is cornered in a panel of width 2^-48
+_MAX_HALVINGS = 48  # derived: a jump of the integrand ends in a panel of width 2^-48
 _TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch low <= t <= high of a distribution; `place(t)` gives c, 1-c and the mass per unit of t."""
+    """A part low <= t <= high of a distribution; `position(t)` gives c, 1-c and the mass per unit of t."""
 
     low: float
     high: float
@@ -54,10 +54,10 @@ class Piece:
 
 
 def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
-    """Integral of `integrand(c, 1-c)` over all pieces; panels are halved until two halves agree with the whole.
+    """Integrate `integrand(c, 1-c)` over all pieces; panels are halved until two halves agree with the whole.
 
-    A jump beyond the last node of a panel is seen by no node. So the ends of a panel must also be where its nodes say, or the
-    stretch between must be too short to matter. Kinks (|c - T| where T crosses the diagonal) and jumps (step curves) cost more
+    A jump beyond the last node of a panel is seen by no node, so the ends of a panel must also agree with the polynomial of its
+    nodes, or the part between be negligible. Kinks (|c - T| where T crosses the diagonal) and jumps (step curves) cost more
     panels, not accuracy.
 
     >>> flat = Piece(0.0, 1.0, lambda t: (t, 1 - t, np.ones_like(t)))
@@ -72,7 +72,7 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
     low, high = edges[:-1], edges[1:]
     whole, _ = _panel_sums(piece, integrand, low, high)
     total = 0.0
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_HALVINGS):
         middle = 0.5 * (low + high)
         lower_half, left_unseen = _panel_sums(piece, integrand, low, middle)
         right, right_unseen = _panel_sums(piece, integrand, middle, high)
@@ -86,7 +86,7 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
 
 
 def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> tuple[Array, Array]:
-    """The integral over each panel, and what a jump between its last nodes and its ends could hide."""
+    """Integrate each panel, and bound the effect of a jump between its last nodes and its ends."""
     half = 0.5 * (high - low)[:, None]
     t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
     c, rest, mass = piece.position(t)
@@ -99,18 +99,15 @@ def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> 
 # ----------------------------------------------------------------------------------------------------
 # Draws from a Beta distribution that move continuously with its parameters: its quantile function at uniform numbers
 
-# Uniform numbers are multiples of 2^-53; zero is read as half of the smallest. Logits of all of them lie within +-38.
-_LEAST = 2.0**-54
-_REACH = 38.0
-# With 2048 cubics the error in c is below 1e-9 for exponents >= 0.1, below 1e-6 for exponents >= 0.02 (measured; the test
-# repeats it): far below the noise of any simulation that fits in memory.
-_CUBICS = 2048
+_MIN_UNIFORM = 2.0**-54  # derived: half of the smallest uniform number above 0, and taken for 0
+_MAX_LOGIT = 38.0  # derived: logits of all uniform numbers lie within +-38
+_CUBICS = 2048  # tuned: error in c below 1e-9 for exponents >= 0.1, below 1e-6 for exponents >= 0.02
 _BLOCK = 2**14  # numbers at a time: the intermediate arrays stay in the processor's cache
-_UNDERFLOW = 1e-250  # quantiles below this are taken from the straight tail, to which they are equal to within rounding
+_UNDERFLOW = 1e-250  # quantiles below this are taken from the power law of the tail, equal to within rounding
 
 
 def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Array]:
-    """c and 1 - c, where c is the u-quantile of Beta(alpha, beta), for u in [0, 1).
+    """Compute c and 1 - c, where c is the u-quantile of Beta(alpha, beta), for u in [0, 1).
 
     >>> c, rest = beta_from_uniforms(2.0, 1.0, np.array([0.25, 0.81]))  # P(score <= c) = c^2
     >>> c.round(8), (c + rest).round(12)
@@ -127,12 +124,12 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 
 def _logits(table: Array, u: Array) -> Array:
-    """x(s) at s = logit u, by the cubic of the panel that s falls in."""
-    position = np.maximum(u, _LEAST)
+    """Evaluate the cubic of logit c at s = logit u; several times faster than scipy's splines, as panels have one width."""
+    position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
     np.log(position, out=position)
-    position += _REACH
-    position *= _CUBICS / (2 * _REACH)
+    position += _MAX_LOGIT
+    position *= _CUBICS / (2 * _MAX_LOGIT)
     panel = position.astype(np.intp)
     position -= panel
     x = table[3].take(panel)
@@ -144,8 +141,8 @@ def _logits(table: Array, u: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _table(alpha: float, beta: float) -> Array:
-    """Coefficients of t^0 .. t^3, t in [0, 1) along each panel: the cubic Hermite interpolant. Shape (4, panels)."""
-    s = np.linspace(-_REACH, _REACH, _CUBICS + 1)
+    """Compute the cubic Hermite interpolant: coefficients of t^0 .. t^3, t in [0, 1), of each panel (4, panels)."""
+    s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
     slope *= s[1] - s[0]
     rise, slope_before, slope_after = np.diff(x), slope[:-1], slope[1:]
@@ -155,9 +152,9 @@ def _table(alpha: float, beta: float) -> Array:
 
 
 def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
-    """logit c and its slope in s, where c is the quantile at u = 1 / (1 + exp(-s)).
+    """Compute logit c and its slope in s, where c is the quantile at u = 1 / (1 + exp(-s)).
 
-    The smaller of u and 1 - u is given to the inverse of the incomplete Beta function, and both c and 1 - c are asked for.
+    The incomplete Beta function is inverted at the smaller of u and 1 - u, for c and for 1 - c.
     """
     from scipy.special import betainccinv, betaincinv, betaln
 
@@ -178,9 +175,7 @@ def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Where simulated scores come from: Beta, Uniform, Discrete (tied scores), Empirical (like given ones), and mixtures
-
-_SLOTS = 8  # of a table of places, for every score: then few numbers are left to be searched for
+# Distributions of scores: Beta, Uniform, Discrete (tied scores), Empirical (like given ones), and mixtures
 
 
 class Scores(ABC):
@@ -301,7 +296,7 @@ class Beta(Scores):
         return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
 
     def _half(self, *, near_one: bool) -> Piece:
-        """One half, in v = d^s with d the distance to the end and s = min(exponent, 1): no pole is left."""
+        """Return one half in the coordinate v = d^s, d the distance to the end and s = min(exponent, 1): it has no pole."""
         from scipy.special import betaln
 
         near, far = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)
@@ -437,8 +432,8 @@ class Discrete(Scores):
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values, chances = self._arrays
         cuts = np.cumsum(chances)
-        # places over u * total never lie past the end, nor on a score of probability zero
-        c = values[_places(cuts, u[0] * cuts[-1])]
+        # by u * total no position lies past the end, nor on a score of probability zero
+        c = values[np.searchsorted(cuts, u[0] * cuts[-1], side="right")]
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
@@ -549,7 +544,7 @@ class Mixture(Scores):
         )
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
-        # The first number chooses the part, the others place the score in it.
+        # the first number selects the part, the others draw the score in it
         part = np.searchsorted(np.cumsum(self.shares)[:-1], u[0], side="right")
         c, rest = np.empty(part.shape), np.empty(part.shape)
         for k, scores in enumerate(self.parts):
@@ -559,20 +554,3 @@ class Mixture(Scores):
 
     def expectation(self, integrand: Integrand) -> float:
         return float(sum(s * part.expectation(integrand) for s, part in zip(self.shares, self.parts, strict=True)))
-
-
-def _places(cuts: Array, x: Array) -> npt.NDArray[np.intp]:
-    """searchsorted(cuts, x, "right") of many numbers in no order, looked up in a table and searched only where that is open.
-
-    Cuts and numbers fall into slots by the same rising rule, so a cut in an earlier slot is smaller, however products round.
-    """
-    if x.size < _SLOTS * len(cuts):
-        return np.searchsorted(cuts, x, side="right")
-    slots = _SLOTS * len(cuts)
-    scale = slots / cuts[-1]
-    cut_counts = np.bincount((cuts * scale).astype(np.intp), minlength=slots + 1)
-    table = np.where(cut_counts > 0, -1, np.cumsum(cut_counts))
-    position = table[(x * scale).astype(np.intp)]
-    open_ = position < 0
-    position[open_] = np.searchsorted(cuts, x[open_], side="right")
-    return position

@@ -1,8 +1,7 @@
 """Fit a world to data: Beta scores, calibration curve, and goodness of fit.
 
-A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is neither
-dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of
-that, P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
+A Beta density is infinite or zero at its ends, so a score of exactly 1 enters the likelihood as interval-censored, by
+P(1-c < resolution). Moving it to a small floor instead would make the fit depend on the floor.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 import truecal as tc
 from truecal.errors import InputError
@@ -70,7 +70,7 @@ class BetaFit:
 
 
 def resolution_of(scores: Array) -> float:
-    """Half the gap below 1 in the coarsest floating-point type that holds all these scores: 1-c below it rounds to 1.
+    """Return half the gap below 1 in the coarsest floating-point type of all scores: a smaller 1-c rounds to 1.
 
     >>> resolution_of(np.array([0.1, 0.7])) == 2.0**-54, resolution_of(np.array([0.5, 0.75, 1.0])) == 2.0**-12
     (True, True)
@@ -141,8 +141,7 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     best = minimize(likelihood.loss, np.log(_moments(scores[inside], w)), method="Nelder-Mead", options=tight)  # type: ignore[call-overload]
     if not best.success:
         raise InputError(f"the Beta fit did not settle: {best.message}")
-    # The simplex stops within 1e-8 of the minimum, at a point that depends on its path; steps to where the slope is zero
-    # take it to within rounding, so that the fit is a continuous function of the scores.
+    # Newton steps reduce the simplex's error of 1e-8 to rounding error: the fit is a continuous function of the scores
     inverse = np.linalg.inv(_hessian(likelihood.loss, best.x))
     optimum = best.x
     for _ in range(3):
@@ -156,7 +155,7 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """What the likelihood needs to know of the scores: sums of log c and log(1-c) over the mass inside, and both ends."""
+    """Sufficient statistics: sums of log c and log(1-c) over scores inside (0, 1), and the weights of 0 and 1."""
 
     log_c: float
     log_rest: float
@@ -166,7 +165,7 @@ class _Likelihood:
     eps: float
 
     def loss(self, parameters: Array) -> float:
-        """Minus the log-likelihood per row at (log alpha, log beta)."""
+        """Compute minus the log-likelihood per row at (log alpha, log beta)."""
         from scipy.special import betaln
 
         alpha, beta = np.exp(parameters)
@@ -175,7 +174,7 @@ class _Likelihood:
         return -float(value) / (self.mass + self.zeros + self.ones)
 
     def slope(self, parameters: Array) -> Array:
-        """Derivatives of the loss: d/d alpha log B = psi(alpha) - psi(alpha + beta); the ends by differences."""
+        """Differentiate the loss: d/d alpha log B = psi(alpha) - psi(alpha + beta); the ends by differences."""
         from scipy.special import digamma
 
         alpha, beta = np.exp(parameters)
@@ -187,21 +186,21 @@ class _Likelihood:
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
     def _end(self, mass: float, exponent: float, other: float) -> float:
-        """mass * log P(distance to the end of this exponent < eps)."""
+        """Compute mass * log P(distance to the end of this exponent < eps)."""
         from scipy.special import betainc
 
         return mass * float(np.log(betainc(exponent, other, self.eps))) if mass else 0.0
 
 
 def _derivative(function: Callable[[float], float], x: float) -> float:
-    """By four points: the error is of order (1e-3)^4, that from rounding 1e-13 times the value."""
+    """Differentiate by four points, with an error of order (1e-3)^4."""
     h = 1e-3 * x
     inner, outer = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
     return (8 * inner - outer) / (12 * h)
 
 
 def _moments(scores: Array, weights: Array) -> Array:
-    """Start: the Beta with the mean and variance of the scores."""
+    """Compute the parameters of the Beta with the mean and variance of the scores."""
     mean = np.average(scores, weights=weights)
     variance = np.average((scores - mean) ** 2, weights=weights)
     size = max(mean * (1 - mean) / variance - 1, 0.05)
@@ -209,7 +208,7 @@ def _moments(scores: Array, weights: Array) -> Array:
 
 
 def _hessian(loss: Callable[[Array], float], x: Array) -> Array:
-    """Second derivatives by central differences; the loss is per row, of order 1, so a step of 1e-3 leaves 6 digits."""
+    """Compute second derivatives by central differences, to about 6 digits."""
     step = 1e-3
     e = np.eye(x.size) * step
     result = np.empty((x.size, x.size))
@@ -273,7 +272,7 @@ class CurveFit:
 
 
 def candidates() -> list[tuple[Function, Function, Terms]]:
-    """Every link, transform and set of terms that can rise inside [0, 1]; a constant curve is offered once per link."""
+    """Return the links, transforms and terms of curves that can rise inside [0, 1], and one constant curve per link."""
     results: list[tuple[Function, Function, Terms]] = []
     for link, inner in product(get_args(Function), repeat=2):
         if link in ("logit", inner):
@@ -322,14 +321,14 @@ def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[C
     'logit_logit_b0_b1'
     """
     fits = [fit_curve(link, inner, terms, c, rest, outcomes, weights) for link, inner, terms in candidates()]
-    # The three constant curves are one and the same: rounding must not decide their order.
+    # the three constant curves are equal: rounding must not decide their order
     return sorted(fits, key=lambda fit: round(fit.aic, 6))
 
 
 def fit_curve(
     link: Function, inner: Function, terms: Terms, c: Array, rest: Array, outcomes: Array, weights: Array
 ) -> CurveFit:
-    """One candidate by projected Newton steps on the concave log-likelihood.
+    """Fit one candidate by projected Newton steps on the concave log-likelihood.
 
     >>> from truecal.lab import GLM, Uniform, World
     >>> scores, y = World(Uniform(), GLM("logit", "logit", -0.5, 0.7)).draw(n=20000, rng=1)
@@ -340,47 +339,35 @@ def fit_curve(
     if np.any((c <= 0) | (rest <= 0)):
         raise InputError("scores of exactly 0 or 1 must be moved inside (0, 1) before a curve is fitted")
     t = transform(inner, c, rest)
-    columns = {"b0": [np.ones_like(t)], "b1": [t], "b0_b1": [np.ones_like(t), t]}[terms]
-    X = np.stack(columns, axis=1)
-    sign = {"b0": [-1.0], "b1": [1.0], "b0_b1": [-1.0, 1.0]}[terms]
-    low, high = (np.where(np.array(sign) > 0, 0.0, -np.inf), np.where(np.array(sign) > 0, np.inf, 0.0))
-    if link == "logit":
-        low, high = np.full(len(sign), -np.inf), np.full(len(sign), np.inf)
-    b, value, hessian = _maximise(link, X, outcomes, weights, low, high, _start(link, sign))
+    names = terms.split("_")
+    X = np.stack([t if name == "b1" else np.ones_like(t) for name in names], axis=1)
+    low, high, start = np.full(len(names), -np.inf), np.full(len(names), np.inf), np.zeros(len(names))
+    if link != "logit":  # b0 <= 0 <= b1, so that T lies in [0, 1]
+        rising = np.array([name == "b1" for name in names])
+        low[rising], high[~rising], start = 0.0, 0.0, np.where(rising, 0.5, -0.5)
+    b, value, hessian = _maximise(link, X, outcomes, weights, low, high, start)
     at_bound = (b <= low) | (b >= high)
     variance = np.full(b.size, np.nan)  # a coefficient on its bound has no standard error
     if not at_bound.all():
-        free = np.ix_(~at_bound, ~at_bound)
-        free_variance = np.diag(np.linalg.inv(-hessian[free]))
-        variance[~at_bound] = np.where(
-            free_variance > 0, free_variance, np.nan
-        )  # nor has one along which the likelihood is flat
-    names = terms.split("_")
+        free_variance = np.diag(np.linalg.inv(-hessian[np.ix_(~at_bound, ~at_bound)]))
+        # nor has one along which the likelihood is flat
+        variance[~at_bound] = np.where(free_variance > 0, free_variance, np.nan)
     coefficient = {name: float(b[names.index(name)]) if name in names else 0.0 for name in ("b0", "b1")}
     error = {name: float(np.sqrt(variance[names.index(name)])) if name in names else 0.0 for name in ("b0", "b1")}
     return CurveFit(GLM(link, inner, coefficient["b0"], coefficient["b1"]), terms, error["b0"], error["b1"], value)
 
 
-def _start(link: Function, sign: list[float]) -> Array:
-    return np.zeros(len(sign)) if link == "logit" else np.array(sign) * 0.5
-
-
 def _maximise(
     link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
 ) -> tuple[Array, float, Array]:
-    """Newton ascent inside the box; coefficients held at a bound that the gradient pushes against are left out.
+    """Maximise by Newton steps inside the box; coefficients at a bound that the gradient points beyond stay there.
 
-    Ascent ends at a decrement where the next full steps, which converge quadratically, reach the rounding error: two of them
-    are taken without asking whether the value still rises, since that comparison would be one of rounding errors.
+    Line search ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow
+    without comparing values, whose differences would be rounding errors.
     """
     value, gradient, hessian = _log_likelihood(link, X, y, w, b)
     for _ in range(200):
-        fixed = ((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))
-        free = ~fixed
-        if not free.any():
-            break
-        step = np.zeros_like(b)
-        step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
+        step = _newton_step(gradient, hessian, ~(((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))))
         if gradient @ step < 1e-12 * max(1.0, abs(value)):
             break
         share = 1.0
@@ -394,19 +381,22 @@ def _maximise(
             break
         b, (value, gradient, hessian) = trial, new
     for _ in range(2):
-        free = (b > low) & (b < high)
-        if free.any():
-            step = np.zeros_like(b)
-            step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
-            last = np.clip(b + step, low, high)
-            new = _log_likelihood(link, X, y, w, last)
-            if new[0] > value - 1e-9 * max(1.0, abs(value)):
-                b, (value, gradient, hessian) = last, new
+        last = np.clip(b + _newton_step(gradient, hessian, (b > low) & (b < high)), low, high)
+        new = _log_likelihood(link, X, y, w, last)
+        if new[0] > value - 1e-9 * max(1.0, abs(value)):
+            b, (value, gradient, hessian) = last, new
     return b, value, hessian
 
 
+def _newton_step(gradient: Array, hessian: Array, free: npt.NDArray[np.bool_]) -> Array:
+    """Compute the Newton step of the free coefficients; 0 for the others."""
+    step = np.zeros_like(gradient)
+    step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
+    return step
+
+
 def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> tuple[float, Array, Array]:
-    """Sum of w (y log T + (1-y) log(1-T)) with its first and second derivatives in b."""
+    """Compute the sum of w (y log T + (1-y) log(1-T)) with its first and second derivatives in b."""
     eta = np.einsum("ij,j->i", X, b)
     if link == "logit":
         value = y * eta - np.logaddexp(0.0, eta)
@@ -420,7 +410,7 @@ def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> t
             odds = 1.0 / np.expm1(-eta)  # exp(eta) / (1 - exp(eta)); 0 for eta far below 0
         value = easy * eta + (1 - easy) * np.log(-np.expm1(eta))
         first, second = easy - (1 - easy) * odds, -(1 - easy) * odds * (1 + odds)
-    # Sums without BLAS, whose threads only get in each other's way at two columns.
+    # without BLAS, whose threads cost more than they save at two columns
     slope = np.einsum("ij,i->j", X, w * first)
     return float(np.sum(w * value)), slope, np.einsum("ij,i,ik->jk", X, w * second, X)
 
@@ -556,14 +546,14 @@ def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -
         raise InputError(f"every outcome is {right:.0f}: no calibration curve can be fitted to that")
     try:
         beta = fit_beta(scores, weights, resolution=resolution)
-        c, rest = _place_ends(scores, beta)
+        c, rest = _impute_ends(scores, beta)
         return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
     except np.linalg.LinAlgError as error:
         raise InputError(f"{len(scores)} rows do not determine a curve; give more, with different scores") from error
 
 
-def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
-    """c and 1-c with scores of exactly 0 and 1 at the geometric mean of what the Beta holds within the resolution."""
+def _impute_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
+    """Return c and 1-c, with 0 and 1 replaced by the geometric mean of the Beta's distances within the resolution."""
     c, rest = scores.copy(), 1.0 - scores
     near_zero, near_one = (
         np.exp(np.log(beta.resolution) - 1.0 / exponent) for exponent in (beta.scores.alpha, beta.scores.beta)
@@ -573,7 +563,7 @@ def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Does a fitted world look like the data it was fitted to?
+# Goodness of fit
 
 
 @dataclass(frozen=True)

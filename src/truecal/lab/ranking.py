@@ -1,4 +1,4 @@
-"""The leaderboard: every estimator of truecal, ranked by how wrong it is where the truth is known."""
+"""The leaderboard: estimators ranked by their bias in worlds whose true error is known."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError, extra
-from truecal.estimators.base import ErrorFunction, Estimator, as_estimator, with_level
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.lab.curves import Curve, Power
 from truecal.lab.detection import contains
 from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
-from truecal.lab.trials import Bounds, Cell, Field, Run, all_estimators, answers_of, has_interval, tidy, trials
+from truecal.lab.trials import Bounds, Cell, Run, all_estimators, answers_of, has_interval, trials
 from truecal.lab.worlds import PAPER_WORLDS, Seed, World
 from truecal.table import Frame
 from truecal.writing import write_whole
 
 SIZES = (200, 1000, 5000)
-NEARLY = 0.02
+REMAINING_ERROR = 0.02  # of the nearly calibrated worlds
 LEVEL = 0.9
 _WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.15))
 
@@ -37,15 +37,16 @@ class Wave(Curve):
 
 
 def world_groups() -> dict[str, dict[str, World]]:
-    """The ten printed worlds, their perfect recalibrations, recalibrations that leave a true error of 2 %, and harder ones.
+    """Return the groups of worlds of the ranking.
 
-    Tied: scores are the words 0.5, 0.6, ..., 1, as a person or a language model says them. Non-monotone: the curve falls in the
-    middle. Empirical: scores are 2000 draws of a printed world, smoothed, with its own curve.
+    They are the ten printed worlds, their perfect recalibrations, recalibrations with a true error of 2 %, and three harder
+    groups. Tied: scores are 0.5, 0.6, ..., 1. Non-monotone: the curve falls in the middle. Empirical: scores are distributed
+    like 2000 draws of a printed world.
     """
     return {
         "uncalibrated": dict(PAPER_WORLDS),
         "calibrated": {name: world.perfectly_recalibrated() for name, world in PAPER_WORLDS.items()},
-        "nearly calibrated": {name: world.partly_recalibrated(NEARLY) for name, world in PAPER_WORLDS.items()},
+        "nearly calibrated": {name: world.partly_recalibrated(REMAINING_ERROR) for name, world in PAPER_WORLDS.items()},
         "tied": {f"words, power {p:g}": World(_WORDS, Power(p)) for p in (1.0, 1.3, 2.0)},
         "non-monotone": {f"wave of {a:g}": World(Uniform(0.2, 1.0), Wave(a)) for a in (0.04, 0.08, 0.15)},
         "empirical": {
@@ -55,7 +56,7 @@ def world_groups() -> dict[str, dict[str, World]]:
 
 
 def _like(world: World) -> World:
-    """The same curve on scores like 2000 draws of a world."""
+    """Return the world with its scores replaced by a distribution fitted to 2000 draws."""
     return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
 
 
@@ -182,32 +183,38 @@ def leaderboard(
     """
     ranked = {**all_estimators(), **{name: as_estimator(one) for name, one in (estimators or {}).items()}}
     groups = world_groups() | ({"own": dict(worlds)} if worlds else {})
-    rows: list[tuple[Field, ...]] = []
+    rows: list[dict[str, Any]] = []
     with (run or Run()).kept() as running:
         for group, members in groups.items():
             results = trials(ranked, members, n=n, m=m, rng=rng, run=running)
             coverages = _coverages(ranked, members, n, m, rng, running)
             for name in ranked:
                 part = [t for t in results if t.estimator_name == name]
-                bias = np.array([100 * t.bias for t in part])
-                error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
-                rmse = float(np.mean([100 * t.rmse for t in part]))
-                share = coverages.get(name, float("nan"))
-                rows.append((group, name, m, float(np.abs(bias).mean()), float(bias.mean()), error, rmse, share))
-    columns = ("worlds", "estimator", "m", "mean_abs_bias", "mean_bias", "mean_bias_se", "mean_rmse", "coverage_90")
-    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in ranked}
-    order = sorted(overall, key=lambda name: overall[name])
-    rows.sort(key=lambda row: (list(groups).index(str(row[0])), order.index(str(row[1]))))
-    return Leaderboard(f"estimators by mean |bias|, n = {', '.join(map(str, n))}", tidy(columns, rows))
+                bias, error, rmse = 100 * np.array([(t.bias, t.standard_error, t.rmse) for t in part]).T
+                rows.append(
+                    {
+                        "worlds": group,
+                        "estimator": name,
+                        "m": m,
+                        "mean_abs_bias": float(np.abs(bias).mean()),
+                        "mean_bias": float(bias.mean()),
+                        "mean_bias_se": float(np.sqrt((error**2).sum())) / len(part),
+                        "mean_rmse": float(rmse.mean()),
+                        "coverage_90": coverages.get(name, float("nan")),
+                    }
+                )
+    overall = {name: np.mean([row["mean_abs_bias"] for row in rows if row["estimator"] == name]) for name in ranked}
+    rows.sort(key=lambda row: (list(groups).index(row["worlds"]), overall[row["estimator"]]))
+    return Leaderboard(f"estimators by mean |bias|, n = {', '.join(map(str, n))}", Frame.from_records(rows))
 
 
 def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
-    """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
-    able = {name: with_level(e, LEVEL) for name, e in estimators.items() if has_interval(e)}
+    """Compute the share of 90 % intervals that contain the true error, for estimators with an interval in closed form."""
+    able = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
     cells = [
-        Cell(world_name, world, size, m, tuple(Bounds(e) for e in able.values()))
+        Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in able.values()))
         for world_name, world in worlds.items()
         for size in n
     ]

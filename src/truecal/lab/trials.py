@@ -1,25 +1,23 @@
-"""Simulated trials: datasets drawn from worlds, judged by estimators, kept in a cache.
+"""Simulated trials: datasets drawn from worlds, estimators computed on them, results stored in a cache.
 
-Random streams are not taken from content, whose last bits may differ between machines, but from names.
+Random streams depend on names, not on content, whose last bits may differ between machines.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import json
 import os
-import pickle
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from hashlib import sha256
 from math import sqrt
 from os import PathLike
 from pathlib import Path
+from pickle import PicklingError
 from typing import Protocol
 
 import numpy as np
@@ -27,22 +25,18 @@ import numpy as np
 import truecal as tc
 from truecal import options, parallel
 from truecal.errors import FileError, InputError, TruecalError
-from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
+from truecal.estimators.base import ErrorFunction, Estimator, as_estimator, with_level
 from truecal.lab.distributions import Array
 from truecal.lab.worlds import Seed, World
 from truecal.table import Frame
 from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
-# What a world, an estimator or a measure is, as a digest: equal content has the same place in the cache
-
-
-class _NamelessError(Exception):
-    """Something whose content cannot be written down, such as a lambda."""
+# The content of worlds and measures as a digest, the key of the cache
 
 
 def digest(thing: object) -> str | None:
-    """SHA-256 of the content of a (nested) dataclass of numbers, strings, arrays and functions of modules; else None.
+    """Compute the SHA-256 of a (nested) dataclass of numbers, strings, arrays and functions of modules; None for others.
 
     >>> from truecal.lab import Power, Uniform, World
     >>> digest(World(Uniform(), Power(2))) == digest(World(Uniform(), Power(2.0)))
@@ -51,20 +45,39 @@ def digest(thing: object) -> str | None:
     True
     """
     try:
-        text = json.dumps(_plain(thing), sort_keys=True)
-    except _NamelessError:
+        return sha256(json.dumps(thing, sort_keys=True, default=_content).encode()).hexdigest()
+    except TypeError:
         return None
-    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _content(thing: object) -> object:
+    """Convert what JSON has no type for: numpy's numbers and arrays, dataclasses, functions of modules."""
+    if isinstance(thing, np.generic):
+        return thing.item()
+    if isinstance(thing, np.ndarray):
+        return [str(thing.dtype), thing.shape, sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
+    record = is_dataclass(thing) and not isinstance(thing, type)
+    named = type(thing) if record else thing
+    module, name = getattr(named, "__module__", ""), getattr(named, "__qualname__", "")
+    if record:
+        values = {f.name: getattr(thing, f.name) for f in fields(thing)}  # type: ignore[arg-type]
+        return [module, name, _module_digest(module), {key: _as_float(value) for key, value in values.items()}]
+    if getattr(sys.modules.get(module), name, None) is not thing:
+        raise TypeError(f"{thing!r} is no function of a module")
+    return [module, name, _module_digest(module)]
+
+
+def _as_float(value: object) -> object:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def name_words(name: str) -> tuple[int, ...]:
-    """Four 32-bit words from a name, to give it random streams of its own."""
-    words = hashlib.sha256(name.encode()).digest()
+    """Compute four 32-bit words from a name, the key of its random streams."""
+    words = sha256(name.encode()).digest()
     return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 
 
-# Layers above the lab make no numbers for it.
-_ABOVE = ("cli", "integrations", "pages", "plot", "study")
+_UPPER_LAYERS = ("cli", "integrations", "pages", "plot", "study")  # folders on which no simulation depends
 
 
 @cache
@@ -87,47 +100,19 @@ def code_digest() -> str:
     64
     """
     package = Path(__file__).parents[1]
-    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _ABOVE)
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _UPPER_LAYERS)
+    return sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 @cache
 def _module_digest(module: str) -> str:
-    """Digest of the source of a module outside truecal; empty for truecal, whose code_digest is part of every key."""
+    """Compute the digest of a module outside truecal; empty for truecal, whose code_digest is part of every key."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    if module.partition(".")[0] == "truecal" or file is None:
-        return ""
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _plain(thing: object) -> object:
-    if thing is None or isinstance(thing, bool | str):
-        return thing
-    if isinstance(thing, int | float | np.integer | np.floating):
-        return float(thing).hex()
-    if isinstance(thing, np.ndarray):
-        array = np.ascontiguousarray(thing)
-        return ["array", str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
-    if isinstance(thing, tuple | list):
-        return [_plain(item) for item in thing]
-    if isinstance(thing, dict):
-        return {str(key): _plain(value) for key, value in thing.items()}
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        module = type(thing).__module__
-        kind = f"{module}.{type(thing).__qualname__}"
-        return [
-            kind,
-            _module_digest(module),
-            {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)},
-        ]
-    module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
-    if name and getattr(sys.modules.get(module), name, None) is thing:  # a function that a module defines
-        return [f"{module}.{name}", _module_digest(module)]
-    raise _NamelessError
+    return "" if module.partition(".")[0] == "truecal" or file is None else sha256(Path(file).read_bytes()).hexdigest()
 
 
 # ----------------------------------------------------------------------------------------------------
-# Results on disk, one file per batch, found by content: an interrupted run loses at most the batch under way
+# Results on disk, one file per batch: an interrupted run loses at most the batch under way
 
 
 class BatchCache:
@@ -163,7 +148,7 @@ class BatchCache:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            raise FileError(f"cannot keep simulations in {str(self.folder)[:100]}: {error}") from error
+            raise FileError(f"cannot store simulations in {str(self.folder)[:100]}: {error}") from error
 
     def read(self, key: str) -> dict[str, Array]:
         """Read the arrays stored under a key.
@@ -204,7 +189,7 @@ class BatchCache:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is asked of every simulated dataset: the value of an estimator, its interval, or the p-value of its test
+# Measures: the value of an estimator, its interval, or the p-value of its test
 
 
 class Measure(Protocol):
@@ -247,85 +232,61 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True)
-class Value:
-    """The estimate alone: the cheapest question."""
+class _EstimatorMeasure:
+    """Base of the measures of one estimator."""
 
     estimator: Estimator
 
     @property
     def name(self) -> str:
-        return repr(self.estimator)
+        return f"{type(self).__name__} of {self.estimator!r}"
+
+
+@dataclass(frozen=True)
+class Value(_EstimatorMeasure):
+    """Compute the estimate alone."""
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
         return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Value, low and high end of the interval that the estimator itself offers."""
+class Bounds(_EstimatorMeasure):
+    """Compute estimate, lower and upper limit: the closed form of the estimator where it has one, else by resampling."""
 
-    estimator: Estimator
-
-    @property
-    def name(self) -> str:
-        return f"the interval of {self.estimator!r}"
-
-    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        estimate = self.estimator(profile)
-        if estimate.interval is None:
-            raise InputError(f"{type(self.estimator).__name__} offers no interval, so it has no coverage")
-        return np.stack([np.broadcast_to(part, profile.batch) for part in _parts(estimate)]).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class ResampledBounds:
-    """Value, low and high end of the interval by resampling, one dataset of the batch after the other."""
-
-    estimator: Estimator
     level: float
 
-    @property
-    def name(self) -> str:
-        return f"the resampled interval of {self.estimator!r}"
-
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        estimate = with_level(self.estimator, self.level)(profile)
+        if estimate.interval is not None:
+            numbers = (estimate.value, estimate.interval.low, estimate.interval.high)
+            return np.stack([np.broadcast_to(number, profile.batch) for number in numbers]).astype(np.float64)
         limits = np.empty((2, profile.batch))
         for i, child in enumerate(np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key).spawn(profile.batch)):
-            dataset = profile.take([i])
-            interval = self.estimator.interval(dataset, level=self.level, rng=np.random.default_rng(child))
+            generator = np.random.default_rng(child)
+            interval = self.estimator.interval(profile.take([i]), level=self.level, rng=generator)
             limits[:, i] = np.ravel(interval.low)[0], np.ravel(interval.high)[0]
         return np.stack([self.estimator.values(profile), *limits])
 
 
 def has_interval(estimator: Estimator) -> bool:
-    """Whether the estimator has an interval by formula, which simulations can afford."""
+    """Return whether the estimator has an interval in closed form."""
     few = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
     return estimator(few).interval is not None
 
 
 @dataclass(frozen=True)
-class PValue:
-    """The p-value of the estimator's own test of calibration."""
+class PValue(_EstimatorMeasure):
+    """Compute the p-value of the estimator's test of calibration."""
 
-    estimator: Estimator
     resamples: int = 199
 
-    @property
-    def name(self) -> str:
-        return f"the test of {self.estimator!r}"
-
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        tested = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
-        return tested.p_value[None, :]
-
-
-def _parts(estimate: tc.Estimate) -> tuple[float | Array, float | Array, float | Array]:
-    assert estimate.interval is not None
-    return estimate.value, estimate.interval.low, estimate.interval.high
+        return self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed)).p_value[None, :]
 
 
 # ----------------------------------------------------------------------------------------------------
-# How simulations are run: on how many processes, with which cache, and who hears of progress. None of it changes a number
+# How simulations are run: processes, cache and progress
 
 
 @dataclass(frozen=True)
@@ -407,7 +368,7 @@ class Run:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Many simulated datasets, in batches: drawn and judged on as many cores as asked, with the same numbers on every machine
+# Batches of simulated datasets, drawn and measured in worker processes
 
 _ROWS_PER_BATCH = 2**18  # 2 MB of scores: a worker and its prefix sums stay within tens of MB
 _PILOT_DATASETS = 8
@@ -451,9 +412,27 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Batch:
-    cell: int
+    """Datasets of one cell that are drawn together, and the positions of the measures to compute."""
+
+    cell: Cell
     number: int
     size: int
+    entropy: int
+    missing: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return self.cell.n * self.size
+
+    @property
+    def stream(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.entropy, spawn_key=(*name_words(self.cell.name), self.cell.n, self.number))
+
+    @property
+    def key(self) -> str:
+        """Name of the batch in the cache."""
+        facts = (code_digest(), np.__version__, self.cell.name, digest(self.cell.world), self.cell.n, self.entropy)
+        return sha256("|".join(map(str, (*facts, self.number, self.size))).encode()).hexdigest()
 
 
 def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
@@ -494,31 +473,54 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     run = run or Run()
     _refuse_bad_cells(cells, run)
     entropy = seed_number(rng)
-    _pilot(cells, entropy)
-    plan = [
-        _Batch(c, number, size)
-        for c, cell in enumerate(cells)
-        for number, size in enumerate(batch_sizes(cell.n, cell.m))
-    ]
-    rows = [cells[batch.cell].n * batch.size for batch in plan]
-    parts: dict[tuple[int, int], dict[int, Array]] = {}
-    done = 0
+    _try_out(cells, entropy)
+    store = None if run.cache is None else BatchCache(run.cache)
+    answers: dict[tuple[int, int], dict[int, Array]] = {}
+    missing: dict[tuple[int, int], _Batch] = {}
+    for c, cell in enumerate(cells):
+        for number, size in enumerate(batch_sizes(cell.n, cell.m)):
+            batch = _Batch(cell, number, size, entropy, tuple(range(len(cell.measures))))
+            stored = {} if store is None else store.read(batch.key)
+            cached = {k: stored[name] for k in batch.missing if (name := digest(cell.measures[k])) in stored}
+            answers[c, number] = cached
+            if len(cached) < len(cell.measures):
+                missing[c, number] = replace(batch, missing=tuple(k for k in batch.missing if k not in cached))
+    total = sum(cell.n * cell.m for cell in cells)
+    done = total - sum(batch.rows for batch in missing.values())
+    # long batches first, so that none is still running alone at the end
+    order = sorted(missing, key=lambda position: -missing[position].rows)
     with run.kept() as running, running.reporting("simulating") as progress:
-        for batch, answers in _all_answers(cells, plan, entropy, running):
-            parts[batch.cell, batch.number] = answers
-            done += cells[batch.cell].n * batch.size
-            progress(parallel.Step("simulating", done, sum(rows)))
+        progress(parallel.Step("simulating", done, total))
+        for i, computed in _each(running.processes, [missing[position] for position in order]):
+            batch = missing[order[i]]
+            if store is not None:
+                store.add(batch.key, {str(digest(batch.cell.measures[k])): part for k, part in computed.items()})
+            answers[order[i]] |= computed
+            done += batch.rows
+            progress(parallel.Step("simulating", done, total))
     return [
         [
-            np.concatenate([parts[c, number][k] for number in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
+            np.concatenate([answers[c, i][k] for i in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
             for k in range(len(cell.measures))
         ]
         for c, cell in enumerate(cells)
     ]
 
 
+def _each(pool: parallel.Pool, batches: Sequence[_Batch]) -> Iterator[tuple[int, dict[int, Array]]]:
+    """Compute batches in worker processes; refuse what cannot be sent to them."""
+    try:
+        yield from pool.each(_compute, batches)
+    except (PicklingError, AttributeError, TypeError) as error:
+        if pool.workers == 1:
+            raise
+        raise InputError(
+            f"with workers > 1 worlds and estimators must be picklable ({error}); use workers=1"
+        ) from error
+
+
 def seed_number(rng: Seed) -> int:
-    """The one number all streams of a run grow from."""
+    """Return the seed of all random streams of a run."""
     if isinstance(rng, int | np.integer):
         options.whole(rng, "rng", 0)
         return int(rng)
@@ -526,78 +528,33 @@ def seed_number(rng: Seed) -> int:
 
 
 def batch_sizes(n: int, m: int) -> list[int]:
-    """How m datasets of n rows are split: a rule of n alone, except for the last batch."""
+    """Split m datasets of n rows into batches, whose size depends on n alone except for the last."""
     options.whole(n, "n", 1, 100_000_000)
     n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
     return [full] * (m // full) + ([m % full] if m % full else [])
 
 
-def _stream(cell: Cell, entropy: int, number: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(entropy, spawn_key=(*name_words(cell.name), cell.n, number))
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One batch to be drawn, and the measures to be put to it; done in a worker."""
-
-    cell: Cell
-    number: int
-    size: int
-    entropy: int
-    missing: tuple[int, ...]
-
-
-def _answers(job: _Job) -> dict[int, Array]:
-    """Draw one batch and put the wanted measures to it."""
-    cell = job.cell
-    draw, ask = _stream(cell, job.entropy, job.number).spawn(2)
-    scores, outcomes = cell.world.draw(cell.n, job.size, rng=np.random.default_rng(draw))
+def _compute(batch: _Batch) -> dict[int, Array]:
+    """Draw a batch and compute its missing measures, by position."""
+    cell = batch.cell
+    draw, ask = batch.stream.spawn(2)
+    scores, outcomes = cell.world.draw(cell.n, batch.size, rng=np.random.default_rng(draw))
     profile = tc.profile.Profile.from_arrays(scores, outcomes)
     answers: dict[int, Array] = {}
-    for k in job.missing:
+    for k in batch.missing:
         measure = cell.measures[k]
-        where = f"{measure.name} on world {cell.name!r}, n={cell.n}, batch {job.number} of seed {job.entropy}"
+        where = f"{measure.name} on world {cell.name!r}, n={cell.n}, batch {batch.number} of seed {batch.entropy}"
         try:
             answer = measure(profile, ask)
         except Exception as error:
             raise TruecalError(f"{where} failed: {error}") from error
-        if answer.ndim != 2 or answer.shape[1] != job.size or not np.all(np.isfinite(answer)):
-            raise TruecalError(f"{where} gave no finite number for each of {job.size} datasets (shape {answer.shape})")
+        if answer.ndim != 2 or answer.shape[1] != batch.size or not np.all(np.isfinite(answer)):
+            raise TruecalError(
+                f"{where} gave no finite number for each of {batch.size} datasets (shape {answer.shape})"
+            )
         answers[k] = answer
     return answers
-
-
-def _all_answers(
-    cells: Sequence[Cell], plan: Sequence[_Batch], entropy: int, run: Run
-) -> Iterator[tuple[_Batch, dict[int, Array]]]:
-    """Cached answers first, then the rest, stored as they come."""
-    store = None if run.cache is None else BatchCache(run.cache)
-    todo: list[tuple[_Batch, _Job, dict[int, Array]]] = []
-    for batch in plan:
-        cell = cells[batch.cell]
-        cached: dict[int, Array] = {}
-        if store is not None:
-            stored = store.read(_key(cell, batch, entropy))
-            cached = {k: stored[name] for k, m in enumerate(cell.measures) if (name := digest(m)) in stored}
-        missing = tuple(k for k in range(len(cell.measures)) if k not in cached)
-        if missing:
-            todo.append((batch, _Job(cell, batch.number, batch.size, entropy, missing), cached))
-        else:
-            yield batch, cached
-    # Long batches first, so that none is still running alone at the end.
-    todo.sort(key=lambda item: -item[1].cell.n * item[1].size)
-    for position, answers in run.processes.each(_answers, [job for _, job, _ in todo]):
-        batch, job, cached = todo[position]
-        if store is not None:
-            names = {str(digest(job.cell.measures[k])): answer for k, answer in answers.items()}
-            store.add(_key(job.cell, batch, entropy), names)
-        yield batch, {**cached, **answers}
-
-
-def _key(cell: Cell, batch: _Batch, entropy: int) -> str:
-    words = (code_digest(), np.__version__, cell.name, digest(cell.world), cell.n, entropy, batch.number, batch.size)
-    return sha256("|".join(map(str, words)).encode()).hexdigest()
 
 
 def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
@@ -611,36 +568,27 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
                 f"world {cell.name!r} or a measure on it holds a plain function, which has no content to be cached by; "
                 "use a Curve dataclass, or cache=None"
             )
-    if run.workers > 1:
-        try:
-            pickle.dumps(list(cells))
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InputError(
-                f"with workers > 1 worlds and estimators must be picklable ({error}); use workers=1"
-            ) from error
 
 
-def _pilot(cells: Sequence[Cell], entropy: int) -> None:
-    """Put every measure to a few datasets of every world: what cannot work must fail before long work starts."""
-    smallest: dict[tuple[int, int], Cell] = {}
-    for cell in cells:
-        key = (id(cell.world), hash(tuple(m.name for m in cell.measures)))
-        if key not in smallest or cell.n < smallest[key].n:
-            smallest[key] = cell
+def _try_out(cells: Sequence[Cell], entropy: int) -> None:
+    """Compute every measure on a few datasets of every world, so that a mistake is found before the long simulation."""
+    smallest: dict[tuple[int, tuple[str, ...]], Cell] = {}
+    for cell in sorted(cells, key=lambda cell: cell.n):
+        smallest.setdefault((id(cell.world), tuple(measure.name for measure in cell.measures)), cell)
     for cell in smallest.values():
         size = min(_PILOT_DATASETS, batch_sizes(cell.n, cell.m)[0])
         try:
-            _answers(_Job(cell, 2**32 - 1, size, entropy, tuple(range(len(cell.measures)))))
+            _compute(_Batch(cell, 2**32 - 1, size, entropy, tuple(range(len(cell.measures)))))
         except TruecalError as error:
-            raise InputError(f"a first try did not work, nothing was run: {error}") from error
+            raise InputError(f"a trial on {size} datasets failed, nothing was simulated: {error}") from error
 
 
 # ----------------------------------------------------------------------------------------------------
-# The estimators that trials compare by default. All in norm 2 where there is a choice
+# The estimators that trials compare by default, in norm 2 where there is a choice
 
 
 def all_estimators() -> dict[str, Estimator]:
-    """Every estimator of truecal, as a user would call it."""
+    """Return the estimators of truecal by name."""
     return {
         "RankSeries": tc.RankSeries(norm=2),
         "DebiasedECE": tc.DebiasedECE(bins=15, norm=2),
@@ -656,19 +604,9 @@ def all_estimators() -> dict[str, Estimator]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Trials: how far an estimator is from the known truth, on average and in spread, over many simulated datasets
+# Trials: bias and spread of an estimator over many simulated datasets
 
 Estimators = Mapping[str, Estimator | ErrorFunction]
-Field = str | int | float | None
-
-
-def tidy(columns: Sequence[str], rows: Iterable[Sequence[Field]]) -> Frame:
-    """A frame from its columns' names and its rows.
-
-    >>> tidy(("n", "bias"), [(200, 0.5), (400, 0.25)])["bias"].tolist()
-    [0.5, 0.25]
-    """
-    return Frame.from_records([dict(zip(columns, row, strict=True)) for row in rows], columns)
 
 
 @dataclass(frozen=True)
@@ -865,28 +803,24 @@ def trials(
     if not worlds or not n:
         raise InputError("trials need at least one world and one n")
     cells: list[Cell] = []
-    named: list[dict[str, Estimator]] = []
+    ranked: list[dict[str, Estimator]] = []
     for name, world in worlds.items():
-        chosen_estimators = estimators if isinstance(estimators, Mapping) else estimators(name)
-        for estimator_name, estimator in chosen_estimators.items():
-            if not isinstance(estimator, Estimator) and not callable(estimator):
-                raise InputError(f"{estimator_name!r} is {estimator!r}, not an estimator such as tc.RankSeries()")
-        chosen = {estimator_name: as_estimator(estimator) for estimator_name, estimator in chosen_estimators.items()}
         if not isinstance(world, World):
             raise InputError(f"{name!r} is {world!r}, not a World")
-        for size in n:
-            cells.append(Cell(name, world, size, m, tuple(Value(e) for e in chosen.values())))
-            named.append(chosen)
-    answers = answers_of(cells, rng=rng, run=run)
-    truth: dict[tuple[int, float], float] = {}
-    result: list[Trial] = []
-    for cell, chosen, values in zip(cells, named, answers, strict=True):
-        for (estimator_name, estimator), value in zip(chosen.items(), values, strict=True):
-            key = (id(cell.world), estimator.norm)
-            if key not in truth:
-                truth[key] = cell.world.true_error(estimator.norm)
-            result.append(Trial(estimator_name, cell.name, cell.n, truth[key], value[0]))
-    return result
+        chosen = {}
+        for label, estimator in (estimators if isinstance(estimators, Mapping) else estimators(name)).items():
+            if not isinstance(estimator, Estimator) and not callable(estimator):
+                raise InputError(f"{label!r} is {estimator!r}, not an estimator such as tc.RankSeries()")
+            chosen[label] = as_estimator(estimator)
+        cells += [Cell(name, world, size, m, tuple(Value(e) for e in chosen.values())) for size in n]
+        ranked += [chosen] * len(n)
+    norms = {estimator.norm for chosen in ranked for estimator in chosen.values()}
+    truth = {(name, norm): world.true_error(norm) for name, world in worlds.items() for norm in norms}
+    return [
+        Trial(label, cell.name, cell.n, truth[cell.name, estimator.norm], values[0])
+        for cell, chosen, answers in zip(cells, ranked, answers_of(cells, rng=rng, run=run), strict=True)
+        for (label, estimator), values in zip(chosen.items(), answers, strict=True)
+    ]
 
 
 def table_of(results: Sequence[Trial]) -> Frame:
@@ -909,14 +843,20 @@ def table_of(results: Sequence[Trial]) -> Frame:
     >>> tc.lab.table_of([trial])["m"].tolist()
     [20]
     """
-    columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
-    return tidy(
-        columns,
-        [
-            (
-                *(t.world_name, t.estimator_name, t.n, t.m, t.truth, t.mean),
-                *(t.bias, t.standard_error, t.std, t.std_standard_error, t.rmse, t.rmse_standard_error),
-            )
-            for t in results
-        ],
+    return Frame.from_records(
+        {
+            "world": t.world_name,
+            "estimator": t.estimator_name,
+            "n": t.n,
+            "m": t.m,
+            "truth": t.truth,
+            "mean": t.mean,
+            "bias": t.bias,
+            "bias_se": t.standard_error,
+            "std": t.std,
+            "std_se": t.std_standard_error,
+            "rmse": t.rmse,
+            "rmse_se": t.rmse_standard_error,
+        }
+        for t in results
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from types import MappingProxyType
@@ -606,28 +606,14 @@ KNN_REGIONS: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 
 
-class _Worlds(Mapping[str, World]):
-    """Worlds by name; an unknown name is answered with the known ones."""
+class _Worlds(dict[str, World]):
+    """Worlds by name; the refusal of an unknown name lists them."""
 
-    def __init__(self, worlds: dict[str, World]) -> None:
-        self._worlds = worlds
-
-    def __getitem__(self, name: str) -> World:
-        if name not in self._worlds:
-            raise InputError(f"unknown world {name!r}: use one of {', '.join(self._worlds)}")
-        return self._worlds[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._worlds
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._worlds)
-
-    def __len__(self) -> int:
-        return len(self._worlds)
+    def __missing__(self, name: str) -> World:
+        raise InputError(f"unknown world {name!r}: use one of {', '.join(self)}")
 
 
-PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, printed in PRINTED.items()})
+PAPER_WORLDS: Mapping[str, World] = MappingProxyType(_Worlds({name: w.world for name, w in PRINTED.items()}))
 
 
 def dataset_of(world_name: str) -> str:
