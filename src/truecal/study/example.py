@@ -325,7 +325,7 @@ def make_example(
         Train five models on two datasets only.
     workers : int, default 2
         Processes.
-    progress : callable, optional
+    progress : callable, default no report
         Called with a :class:`truecal.parallel.Step`: how many of all trainings are done.
 
     Returns
@@ -337,6 +337,15 @@ def make_example(
     ------
     InputError
         If the folder holds other predictions, or workers is below 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import truecal as tc
+    >>> path = tc.study.make_example(tempfile.mkdtemp(), quick=True, workers=1)
+    >>> study = tc.study.Study.read(path)
+    >>> len(study.models), len(study)
+    (5, 40)
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")

@@ -537,14 +537,16 @@ def predictions_of(
     ----------
     store : Store
         Results of a study whose prediction files are still in their folders.
-    model, dataset : str
-        Which file.
+    model : str
+        Name of the model.
+    dataset : str
+        Name of the dataset.
     recalibrator : str, default "none"
         Recalibration method of the study.
     severity : float, default 0.0
         Severity of the shift.
-    seed : int, optional
-        Seed of the model; default the smallest.
+    seed : int, default None
+        Seed of the model; None: the smallest.
 
     Returns
     -------
@@ -555,6 +557,24 @@ def predictions_of(
     ------
     InputError
         If the store was imported, has no such results, or the recalibrator could not be fitted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import truecal as tc
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "mlp.npz", p=np.array([0.25, 0.75, 0.75, 0.25]), y=np.array([0, 1, 0, 0]))
+    >>> text = '''
+    ... name: one model
+    ... predictions: [{files: "{model}.npz", dataset: d}]
+    ... columns: {label: y, score: p}
+    ... metrics: [error]
+    ... '''
+    >>> _ = (folder / "study.yaml").write_text(text)
+    >>> store = tc.study.Study.read(folder / "study.yaml").run(folder / "store", workers=1)
+    >>> tc.study.predictions_of(store, "mlp", "d").labels
+    array([0, 1, 0, 0])
     """
     if seed is not None:
         options.whole(seed, "seed", 0)

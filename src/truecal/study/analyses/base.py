@@ -111,6 +111,22 @@ def points(
     ------
     InputError
         If a name is not in the results, or a model has two values under one condition and seed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "nll": [0.4, 0.7, 1.3]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> table, notes = tc.study.points(pl.DataFrame(rows), ["nll"])
+    >>> table.select("model", "value", "seeds").rows()
+    [('a', 0.4, 1), ('b', 0.7, 1), ('c', 1.3, 1)]
     """
     table = read_results(frame)
     lenses = lens_words(lens)

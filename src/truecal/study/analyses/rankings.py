@@ -222,6 +222,22 @@ def rank_agreement(
     ------
     InputError
         If there are fewer than two metrics, or no condition has two models with all of them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "nll": [0.4, 0.7, 1.3]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> agreement = tc.study.rank_agreement(pl.DataFrame(rows), metrics=["nll", "error"])
+    >>> agreement.frame().select("metric_a", "metric_b", "tau", "flips").rows()
+    [('error', 'nll', 1.0, 0)]
     """
     options.level(level)
     lenses = base.lens_words(lens)
@@ -418,6 +434,22 @@ def rank(
     Values are averages over seeds; an interval is given where there is one seed. From a store, every pair of models is compared on
     the same rows, with Holm's correction over the pairs of a dataset, and models that do not differ significantly form groups.
     From a frame alone, two neighbours differ only if their intervals are apart, in the same order, with every seed they share.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "nll": [0.4, 0.7, 1.3]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> ranking = tc.study.rank(pl.DataFrame(rows), metrics=["nll", "error"], lens="")
+    >>> [(row.model, row.values["nll"][0]) for row in ranking.rows]
+    [('a', 0.4), ('b', 0.7), ('c', 1.3)]
     """
     frame = source.frame() if hasattr(source, "draws") else source
     draws = PairedDraws.of(source) if selection == "all" else None
@@ -633,6 +665,21 @@ def effect_of_recalibration(
     References
     ----------
     Minderer et al. (2021), Figure 2, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {("error", "none"): 0.1, ("error", "temperature"): 0.1, ("nll", "none"): 0.5, ("nll", "temperature"): 0.4}
+    >>> rows = [
+    ...     {**same, "model": "a", "metric": metric, "recalibrator": recalibrator, "value": value}
+    ...     for (metric, recalibrator), value in numbers.items()
+    ... ]
+    >>> effect = tc.study.effect_of_recalibration(pl.DataFrame(rows), metric="nll")
+    >>> effect.frame().select("model", "before", "after", pl.col("change").round(3)).rows()
+    [('a', 0.5, 0.4, -0.1)]
     """
     frame = source.frame() if hasattr(source, "draws") else source
     choice: dict[str, Any] = {"lens": lens, "selection": selection, "dataset": dataset}

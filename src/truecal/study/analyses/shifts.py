@@ -117,6 +117,22 @@ def shift(
     References
     ----------
     Minderer et al. (2021), Figures 4 and 5, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "family": None, "size": None}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "severity": severity, "value": value + 0.1 * severity, **same}
+    ...     for metric, values in {"error": [0.1, 0.2], "nll": [0.4, 0.7]}.items()
+    ...     for model, value in zip("ab", values)
+    ...     for severity in (0.0, 1.0, 2.0)
+    ... ]
+    >>> slopes = tc.study.shift(pl.DataFrame(rows), metric="nll").slopes()
+    >>> slopes.select("model", pl.col("slope", "error_slope").round(3)).rows()
+    [('a', 0.1, 0.1), ('b', 0.1, 0.1)]
     """
     points, notes = base.with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     present = base.conditions(points)
@@ -246,6 +262,22 @@ def shift_over_types(
     References
     ----------
     Minderer et al. (2021), Figures 4 and 5, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "family": None, "size": None}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "severity": severity, "value": value + 0.1 * severity, **same}
+    ...     for metric, values in {"error": [0.1, 0.2], "nll": [0.4, 0.7]}.items()
+    ...     for model, value in zip("ab", values)
+    ...     for severity in (0.0, 1.0, 2.0)
+    ... ]
+    >>> means = tc.study.shift_over_types(pl.DataFrame(rows), metric="nll").frame()
+    >>> means.filter(pl.col("model") == "a").select("severity", "types", pl.col("value").round(3)).rows()
+    [(0.0, 1, 0.4), (1.0, 1, 0.5), (2.0, 1, 0.6)]
     """
     from scipy.special import stdtrit
 
@@ -363,6 +395,22 @@ def in_and_out(
     References
     ----------
     Minderer et al. (2021), Figures 6 and 11, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "family": None, "size": None}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "severity": severity, "value": value + 0.1 * severity, **same}
+    ...     for metric, values in {"error": [0.1, 0.2], "nll": [0.4, 0.7]}.items()
+    ...     for model, value in zip("ab", values)
+    ...     for severity in (0.0, 1.0, 2.0)
+    ... ]
+    >>> both = tc.study.in_and_out(pl.DataFrame(rows), metric="nll").frame()
+    >>> both.select("model", "severity", "inside", pl.col("outside").round(3)).rows()
+    [('a', 1.0, 0.4, 0.5), ('b', 1.0, 0.7, 0.8), ('a', 2.0, 0.4, 0.6), ('b', 2.0, 0.7, 0.9)]
     """
     options.level(level)
     points, notes = base.with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)

@@ -120,6 +120,22 @@ def error_against_calibration(
     References
     ----------
     Minderer et al. (2021), Figure 1, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "nll": [0.4, 0.7, 1.3]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> trends = tc.study.error_against_calibration(pl.DataFrame(rows), metric="nll").trends()
+    >>> round(trends["slope"].item(), 3), round(trends["kendall"].item(), 3)
+    (4.5, 1.0)
     """
     options.level(level)
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
@@ -350,6 +366,22 @@ def residuals(
     References
     ----------
     Minderer et al. (2021), Figure 8, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "nll": [0.4, 0.7, 1.3]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> residuals = tc.study.residuals(pl.DataFrame(rows), metrics="nll")
+    >>> residuals.frame()["residual"].round(3).to_list()
+    [0.05, -0.1, 0.05]
     """
     names = (metrics,) if isinstance(metrics, str) else metrics
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
@@ -724,6 +756,21 @@ def bin_trend(
     References
     ----------
     Minderer et al. (2021), Figure 9, https://arxiv.org/abs/2106.07998
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import truecal as tc
+    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
+    >>> same |= {"dataset": "digits", "severity": 0.0, "family": None, "size": None, "lens": "top-label"}
+    >>> numbers = {"error": [0.1, 0.2, 0.3], "ece-mass-15-l1": [0.02, 0.03, 0.05], "debiased-15-l2": [0.01, 0.01, 0.02]}
+    >>> rows = [
+    ...     {"model": model, "metric": metric, "value": value, **same}
+    ...     for metric, values in numbers.items()
+    ...     for model, value in zip("abc", values)
+    ... ]
+    >>> tc.study.bin_trend(pl.DataFrame(rows)).frame().select("metric", pl.col("slope").round(3)).rows()
+    [('ece-mass-15-l1', 0.15), ('debiased-15-l2', 0.05)]
     """
     options.level(level)
     names = base.read_results(frame).filter(pl.col("lens") == lens)["metric"].unique().sort().to_list()

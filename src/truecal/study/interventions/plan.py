@@ -119,6 +119,16 @@ class Plan:
     See Also
     --------
     compare_interventions : Run a comparison.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import truecal as tc
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "plan.yaml"
+    >>> _ = path.write_text("data: {set: digits}\\nseeds: [0, 1]\\ninterventions: {focal: [1, 2], temperature: }\\n")
+    >>> plan = tc.study.Plan.read(path)
+    >>> plan.seeds, plan.interventions
+    ((0, 1), {'focal': (1, 2), 'temperature': (None,)})
     """
 
     name: str
