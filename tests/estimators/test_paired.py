@@ -5,7 +5,7 @@ import pytest
 
 import truecal as tc
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.compare import CommonNoise, JointDistribution, Side, UnitNoise
+from truecal.estimators.rank_series.compare import CommonNoise, JointDistribution, Side, UnitNoise, comparison_side
 from truecal.estimators.rank_series.interval import Pivot
 from truecal.resampling.units import Units
 
@@ -227,7 +227,7 @@ def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
     odds = np.log(p / (1 - p))
     models = [tc.Predictions.from_probs(1 / (1 + np.exp(-t * odds)), y, clusters=clusters) for t in (2.0, 2.3)]
     samples = [tc.OneClass().sample(model) for model in models]
-    sides = [tc.RankSeries().side(sample, Units.of(sample, rng)) for sample in samples]
+    sides = [comparison_side(sample, Units.of(sample, rng)) for sample in samples]
     found = [ClusteredSeries.of_profile(sample.profile).lower_risk for sample in samples]
     assert [side.value for side in sides] == pytest.approx([series.value for series in found], abs=1e-12)
     assert [side.noise.coefficients.size for side in sides] == [6, 6]
@@ -244,7 +244,7 @@ def test_terms_of_a_comparison_are_paid_for_by_clusters(clusters, terms):
     sample = tc.OneClass().sample(
         tc.Predictions.from_probs(rng.random(800), rng.integers(0, 2, 800), clusters=np.arange(800) % clusters)
     )
-    assert tc.RankSeries().side(sample, Units.of(sample, rng)).noise.coefficients.size == terms
+    assert comparison_side(sample, Units.of(sample, rng)).noise.coefficients.size == terms
 
 
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():
@@ -255,7 +255,7 @@ def test_two_recalibrations_of_one_score_differ_by_what_is_known():
     a, b = p**1.1, p**0.9
     samples = [tc.OneClass().sample(tc.Predictions.from_probs(x, y)) for x in (a, b)]
     units = Units.of(samples[0], rng)
-    noise = [tc.RankSeries().side(sample, units).noise for sample in samples]
+    noise = [comparison_side(sample, units).noise for sample in samples]
     common = CommonNoise.of_pair(*noise)
     assert common.linear_variance == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
     assert common.null_correlation > 0.7  # not 1: the scores that are split at 1/2 differ

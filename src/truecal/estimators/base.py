@@ -305,10 +305,15 @@ class Bootstrap:
         options.choice(method, METHODS, "method")
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         d = self.deviations
+        quantiles = np.quantile(d, tails)
+        if len(d) < _NORMAL_TAILS:
+            from scipy.special import stdtrit
+
+            quantiles = d.mean() + (d.std(ddof=1) if len(d) > 1 else 0.0) * stdtrit(max(len(d) - 1, 1), tails)
         if method == "basic":
-            low, high = (self.power - _quantiles(d, tails))[::-1]
+            low, high = (self.power - quantiles)[::-1]
         elif method == "percentile":
-            low, high = self.power - 2 * d.mean() + _quantiles(d, tails)
+            low, high = self.power - 2 * d.mean() + quantiles
         else:
             low, high = self.power + np.quantile(d, _bca_levels(tails, d, self.acceleration))
         if self.signs is not None:
@@ -319,15 +324,6 @@ class Bootstrap:
         estimand = self.estimator.estimand
         how = f"{method} bootstrap of {self.drawn}" + (f", for {estimand}" if estimand else "")
         return Interval(bottom, min(max(high, value), 1.0), level, how)
-
-
-def _quantiles(d: Float64s, tails: Float64s) -> Float64s:
-    """Compute quantiles of the resamples, or of Student's distribution with their spread where they are few."""
-    if len(d) >= _NORMAL_TAILS:
-        return np.quantile(d, tails)
-    from scipy.special import stdtrit
-
-    return np.asarray(d.mean() + (d.std(ddof=1) if len(d) > 1 else 0.0) * stdtrit(max(len(d) - 1, 1), tails))
 
 
 def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
@@ -410,19 +406,25 @@ def resample_rows(
     """
     if isinstance(estimator, ChoosesOnce):
         estimator = estimator.fixed_to(profile)
-    bin_cut = None if method == "bca" else fixed_cut(estimator, profile)
+    in_bins = estimator if isinstance(estimator, HasFixedBins) and method != "bca" else None
+    bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
+    folds = in_bins is not None and bin_cut is not None and in_bins.folds
     cut = cell_cut(estimator, profile) if bin_cut is None else bin_cut
     cells = collapse_at(profile, cut.below[0]) if bin_cut is None else None
     if resamples is None:
         resamples = FEW_RESAMPLES if bin_cut is None else BIN_RESAMPLES
     rows = RowSums(profile, cut)
-    drawn = [evaluate(estimator, batch, cells) for batch in rows.draw(resamples, rng)]
-    power, powers = float(estimator.estimate(profile).power[0]), np.concatenate([part.power for part in drawn])
-    observed, signs = evaluate(estimator, rows.observed, cells), None
-    if cells is None and observed.bins is not None and isinstance(estimator, HasFixedBins) and estimator.folds:
+    blocks, corrected_blocks = [], []
+    for batch in rows.draw(resamples, rng):
+        drawn = evaluate(estimator, batch, cells)
+        blocks.append(drawn.power)
+        if folds and drawn.bins is not None:
+            corrected_blocks.append(over_usable(drawn.bins, debiased_gaps(drawn.bins, 1), 1)[0])
+    power, powers, signs = float(estimator.estimate(profile).power[0]), np.concatenate(blocks), None
+    observed = evaluate(estimator, rows.observed, cells)
+    if folds and observed.bins is not None:
+        corrected = np.concatenate(corrected_blocks)
         debiased = over_usable(observed.bins, debiased_gaps(observed.bins, 1), 1)[0]
-        resampled_bins = [part.bins for part in drawn if part.bins is not None]
-        corrected = np.concatenate([over_usable(bins, debiased_gaps(bins, 1), 1)[0] for bins in resampled_bins])
         deviations = corrected - corrected.mean() + power - debiased[0]
         signs = sign_bounds(observed.bins)
     elif estimator.bias != "plug-in":

@@ -61,7 +61,7 @@ def sample_sums(
 ) -> Iterator[DatasetSums]:
     """Sum samples over units, in the bins of the estimator or in up to 128 cells."""
     for sample in samples:
-        drawn = sample if sample.units is units.of_row else sample.with_units(units.of_row)
+        drawn = sample.with_units(units.of_row)
         cut = fixed_cut(estimator, drawn.profile)
         in_bins = cut is not None and cut.fraction is None
         cells = cut if cut is not None and in_bins else cell_cut(estimator, drawn.profile)

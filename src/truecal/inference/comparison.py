@@ -23,7 +23,7 @@ from truecal.estimators.bootstrap import (
 from truecal.estimators.estimate import Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
-from truecal.estimators.rank_series.compare import Side
+from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.judged import judged_sides, refuse_options
 from truecal.inference.measurement import measure
@@ -33,7 +33,6 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.selection import column
-from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling.units import Units
 from truecal.table import Frame, Tabular
@@ -41,15 +40,6 @@ from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
 # The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
-
-
-@runtime_checkable
-class HasPairedForm(Protocol):
-    """An estimator that compares two models by formula, where `paired` holds."""
-
-    @property
-    def paired(self) -> bool: ...
-    def side(self, data: Sample | Profile, units: Units | None = None) -> Side: ...
 
 
 @runtime_checkable
@@ -158,8 +148,8 @@ def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> Comp
     level, rng = draws.level, draws.rng
     estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
     error = estimate.sketch_error or 0.0
-    if isinstance(estimator, HasPairedForm) and estimator.paired:
-        return ComparedModel(float(estimate), sketch_error=error, side=estimator.side(sketch.to_profile()))
+    if isinstance(estimator, RankSeries) and estimator.norm == 2:
+        return ComparedModel(float(estimate), sketch_error=error, side=comparison_side(sketch.to_profile()))
     drawn = resample_rows(estimator, sketch.to_profile(), resamples=draws.resamples, level=level, rng=rng).errors
     limits = None
     if estimator.bias != "plug-in" and estimate.interval is not None:
@@ -472,11 +462,11 @@ def _compared_models(
     kind = next(iter(units.values())).kind
     if isinstance(estimator, VectorEstimator):
         return _resample_vectors(estimator, all_preds, lenses, units, draws), kind
-    if several or not isinstance(estimator, HasPairedForm) or not estimator.paired:
+    if several or not isinstance(estimator, RankSeries) or estimator.norm != 2:
         return _resample_models(estimator, all_preds, lenses, units, draws), kind
     models = {}
     for name, preds in all_preds.items():
-        side = estimator.side(lenses[name].sample(preds), units[name])
+        side = comparison_side(next(lenses[name].samples(preds)), units[name])
         models[name] = ComparedModel(side.value, side=side)
     return models, kind
 

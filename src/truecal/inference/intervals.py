@@ -170,7 +170,8 @@ def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
     divisor = np.where(flat, 1.0, power)
     noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / divisor)
     sampled = np.where(flat, 0.0, np.maximum(fourth / divisor**2 - 1, 0.0) / n[:, 0])
-    return interval.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
+    center = (p * (gap**2 - spread)).sum(axis=1)
+    return interval.Pivot(center, floor, noise, sampled, center)
 
 
 # ----------------------------------------------------------------------------------------------------

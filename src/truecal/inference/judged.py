@@ -223,7 +223,7 @@ class JudgedSeries:
     def pivot(self) -> Pivot:
         """The estimate with all terms and its variance."""
         null_variance = np.array([2 * float((self.covariances**2).sum())])
-        return Pivot(self.theta[-1:], null_variance, np.array([self.slope]), np.zeros(1))
+        return Pivot(self.theta[-1:], null_variance, np.array([self.slope]), np.zeros(1), self.theta[-1:])
 
     @property
     def side(self) -> Side:

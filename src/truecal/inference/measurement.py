@@ -220,7 +220,7 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
         return _many(preds, estimator, lens, shares, level, rng)
     if isinstance(lens, AllLabels) and not preds.multilabel and columns.groups_suffice(preds):
         return _all_labels(preds, estimator, level, rng)
-    sample = lens.sample(preds)
+    sample = next(lens.samples(preds))
     if sample.units is None:
         return measure_profile(sample.profile, estimator, level, rng)
     if sample.unit == "clusters":

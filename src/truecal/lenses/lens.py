@@ -158,7 +158,7 @@ class Sample:
 
     def with_units(self, units: Indices) -> "Sample":
         """Take the same rows with other units."""
-        return replace(self, units=units)
+        return self if units is self.units else replace(self, units=units)
 
 
 def remainder(probs: Floats) -> Float64s:

@@ -49,11 +49,10 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
         part = slice(start, start + _PACKED)
         np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
         np.bitwise_or(packed[part], ones[part], out=packed[part])
-    threads = _count_threads(len(bits)) if len(bits) == shape[-1] else 1  # the sorts of a batch are short
-    if threads == 1:
+    if len(bits) == shape[-1] and len(bits) >= 2 * _MIN_ROWS_PER_THREAD:
+        _sort_parallel(packed, _count_threads(len(bits)))
+    else:  # the sorts of a batch are short
         packed.reshape(shape).sort(axis=-1)
-    else:
-        _sort_parallel(packed, threads)
     for start in range(0, len(bits), _PACKED):
         part = slice(start, start + _PACKED)
         np.bitwise_and(packed[part], one, out=sorted_outcomes[part], casting="unsafe")
@@ -73,8 +72,6 @@ def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
 
 def _count_threads(rows: int) -> int:
     """Choose the number of threads for a dataset, OMP_NUM_THREADS at most."""
-    if rows < 2 * _MIN_ROWS_PER_THREAD:
-        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores

@@ -48,7 +48,8 @@ def collapse(profile: Profile, limit: int = 4096) -> Profile:
 def collapse_at(profile: Profile, starts: Indices) -> Profile:
     """Join rows into cells that begin at `starts` of the sorted rows; the last of these is the end."""
     cut = Cut(starts[None, :], starts[None, :])
-    weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
+    weight, score = np.diff(profile.sums("w", cut)), np.diff(profile.sums("c", cut))
+    outcome = np.diff(profile.sums("y", cut))
     filled = weight[0] > 0
     weight, score, outcome = weight[:1, filled], score[:1, filled], outcome[:, filled]
     first, last = profile.scores[:1, starts[:-1][filled]], profile.scores[:1, starts[1:][filled] - 1]

@@ -15,6 +15,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
+from truecal.profile.rows import Sum
 from truecal.resampling.cells import collapse, profile_of, share_scores
 from truecal.special import symmetric_root
 from truecal.types import Float64s, Indices
@@ -57,7 +58,10 @@ class RowSums:
     """
 
     def __init__(self, profile: Profile, cut: Cut) -> None:
-        sums = np.stack([np.diff(profile.sums(name, cut), axis=1)[0] for name in ("w", "c", "y", "cc", "cy")])
+        sums = np.empty((5, cut.below.shape[1] - 1))
+        names: tuple[Sum, ...] = ("w", "c", "y", "cc", "cy")
+        for name, cell_sums in zip(names, sums, strict=True):
+            cell_sums[:] = np.diff(profile.sums(name, cut))[0]
         sums = sums[:, sums[0] > 0]
         if not sums.size:
             raise InputError("no row lies in any bin of the estimator: nothing is judged; lower its threshold")

@@ -15,7 +15,7 @@ from truecal.errors import InputError
 from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
-from truecal.resampling.cells import cell_starts, collapse
+from truecal.resampling.cells import cell_starts, collapse_at
 from truecal.resampling.draws import CellBatch, check_block, redraw_ones, unit_counts
 from truecal.special import positive
 from truecal.types import Float64s, Indices
@@ -175,8 +175,12 @@ def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tu
     """
     from scipy.sparse import csr_array
 
-    cells = collapse(profile, max_cells)
-    cell, rows = _cell_of_row(profile, max_cells)
+    starts = cell_starts(profile, max_cells)
+    cells = collapse_at(profile, starts)
+    cell, rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), np.arange(profile.rows)
+    if profile.weights is not None:  # rows of weight 0 belong to no cell
+        rows = np.flatnonzero(profile.weights[0] > 0)
+        cell = np.unique(cell[rows], return_inverse=True)[1].astype(np.intp)
     outcome = profile.outcomes[0, rows].astype(np.intp)
     by_line = np.concatenate([np.flatnonzero(outcome == 0), np.flatnonzero(outcome)])  # cells ascend in both already
     rows = rows[by_line]
@@ -190,13 +194,3 @@ def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tu
 def one_sided(profile: Profile) -> bool:
     """Decide whether all outcomes are the same."""
     return bool((profile.outcomes == profile.outcomes[0, 0]).all())
-
-
-def _cell_of_row(profile: Profile, max_cells: int) -> tuple[Indices, Indices]:
-    """Find the cell of every sorted row of positive weight, and those rows."""
-    starts = cell_starts(profile, max_cells)
-    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    if profile.weights is None:
-        return cell, np.arange(profile.rows)
-    rows = np.flatnonzero(profile.weights[0] > 0)
-    return np.unique(cell[rows], return_inverse=True)[1].astype(np.intp), rows

@@ -154,7 +154,7 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
     """Make a cell of every row."""
     scores = profile.scores.astype(np.float64, copy=False)
     residuals = profile.outcomes - scores
-    if profile.has_ties:
+    if (profile.distinct < profile.rows).any():
         first, last = profile.groups
         ranks = (first + last) / (2.0 * profile.rows)  # (3)
     else:

@@ -47,14 +47,10 @@ class Side:
     noise: UnitNoise
     clusters: int | None = None  # whose noise is Student's; None: independent rows
 
-    def equals(self, other: "Side") -> bool:
-        """Decide whether it is the same model on the same rows."""
-        return self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums)
-
     def limits(self, other: "Side", level: float, *, paired: bool) -> tuple[float, float, float]:
         """Compute limits of this error minus the other's, and the p-value of no difference."""
-        if paired and self.equals(other):
-            return 0.0, 0.0, 1.0
+        if paired and self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums):
+            return 0.0, 0.0, 1.0  # the same model twice
         if float(self.pivot.center[0]) < float(other.pivot.center[0]):  # the same draws whichever comes first
             lower, upper, p = other.limits(self, level, paired=paired)
             return -upper, -lower, p
@@ -69,7 +65,7 @@ class Side:
 # ---------------------------------------------------------------------- one model
 
 
-def comparison_side(data: Sample | Profile, units: Units | None) -> Side:
+def comparison_side(data: Sample | Profile, units: Units | None = None) -> Side:
     """Compute what a comparison needs of one model; without units its rows are paired with none, as those of a sketch."""
     if units is None:
         return _unpaired_side(data.profile if isinstance(data, Sample) else data)
@@ -95,7 +91,7 @@ def _unpaired_side(profile: Profile) -> Side:
 def _row_side(sample: Sample, units: Units) -> Side:
     """Take rows as units, or the rows of one key."""
     value = float(next(fit_series(sample.profile)).value[0])
-    grouped = _grouped(sample, units)
+    grouped = sample.with_units(units.of_row)
     cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
     fit = _series_by_side(cells)
     functions, scores = basis_functions(fit.basis, fit.cells)[0], cells.scores[0].astype(np.float64)
@@ -106,7 +102,7 @@ def _row_side(sample: Sample, units: Units) -> Side:
 
 def _cluster_side(sample: Sample, units: Units) -> Side:
     """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
-    series = ClusteredSeries.of(_grouped(sample, units), units)
+    series = ClusteredSeries.of(sample.with_units(units.of_row), units)
     longer = series.by_side.with_terms(len(series.functions))
     value, gap = series.lower_risk.value, longer.gap[None]
     pivot = replace(
@@ -120,11 +116,6 @@ def _cluster_side(sample: Sample, units: Units) -> Side:
     inflation = np.sqrt(units.count / max(units.count - longer.order, 1))
     noise = replace(noise, sums=noise.sums * inflation, order=longer.order if value > 0 else 0)
     return Side(value, pivot, noise, units.count)
-
-
-def _grouped(sample: Sample, units: Units) -> Sample:
-    """Give a sample the units of the comparison."""
-    return sample if sample.units is units.of_row else sample.with_units(units.of_row)
 
 
 def _unit_noise(
@@ -194,23 +185,22 @@ class JointDistribution:
         self._pivots = one.pivot, other.pivot
         self._null_variances = [float(p.null_variance[0]) for p in self._pivots]
         self._curvatures = [max(float(p.curvature[0]), 0.0) for p in self._pivots]
-        centers, upper_centers = (
-            tuple(float(x[0]) for x in estimates)
-            for estimates in ([p.center for p in self._pivots], [p.upper_estimate for p in self._pivots])
-        )
+        centers = float(one.pivot.center[0]), float(other.pivot.center[0])
+        upper_centers = float(one.pivot.upper_center[0]), float(other.pivot.upper_center[0])
         # Estimates of windows are used for both models: curves on the same rows jump at the same scores.
         self._observed = [centers] if upper_centers == centers else [centers, upper_centers]
         self._common = CommonNoise.of_pair(one.noise, other.noise) if paired else CommonNoise()
-        clusters = [side.clusters for side in (one, other) if side.clusters is not None]
-        self._draw_standard(one.noise, other.noise, paired, min(clusters) - 1 if clusters else None)
-
-    def _draw_standard(self, one: UnitNoise, other: UnitNoise, paired: bool, degrees: int | None) -> None:
-        """Draw standard L and H, R of variance 1, and one Student scale for all noise of a draw."""
+        # Standard L and H, R of variance 1, and one Student scale for all noise of a draw
         rng = np.random.default_rng(_SEED)
         mirrored = np.repeat([1.0, -1.0], _DRAWS)
-        self._linear, self._curved = (mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2) for _ in range(2))
-        self._scale = 1.0 if degrees is None else np.tile(np.sqrt(degrees / rng.chisquare(degrees, _DRAWS)), 2)
-        joint, terms = _joint_covariance(one, other, paired=paired), len(one.coefficients)
+        self._linear = mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2)
+        self._curved = mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2)
+        clusters = [side.clusters for side in (one, other) if side.clusters is not None]
+        self._scale: Float64s | float = 1.0
+        if clusters:
+            degrees = min(clusters) - 1
+            self._scale = np.tile(np.sqrt(degrees / rng.chisquare(degrees, _DRAWS)), 2)
+        joint, terms = _joint_covariance(one.noise, other.noise, paired=paired), len(one.noise.coefficients)
         draws = rng.standard_normal((_DRAWS, len(joint))) @ symmetric_root(joint)
         self._rest = []
         for model in (slice(0, terms), slice(terms, None)):
@@ -224,18 +214,21 @@ class JointDistribution:
 
     def tail(self, differences: Float64s) -> Float64s:
         """Compute the smaller tail of the statistic at every difference; the larger one of series and windows."""
-        tails = [self._tails(differences, observed) for observed in self._observed]
-        return np.max(tails, axis=0).min(axis=0)
-
-    def _tails(self, differences: Float64s, observed: tuple[float, ...]) -> Float64s:
-        """Compute the upper and the lower tail of the statistic, shape (2, differences)."""
-        drawn = _statistic(differences[:, None], *self.draw(self.nearest_errors(differences, observed)))
-        statistic = _statistic(differences, *observed)
-        return np.array([_upper_tail(drawn, statistic), _upper_tail(-drawn, -statistic)])
+        tails = np.zeros((2, len(differences)))
+        for observed in self._observed:
+            drawn = _statistic(differences[:, None], *self.draw(self.nearest_errors(differences, observed)))
+            statistic = _statistic(differences, *observed)
+            np.maximum(tails, [_upper_tail(drawn, statistic), _upper_tail(-drawn, -statistic)], out=tails)
+        return tails.min(axis=0)
 
     def limit(self, end: float, tail: float) -> float:
         """Search the last difference, from that of the estimates towards `end`, whose tail is not below the given one."""
-        inside, outside = _zero(*self._observed[0]), end
+        # Start where T_d of (22) is zero
+        one, other = self._observed[0]
+        inside = float(np.sqrt(max(one, 0.0)) - np.sqrt(max(other, 0.0)))
+        if min(one, other) < 0:
+            inside = float(np.copysign(np.sqrt(abs(one - other)), one - other))
+        outside = end
         spacing = np.linspace(0.0, 1.0, _GRID) ** 3
         for _ in range(_ROUNDS):
             tried = inside + (outside - inside) * spacing
@@ -246,7 +239,7 @@ class JointDistribution:
             spacing = np.linspace(0.0, 1.0, _GRID)
         return float(inside)
 
-    def nearest_errors(self, differences: Float64s, observed: tuple[float, ...]) -> tuple[Float64s, Float64s]:
+    def nearest_errors(self, differences: Float64s, observed: tuple[float, float]) -> tuple[Float64s, Float64s]:
         """Find the pair of errors with each difference that is nearest to the observed X, by the covariance there."""
         smallest = np.abs(differences)
         largest = 2.0 - smallest
@@ -328,13 +321,6 @@ def _statistic(difference: Float64s, one: Float64s | float, other: Float64s | fl
     """Compute T_d of (22)."""
     error_sum = np.sqrt(np.maximum(2 * (one + other) - difference**2, 0.0))
     return np.asarray(one - other - difference * np.maximum(error_sum, np.abs(difference)))
-
-
-def _zero(one: float, other: float) -> float:
-    """Find the difference at which T_d of (22) is zero."""
-    if min(one, other) >= 0:
-        return float(np.sqrt(one) - np.sqrt(other))
-    return float(np.copysign(np.sqrt(abs(one - other)), one - other))
 
 
 def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:

@@ -10,16 +10,13 @@ from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, repo
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import arranged
-from truecal.lenses.lens import Sample
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import Redrawn
-from truecal.resampling.units import Units
 from truecal.types import Float64s
 
 _FEW_ROWS = 50  # rows below which the interval gets a warning
@@ -150,15 +147,6 @@ class RankSeries(Estimator):
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
         series = series.lower_risk
         return (*series.estimate(self.norm), series.interval(level, self.norm))
-
-    @property
-    def paired(self) -> bool:
-        """Whether two models are compared by formula."""
-        return self.norm == 2
-
-    def side(self, data: Sample | Profile, units: Units | None = None) -> Side:
-        """Compute what a comparison of two models needs of one, on rows drawn as `units` say."""
-        return comparison_side(data, units)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         range_ = super().sketch_bound(cells, estimate)

@@ -96,7 +96,7 @@ class Pivot:
     null_variance: Float64s  # a
     slope: Float64s  # b at the fitted curve
     curvature: Float64s  # e
-    upper_center: Float64s | None = None  # X of the upper limit, where it differs
+    upper_center: Float64s  # X of the upper limit
     fitted_square: Float64s | None = None  # theta of the fitted curve
     slope_steps: Float64s | None = None  # (len(ENLARGEMENTS) - 1, m) increase of b_1 from one enlargement to the next
     variable_slope: Float64s | None = None  # b_2, of a squared error in proportion to c (1 - c)
@@ -110,11 +110,6 @@ class Pivot:
         }
         columns["unexpected"] = UnexpectedOutcomes(*columns["unexpected"])
         return cls(**columns)
-
-    @property
-    def upper_estimate(self) -> Float64s:
-        """X of the upper limit."""
-        return self.center if self.upper_center is None else self.upper_center
 
     def slope_at(self, theta: Float64s | float) -> Float64s:
         """Compute b(theta) of (16a): the slope of the fitted curve enlarged to theta, or of an error of another shape.
@@ -136,10 +131,10 @@ class Pivot:
         """Compute the roots of both ends of the set (17)."""
         z_squared = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         lower = self._solve(self.center, self.slope, z_squared)[0]
-        upper = self._solve(self.upper_estimate, self.slope, z_squared)[1]
+        upper = self._solve(self.upper_center, self.slope, z_squared)[1]
         if self.slope_steps is not None:
             for _ in range(_MAX_ITERATIONS):  # rises to the theta whose slope is that at theta
-                previous, upper = upper, self._solve(self.upper_estimate, self.slope_at(upper), z_squared)[1]
+                previous, upper = upper, self._solve(self.upper_center, self.slope_at(upper), z_squared)[1]
                 if (upper - previous <= _CONVERGED).all():
                     break
         upper = np.sqrt(upper)
@@ -157,7 +152,7 @@ class Pivot:
         """Standardise X of the upper limit at theta = error^2."""
         theta = error**2
         variance = self.null_variance + self.slope_at(theta) * theta + self.curvature * theta**2
-        return (self.upper_estimate - theta) / np.maximum(np.sqrt(variance), np.finfo(float).tiny)
+        return (self.upper_center - theta) / np.maximum(np.sqrt(variance), np.finfo(float).tiny)
 
     def p_value(self, error: float) -> Float64s:
         """Test the hypothesis that the root of theta is at least `error`; never exactly 0."""

@@ -1,6 +1,7 @@
 """The test of calibration by the statistic (18) of the rank series, with outcomes redrawn from the scores."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -48,12 +49,14 @@ def smooth_tests(cells: RankCells) -> Iterator[tuple[float, NullDistribution | N
         if not (np.array_equal(scores, null_scores[0]) and np.array_equal(counts, null_scores[1])):
             null_scores = scores, counts
             redraws = LinearRedraws(counts, scores, counts * cells.null_variances[i], functions)
-            null = _null_distribution(redraws, covariance)
+            null = NullDistribution(partial(_redrawn_statistics, redraws, covariance))
         yield float(smooth_test_statistic(functions @ residuals, covariance)), null
 
 
-def _null_distribution(redraws: LinearRedraws, covariance: Float64s) -> NullDistribution:
-    return NullDistribution(lambda number, rng: smooth_test_statistic(redraws.draw(number, rng), covariance))
+def _redrawn_statistics(
+    redraws: LinearRedraws, covariance: Float64s, number: int, rng: np.random.Generator
+) -> Float64s:
+    return smooth_test_statistic(redraws.draw(number, rng), covariance)
 
 
 def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> Redrawn:
