@@ -49,10 +49,13 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
         part = slice(start, start + _PACKED)
         np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
         np.bitwise_or(packed[part], ones[part], out=packed[part])
-    if len(bits) == shape[-1] and len(bits) >= 2 * _MIN_ROWS_PER_THREAD:
-        _sort_parallel(packed, _count_threads(len(bits)))
-    else:  # the sorts of a batch are short
+    threads = 1
+    if len(bits) == shape[-1] and len(bits) >= 2 * _MIN_ROWS_PER_THREAD:  # the sorts of a batch are short
+        threads = _count_threads(len(bits))
+    if threads == 1:
         packed.reshape(shape).sort(axis=-1)
+    else:
+        _sort_parallel(packed, threads)
     for start in range(0, len(bits), _PACKED):
         part = slice(start, start + _PACKED)
         np.bitwise_and(packed[part], one, out=sorted_outcomes[part], casting="unsafe")
