@@ -78,7 +78,7 @@ def _count_threads(rows: int) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores
-    return min(cores, allowed, rows // _MIN_ROWS_PER_THREAD, _MAX_THREADS)
+    return max(1, min(cores, allowed, rows // _MIN_ROWS_PER_THREAD, _MAX_THREADS))
 
 
 # ----------------------------------------------------------------------------------------------------
