@@ -19,6 +19,7 @@ from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "requirements" / "dev.lock"
 MOST_BYTES = 1_500_000
 MOST_PULLED = 150_000_000  # what pip downloads for the core
 # Folders of a developer's machine, and what must not travel.
@@ -129,9 +130,8 @@ def try_core(wheel: Path, folder: Path, python: str | None = None) -> Iterator[s
 
 def try_documentation(wheel: Path, folder: Path) -> Iterator[str]:
     """README, doctests and the demonstration against the installed wheel with its extras."""
-    interpreter = environment(
-        folder / "all", f"{wheel}[all]", "pytest", "torch", "torchmetrics", "duckdb", "pyarrow", "pandas"
-    )
+    extras = ("pytest", "torch", "torchmetrics", "duckdb", "pyarrow", "pandas")
+    interpreter = environment(folder / "all", "-c", str(LOCK), f"{wheel}[all]", *extras)
     (folder / "README.md").write_text((ROOT / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
     options = [
         "-q",

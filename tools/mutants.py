@@ -29,7 +29,7 @@ from typing import Any
 GROUPS = {
     "validation": (
         ("predictions/validation.py", "predictions/arrays.py"),
-        ("tests/predictions/test_border_edges.py", "tests/predictions/test_border.py", "tests/predictions/test_predictions.py",
+        ("tests/predictions/test_validation_edges.py", "tests/predictions/test_validation.py", "tests/predictions/test_predictions.py",
          "tests/predictions/test_arrays.py"),
     ),
     "cuts": (

@@ -1,4 +1,4 @@
-"""What is refused at the border, and in which words."""
+"""What validation refuses, and in which words."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The border at its edges: the last value that is accepted, the first that is refused, and what the refusal says."""
+"""Validation at its edges: the last value that is accepted, the first that is refused, and what the refusal says."""
 
 from decimal import Decimal
 from itertools import product
