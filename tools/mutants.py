@@ -29,8 +29,8 @@ from typing import Any
 GROUPS = {
     "validation": (
         ("predictions/validation.py", "predictions/arrays.py"),
-        ("tests/predictions/test_validation_edges.py", "tests/predictions/test_validation.py", "tests/predictions/test_predictions.py",
-         "tests/predictions/test_arrays.py"),
+        ("tests/predictions/test_validation_edges.py", "tests/predictions/test_validation.py",
+         "tests/predictions/test_predictions.py", "tests/predictions/test_arrays.py"),
     ),
     "cuts": (
         ("profile/binning.py",),

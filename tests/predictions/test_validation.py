@@ -37,7 +37,7 @@ REFUSED = {
     "three dimensions": (np.ones((2, 2, 2)), [0, 1], {}, "one- or two-dimensional"),
     "ragged": ([[0.5, 0.5], [1.0]], [0, 1], {}, "different lengths"),
     "text": (["a", "b"], [0, 1], {}, "must be numbers.*'a'"),
-    "a sparse matrix": (csr_array([[0.9, 0.0]]), [1], {}, "sparse matrix; give"),
+    "a sparse matrix": (csr_array([[0.9, 0.0]]), [1], {}, "sparse matrix; convert them by .toarray"),
     "text alone": ("0.9", [1], {}, "must be numbers"),
     "nan as text": (["0.9", "nan"], [1, 0], {}, "must be numbers: row 1 is 'nan'"),
     "numbers as text": (["0.9", "0.2"], [1, 0], {}, "not text; read the column as numbers"),
@@ -265,7 +265,7 @@ def test_tensors():
     np.testing.assert_array_equal(tc.Predictions.from_probs(BINARY, torch.tensor([0, 1, 1])).labels, [0, 1, 1])
     assert len(tc.Predictions.from_probs(torch.tensor(BINARY, requires_grad=True), [0, 1, 1])) == 3
     for tensor, message in (
-        (torch.tensor(BINARY).to_sparse(), "sparse tensor; give"),
+        (torch.tensor(BINARY).to_sparse(), "sparse tensor; convert them by .to_dense"),
         (torch.empty(3, device="meta"), "meta device"),
         ([torch.tensor(0.5, requires_grad=True)] * 3, "do not form an array"),
     ):

@@ -8,7 +8,7 @@ from tests.tools.test_layers import ROOT
 from tools import dist
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-GOOD = {"truecal/py.typed": b"", "truecal/uncertainty/tests/classical.py": b"x = '/homework/'"}
+GOOD = {"truecal/py.typed": b"", "truecal/inference/tests.py": b"x = '/homework/'"}
 
 
 def test_private_paths_tests_and_size_are_found():
