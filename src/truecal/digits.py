@@ -78,9 +78,53 @@ def points_between(low: float, high: float, word: str) -> str:
     >>> points_between(0.0212, 0.104, "to")
     '2.1 to 10.4 points'
     """
-    low, high = 100 * low, 100 * high
-    decimals = 1 if high == low or not isfinite(high - low) else min(4, max(0, 1 - floor(log10((high - low) / 2))))
-    return f"{low:.{decimals}f} {word} {high:.{decimals}f} points"
+    decimals = _interval_decimals(low, high, 2)
+    return f"{100 * low:.{decimals}f} {word} {100 * high:.{decimals}f} points"
+
+
+def points_within(value: float, low: float, high: float) -> str:
+    """Write an error in percentage points with the decimals of its interval.
+
+    >>> points_within(0.1402, 0.1335, 0.1466), points_within(0.14, 0.08, 0.28)
+    ('14.02 points', '14 points')
+    """
+    return f"{100 * value:.{_interval_decimals(low, high, 2)}f} points"
+
+
+def _interval_decimals(low: float, high: float, digits: int) -> int:
+    """Return the decimals of percentages that show half of an interval with so many significant digits, from 0 to 4."""
+    if high == low or not isfinite(high - low):
+        return 1
+    return min(4, max(0, digits - 1 - floor(log10(50 * (high - low)))))
+
+
+def percents(low: float, high: float, *values: float) -> list[str]:
+    """Write probabilities of an interval in percent, with the decimals it deserves; none rounds to a certainty it is not.
+
+    >>> percents(0.0285, 0.0409, 0.0343, 0.0285, 0.0409), percents(0.95, 1 - 1e-9, 0.95, 1 - 1e-9), percents(0.3, 0.3, 0.3)
+    (['3.4%', '2.9%', '4.1%'], ['95%', 'over 99%'], ['30%'])
+    """
+    if low == high:
+        return [percent(value) for value in values]
+    decimals = _interval_decimals(low, high, 1)
+    texts = []
+    for value in values:
+        text, step = f"{100 * value:.{decimals}f}", 10.0**-decimals
+        if float(text) == 100 and value < 1:
+            text = f"over {100 - step:.{decimals}f}"
+        elif float(text) == 0 and value > 0:
+            text = f"under {step:.{decimals}f}"
+        texts.append(f"{text}%")
+    return texts
+
+
+def about(count: int) -> str:
+    """Write a forecast number with two significant digits.
+
+    >>> about(7605), about(93)
+    ('7,600', '93')
+    """
+    return f"{round(count, min(0, 2 - len(str(count)))):,}"
 
 
 def percent(value: float) -> str:

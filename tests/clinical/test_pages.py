@@ -127,10 +127,10 @@ def test_a_dossier_named_pdf_is_printed_and_not_html(tmp_path, monkeypatch):
 
 
 def test_the_dossier_says_how_many_rows_were_dropped(table, tmp_path):
-    rows = tc.inference.RowCounts(read=665, judged=600, dropped=65)
+    rows = tc.inference.RowCounts(read=665, analysed=600, dropped=65)
     page = write_dossier(PREDS, tmp_path / "dossier.html", rows=rows).read_text()
     assert page.count("65 of 665 rows were dropped because of missing values") == 2  # in the conclusion and in item 11
-    whole = write_dossier(PREDS, tmp_path / "all.html", rows=tc.inference.RowCounts(read=600, judged=600)).read_text()
+    whole = write_dossier(PREDS, tmp_path / "all.html", rows=tc.inference.RowCounts(read=600, analysed=600)).read_text()
     assert "every one of 600 rows read was judged" in whole
     unknown = write_dossier(PREDS, tmp_path / "unknown.html").read_text()
     assert "rows left out before this page are not known to it" in unknown

@@ -102,7 +102,7 @@ def test_direction_is_named_by_what_is_judged():
 
 
 def test_dropped_and_selected_rows_are_stated():
-    rows = RowCounts(read=2065, judged=1000, dropped=65, selection="site = a (1000 of 2000 rows)")
+    rows = RowCounts(read=2065, analysed=1000, dropped=65, selection="site = a (1000 of 2000 rows)")
     text = str(conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02, rows=rows))
     assert "65 of 2,065 rows were dropped because of missing values; 1,000 rows were selected: site = a" in text
     assert RowCounts(2000, 2000).sentence == ""
@@ -163,7 +163,7 @@ def test_forecast_of_rows_is_the_square_root_law():
     undecided = conclude(estimate(0.01, 0.0, 0.03), tolerance=0.02)
     assert "about 3,000 further rows would let it pass" in undecided.gate
     above = conclude(estimate(0.025, 0.0, 0.05), tolerance=0.02)
-    assert "more rows alone would not help: the estimate is 0.025" in above.gate
+    assert "if the estimate of 0.025 is right, more rows would not let it pass" in above.gate
 
 
 def test_an_estimate_without_interval_cannot_be_judged():
@@ -173,3 +173,31 @@ def test_an_estimate_without_interval_cannot_be_judged():
         conclude(none, tolerance=0.02)
     with pytest.raises(InputError, match="tolerance"):
         conclude(estimate(0.01, 0.0, 0.03), tolerance=2)
+
+
+def test_the_value_has_the_decimals_of_its_limits():
+    assert "13.95 points (95% confidence: 13.35 to 14.66 points)" in conclude(estimate(0.1395, 0.1335, 0.1466)).sentence
+    assert "14 points (95% confidence: 8 to 28 points)" in conclude(estimate(0.14, 0.08, 0.28)).sentence
+
+
+def test_a_direction_within_chance_is_marked():
+    shown = estimate(0.14, 0.08, 0.28, p=0.001, direction=-0.053, n=100)
+    assert "too low by 5.3 points on average, which may be chance" in conclude(shown).reading
+    assert "chance" not in conclude(replace(shown, n=10_000, effective_n=10_000.0)).reading
+
+
+def test_a_group_alone_says_nothing_about_all_rows():
+    south = GroupError("south", 5000, 0.06, 0.045, 0.08, 0.001, 0.05)
+    conclusion = conclude(estimate(0.004, 0.0, 0.012, direction=0.003), tolerance=0.02, groups=[FINE, south])
+    assert conclusion.reading == (
+        "All rows together are not shown to be miscalibrated. In south: predicted too high by 5.0 points on average."
+    )
+    assert "some ranges" not in str(conclusion)
+
+
+def test_percentages_of_a_region_have_the_digits_of_their_limits():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(3000, 0.07), rng.uniform(0.96, 1, 3000)])
+    y = rng.random(6000) < np.where(p < 0.5, 0.034, 0.8)
+    region = worst_region(tc.profile.Profile.from_arrays(p, y))
+    assert "99.99" not in region.sentence("positive class")

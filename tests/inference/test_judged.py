@@ -47,7 +47,7 @@ def test_coefficients_and_covariance_match_naive_loops():
         assert series.coefficients.beta[k] == pytest.approx(beta, abs=1e-12)
         a = [r - kappa * s for r, s in zip(residual[k], known[k], strict=True)]
         b = [phi[i, k] * (y[j] - c[i]) for j, i in enumerate(trusted)]
-        variance = cov(a, a) * (1 - n / rows) + cov(b, b) * n / rows + 1 / n / (n + 2)
+        variance = (n * (cov(a, a) * (1 - n / rows) + cov(b, b) * n / rows) + 1 / n) / (n + 2)
         assert series.covariances[k, k] == pytest.approx(variance, abs=1e-12)
 
 

@@ -54,7 +54,7 @@ def test_scans_and_files_judge_the_same(tmp_path, capsys):
     frame = pl.DataFrame({"y": Y, "p_0": 1 - P, "p_1": P, "p": P})
     scans = [tc.scan(frame, label="y", probs=["p_0", "p_1"]), tc.scan(frame, label="y", score="p")]
     assert scans[0].measure().value == pytest.approx(scans[1].measure().value)
-    assert scans[0].judged == scans[1].judged
+    assert scans[0].lens_name == scans[1].lens_name
     picked = [
         tc.scan(frame, label="y", select=tc.by_output(high=0.4), **which).rows
         for which in ({"probs": ["p_0", "p_1"]}, {"score": "p"})

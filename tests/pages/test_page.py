@@ -410,7 +410,7 @@ def test_a_group_outside_the_tolerance_is_in_the_headline(tmp_path):
 
 
 def test_dropped_rows_are_in_the_headline(tmp_path):
-    rows = tc.inference.RowCounts(read=2065, judged=2000, dropped=65)
+    rows = tc.inference.RowCounts(read=2065, analysed=2000, dropped=65)
     text, _ = written(tmp_path, binary(), rows=rows)
     assert "65 of 2,065 rows were dropped because of missing values" in text.partition("</section>")[0]
 

@@ -72,7 +72,7 @@ def test_sketch_profile_and_scan_give_the_same_numbers():
     for content in contents[1:]:
         assert content["cells"] == contents[0]["cells"]
         assert content["head"] == contents[0]["head"]
-    assert contents[2]["judged"] == "positive class"
+    assert contents[2]["lens_name"] == "positive class"
     assert contents[2]["sketch"]["engine"] == "polars"
 
 

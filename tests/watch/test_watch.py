@@ -192,7 +192,7 @@ def test_undo_of_the_first_batch_leaves_an_empty_watch():
     watch = tc.Watch()
     watch.update(day(np.random.default_rng(16)), at="2026-05-01")
     watch.undo()
-    assert (watch.groups, watch.latest, watch.judged) == ((), "", "scores")
+    assert (watch.groups, watch.latest, watch.lens_name) == ((), "", "scores")
     watch.update(day(np.random.default_rng(16)), at=1)  # the kind of time is free again
 
 
@@ -304,7 +304,7 @@ def test_many_classes():
     assert step.alarm
     assert step.worst_class in ("b", "c")
     assert other.worst_class is None
-    assert wise.judged == "3 classes"
+    assert wise.lens_name == "3 classes"
     assert step.log_e > other.log_e
 
 

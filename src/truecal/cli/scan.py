@@ -94,8 +94,8 @@ def scan_files(source: Input) -> "tc.engines.Scan":
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
     one = names.class_of(source.lens)
-    description = scan.judged if one is None else f"class {one}"
-    return replace(scan, judged=description, notes=_pooling_notes(source, files, "model" in columns))
+    description = scan.lens_name if one is None else f"class {one}"
+    return replace(scan, lens_name=description, notes=_pooling_notes(source, files, "model" in columns))
 
 
 def _refuse_rows(source: Input) -> None:
@@ -203,8 +203,8 @@ def save(source: GroupedFiles, *, out: WriteFolder) -> Reply:
     else:
         scan.sketch.save(out)
     where = f"{len(scan.sketches)} groups below {out}" if by else out
-    content = {"source": source.name, "path": out, "rows": scan.rows, "dropped": scan.dropped, "judged": scan.judged}
-    text = f"wrote {where}: {scan.rows} rows, {scan.judged}"
+    content = {"source": source.name, "path": out, "rows": scan.rows, "dropped": scan.dropped, "lens": scan.lens_name}
+    text = f"wrote {where}: {scan.rows} rows, {scan.lens_name}"
     return Reply("sketch-written", {**content, "groups": len(scan.sketches)}, text)
 
 

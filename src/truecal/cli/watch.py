@@ -140,7 +140,7 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
     settings, conclusion = watching.settings, conclude_watch(watching)
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
-        "judged": watching.judged,
+        "lens": watching.lens_name,
         "alarm": steps[-1].alarm,
         "changed": steps[-1].changed,
         "steps": [step.to_dict() for step in steps],

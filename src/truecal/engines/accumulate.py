@@ -222,5 +222,5 @@ def refuse_many(lens: Lens | None) -> None:
 
 def judged_rows(preds: tc.Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
     """Scores, outcomes and weights that the lens judges, row by row; nothing is sorted, so small batches stay cheap."""
-    scores, outcomes = lens.judged(preds)
+    scores, outcomes = lens.scores_and_outcomes(preds)
     return scores, outcomes.astype(np.uint8, copy=False), preds.weights

@@ -201,7 +201,7 @@ class Scan:
     ----------
     sketches : for every group (a tuple with one value per `by` column; the empty tuple without `by`) one sketch per class
         under a class-wise lens, else one.
-    by : the columns grouped by. lens, judged : the lens and what it judges in words.
+    by : the columns grouped by. lens, lens_name : the lens, and in words.
     classes : number of classes. shares : weight of every class under a class-wise lens, else None.
     dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
     selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
@@ -210,7 +210,7 @@ class Scan:
     sketches: Mapping[Group, tuple[tc.Sketch, ...]]
     by: tuple[str, ...]
     lens: Lens
-    judged: str
+    lens_name: str
     classes: int
     shares: Float64s | None
     dropped: int
@@ -251,8 +251,8 @@ class Scan:
     def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
         if self.shares is None:
             estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
-            return self.noted(estimate.but(lens=self.judged))
-        return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
+            return self.noted(estimate.but(lens=self.lens_name))
+        return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.lens_name, level=level))
 
     def noted(self, estimate: tc.Estimate) -> tc.Estimate:
         """The estimate with what this scan left out."""
@@ -354,7 +354,7 @@ def scan(
         sketches=gathered.sketches,
         by=columns_by,
         lens=judge,
-        judged=judge.describe(columns.specimen),
+        lens_name=judge.describe(columns.specimen),
         classes=columns.count,
         shares=judge.shares(columns.specimen),
         dropped=dropped,

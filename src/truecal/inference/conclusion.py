@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isnan
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -148,14 +149,14 @@ class TestResult:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows were read, dropped and judged.
+    """How many rows were read, dropped and analysed.
 
     Parameters
     ----------
     read : int
         Rows of the source.
-    judged : int
-        Rows that were judged.
+    analysed : int
+        Rows that were measured.
     dropped : int, default 0
         Rows left out because of missing values.
     selection : str, default ""
@@ -163,25 +164,24 @@ class RowCounts:
 
     Examples
     --------
-    >>> RowCounts(read=1065, judged=1000, dropped=65).sentence
+    >>> RowCounts(read=1065, analysed=1000, dropped=65).sentence
     '65 of 1,065 rows were dropped because of missing values.'
     """
 
     read: int
-    judged: int
+    analysed: int
     dropped: int = 0
     selection: str = ""
 
     @property
     def sentence(self) -> str:
-        """What happened to the rows, in words; empty where every row that was read was judged."""
+        """What happened to the rows, in words; empty where every row that was read was analysed."""
         parts = []
         if self.dropped:
             parts.append(f"{self.dropped:,} of {self.read:,} rows were dropped because of missing values")
         if self.selection:
-            parts.append(f"{self.judged:,} rows were selected: {self.selection}")
-        text = "; ".join(parts)
-        return f"{text[0].upper()}{text[1:]}." if text else ""
+            parts.append(f"{self.analysed:,} rows were selected: {self.selection}")
+        return f"{_capitalised('; '.join(parts))}." if parts else ""
 
 
 @dataclass(frozen=True)
@@ -242,21 +242,17 @@ class Region:
         >>> Region(0.45, 0.55, 0.5, 1 / 3, 0.24, 0.44, 96, 32).sentence("positive class")
         'Predictions of about 50% (45% to 55%) came true in 32 of 96 rows (33%, 24% to 44%).'
         """
-        span = "" if self.lowest == self.highest else f" ({_span(self.lowest, self.highest)})"
+        score, lowest, highest = digits.percents(self.lowest, self.highest, self.mean_score, self.lowest, self.highest)
+        span = "" if self.lowest == self.highest else f" ({lowest} to {highest})"
         answers = names.judges_answers(lens)
-        subject = (
-            f"{'Answers with a confidence' if answers else 'Predictions'} of about {digits.percent(self.mean_score)}"
-        )
+        subject = f"{'Answers with a confidence' if answers else 'Predictions'} of about {score}"
         verb = "were right" if answers else "came true"
-        rate = f"{digits.percent(self.frequency)}, {_span(self.low, self.high)}"
+        frequency, low, high = digits.percents(self.low, self.high, self.frequency, self.low, self.high)
+        rate = f"{frequency}, {low} to {high}"
         count = (
             f"at a weighted rate of {rate}" if self.weighted else f"in {self.outcomes:,} of {self.rows:,} rows ({rate})"
         )
         return f"{subject}{span} {verb} {count}."
-
-
-def _span(low: float, high: float) -> str:
-    return f"{digits.percent(low)} to {digits.percent(high)}"
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -282,7 +278,7 @@ def stated_values(profile: Profile, level: float = 0.95) -> tuple[Region, ...]:
     >>> import truecal as tc
     >>> for region in stated_values(tc.profile.Profile.from_arrays([0.5, 0.5, 0.9, 0.9], [0, 1, 1, 1])):
     ...     print(region.sentence("positive class"))
-    Predictions of about 50% came true in 1 of 2 rows (50%, 1.3% to 98.7%).
+    Predictions of about 50% came true in 1 of 2 rows (50%, 1% to 99%).
     Predictions of about 90% came true in 2 of 2 rows (100%, 16% to 100%).
     """
     if int(profile.distinct[0]) > _VALUES:
@@ -380,7 +376,7 @@ class Conclusion(Tabular):
         Of all limits.
     metric : str
         What kind of average the error is.
-    judged : str
+    lens : str
         What the scores are of, in words.
     n : int
         Number of rows judged.
@@ -394,6 +390,8 @@ class Conclusion(Tabular):
         Of the test that the scores are calibrated.
     direction : float
         Mean score minus frequency.
+    direction_margin : float
+        How large the direction of a calibrated model may be by chance, at the level; 0 where that is not known.
     region : Region or None
         The scores that add most to the error, by observed counts; None where none stands out.
     groups : tuple of GroupError
@@ -422,13 +420,14 @@ class Conclusion(Tabular):
     tolerance: float | None
     level: float
     metric: str
-    judged: str
+    lens: str
     n: int
     value: float
     low: float | None
     high: float | None
     p_value: float | None = None
     direction: float = 0.0
+    direction_margin: float = 0.0
     region: Region | None = None
     groups: tuple[GroupError, ...] = ()
     slope: Slope | None = None
@@ -454,6 +453,11 @@ class Conclusion(Tabular):
     @property
     def evidence(self) -> tuple[str, ...]:
         """What shows that the scores are not calibrated, in words."""
+        off = [group for group in self.groups if group.p_value is not None and group.p_value < 1 - self.level]
+        return (*self._rows_evidence(), *([f"{len(off)} of {len(self.groups)} groups"] if off else []))
+
+    def _rows_evidence(self) -> tuple[str, ...]:
+        """Say what shows that the scores of all rows together are not calibrated."""
         alpha = 1 - self.level
         parts = []
         if self.p_value is not None and self.p_value < alpha:
@@ -463,9 +467,6 @@ class Conclusion(Tabular):
         parts += [
             f"{t.name} ({digits.p_equation(t.p_value)})" for t in self.tests if t.p_value < alpha / len(self.tests)
         ]
-        off = [group for group in self.groups if group.p_value is not None and group.p_value < alpha]
-        if off:
-            parts.append(f"{len(off)} of {len(self.groups)} groups")
         return tuple(parts)
 
     @property
@@ -514,13 +515,12 @@ class Conclusion(Tabular):
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
-        outside = len(self.groups_outside)
         if self.verdict == "within":
             return "Within tolerance"
         if self.verdict == "outside":
             return "Outside tolerance"
         if self.verdict == "groups differ":
-            count = f"{outside} of {len(self.groups)} groups" if len(self.groups) > 1 else "1 group"
+            count = self._count_outside() if len(self.groups) > 1 else "1 group"
             return f"Groups differ: {count} outside tolerance"
         if self.verdict == "not enough data":
             return "Miscalibrated, size uncertain" if self.miscalibrated else "Not enough data"
@@ -556,30 +556,34 @@ class Conclusion(Tabular):
 
         A mean difference far below the error means errors of both signs, which is said instead.
         """
-        if abs(self.direction) < 0.0005 and self.value < 0.0005:
-            return ""
-        high, low = (names.tendency(self.judged, sign) for sign in (1.0, -1.0))
-        if self.value > 0 and abs(self.direction) < _ONE_SIDED * self.value:
-            subject = "Answers are" if names.judges_answers(self.judged) else "Outcomes are"
+        if self.value > 0.0005 and abs(self.direction) < _ONE_SIDED * self.value:
+            high, low = (names.tendency(self.lens, sign) for sign in (1.0, -1.0))
+            subject = "Answers are" if names.judges_answers(self.lens) else "Outcomes are"
             return f"{subject} {high} in some ranges of the score and {low.removeprefix('predicted ')} in others."
         if abs(self.direction) < 0.0005:
             return ""
-        word = high if self.direction > 0 else low
-        return f"{word[0].upper()}{word[1:]} by {digits.points(abs(self.direction))} on average."
+        chance = ", which may be chance" if abs(self.direction) < self.direction_margin else ""
+        return f"{_capitalised(self._tendency(self.direction))}{chance}."
 
     @property
     def region_sentence(self) -> str:
         """Where the error is largest, by observed counts; empty where no region of scores stands out."""
-        return "" if self.region is None else self.region.sentence(self.judged)
+        return "" if self.region is None else self.region.sentence(self.lens)
 
     @property
     def reading(self) -> str:
         """What the verdict means for someone who uses the scores: direction and worst region, or that nothing was shown."""
-        if self.miscalibrated or self.verdict == "outside":
+        if self._rows_evidence() or self._whole() == "outside":
             return f"{self.direction_sentence} {self.region_sentence}".strip()
-        return (
-            "" if self.p_value is None else f"No test speaks against calibration ({digits.p_equation(self.p_value)})."
-        )
+        worst = self.worst_group
+        if worst is not None and (self.miscalibrated or self.groups_outside):
+            off = f"In {worst.name}: {self._tendency(worst.direction)}." if abs(worst.direction) >= 0.0005 else ""
+            return f"All rows together are not shown to be miscalibrated. {off}".strip()
+        return "" if self.p_value is None else f"No test rejects calibration ({digits.p_equation(self.p_value)})."
+
+    def _tendency(self, direction: float) -> str:
+        """Say which way scores are off, and by how much on average."""
+        return f"{names.tendency(self.lens, direction)} by {digits.points(abs(direction))} on average"
 
     @property
     def additions(self) -> tuple[str, ...]:
@@ -618,15 +622,15 @@ class Conclusion(Tabular):
             more = len(self.groups_undecided)
             others = f"; it may be in {more} more" if more else ""
             return (
-                f"FAIL: at {sure} the error is above {limit} in {len(self.groups_outside)} of {len(self.groups)} groups, most "
-                f"in {worst.name} (at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){others}; recalibrate by group"
+                f"FAIL: at {sure} the error is above {limit} in {self._count_outside()}, most in {worst.name} "
+                f"(at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){others}; recalibrate by group"
             )
         where = "" if not self.every_group or worst is None else f" in {worst.name}"
-        rows = self.further
+        estimate = f"{self.value:.{digits.decimals(self.low, self.high)}f}"
         remedy = (
-            f"about {rows:,} further rows would let it pass if the estimate is right"
-            if rows is not None
-            else f"more rows alone would not help: the estimate is {self.value:.{digits.decimals(self.low, self.high)}f}"
+            f"if the estimate of {estimate} is right, more rows would not let it pass"
+            if self.further is None
+            else f"about {digits.about(self.further)} further rows would let it pass if the estimate is right"
         )
         return f"FAIL: at {sure} the error may be as large as {upper}{where}, and {limit} is allowed; {remedy}"
 
@@ -658,7 +662,11 @@ class Conclusion(Tabular):
         sure = f"{self.level:.0%} confidence"
         if self.low <= 0:
             return f"at most {digits.points(self.high)} ({sure})"
-        return f"{digits.points(self.value)} ({sure}: {digits.points_between(self.low, self.high, 'to')})"
+        value = digits.points_within(self.value, self.low, self.high)
+        return f"{value} ({sure}: {digits.points_between(self.low, self.high, 'to')})"
+
+    def _count_outside(self) -> str:
+        return f"{len(self.groups_outside)} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
         outside, undecided, worst = self.groups_outside, self.groups_undecided, self.worst_group
@@ -666,9 +674,10 @@ class Conclusion(Tabular):
             return ""
         count = len(self.groups)
         if outside:
-            size = f"{digits.points(worst.value)}, {digits.points_between(worst.low, worst.high, 'to')}"
+            value = digits.points_within(worst.value, worst.low, worst.high)
+            size = f"{value}, {digits.points_between(worst.low, worst.high, 'to')}"
             verb = "is" if len(outside) == 1 else "are"
-            text = f"{len(outside)} of {count} groups {verb} outside it, most in {worst.name} ({size})"
+            text = f"{self._count_outside()} {verb} outside it, most in {worst.name} ({size})"
             return f"{text}; {len(undecided)} more may be." if undecided else f"{text}."
         if undecided:
             verb = "has" if len(undecided) == 1 else "have"
@@ -679,7 +688,7 @@ class Conclusion(Tabular):
 
     def frame(self) -> Frame:
         """Return one row: the verdict and the numbers behind it."""
-        numbers = ("verdict", "tolerance", "value", "low", "high", "level", "p_value", "direction", "n", "judged")
+        numbers = ("verdict", "tolerance", "value", "low", "high", "level", "p_value", "direction", "n", "lens")
         return Frame.from_records([{name: getattr(self, name) for name in numbers}])
 
     def to_dict(self) -> dict[str, Any]:
@@ -710,6 +719,10 @@ class Conclusion(Tabular):
 
 def _slope_numbers(slope: Slope) -> str:
     return f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+
+
+def _capitalised(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -762,6 +775,19 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
     edge, room = (high - value, tolerance - value) if value < tolerance else (value - low, value - tolerance)
     more = n * (edge / room) ** 2 - n if room > 0 else float("inf")
     return ceil(more) if 0 < more < _MOST_ROWS else None
+
+
+def _direction_margin(profile: Profile | None, estimate: Estimate, level: float) -> float:
+    """Compute z sqrt(E[c (1 - c)] / n), beyond which the mean difference of a calibrated model lies with 1 - level.
+
+    Without a profile the mean of c (1 - c) is taken as 1/4, the largest there is.
+    """
+    variance, n = 0.25, float(estimate.effective_n)
+    if profile is not None:
+        whole = profile.whole()
+        scores, squares = (float(profile.sums(name, whole)[0, 0]) for name in ("c", "cc"))
+        variance = max(scores - squares, 0.0) / float(profile.total[0])
+    return float(NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance / n)) if n > 0 else 0.0
 
 
 def _verdict(low: float | None, high: float | None, tolerance: float | None) -> VerdictWord | None:
@@ -852,13 +878,14 @@ def conclude(
         tolerance=None if tolerance is None else float(tolerance),
         level=confidence,
         metric=estimate.metric,
-        judged=estimate.lens,
+        lens=estimate.lens,
         n=estimate.n,
         value=float(estimate.value),
         low=low,
         high=high,
         p_value=None if estimate.p_value is None else float(estimate.p_value),
         direction=float(estimate.direction),
+        direction_margin=_direction_margin(profile, estimate, confidence),
         region=None if profile is None else worst_region(profile, confidence),
         groups=each,
         slope=slope,

@@ -188,9 +188,9 @@ class JudgedSeries:
     @cached_property
     def covariances(self) -> Float64s:
         """Covariance V of the coefficients, shape (K, K)."""
-        noise = self.row_noise
-        # One mistake of the judge that was not seen: without it a judge that was always right has no variance at all.
-        return noise.T @ noise + np.eye(noise.shape[1]) / self.size / (self.size + 2)
+        noise, n = self.row_noise, self.size
+        # Two pseudo-rows, in one of which the judge is wrong: a judge that was always right must not have no variance.
+        return np.asarray((n * noise.T @ noise + np.eye(noise.shape[1]) / n) / (n + 2))
 
     @property
     def row_noise(self) -> Float64s:

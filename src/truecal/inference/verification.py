@@ -213,7 +213,7 @@ class Verification(Tabular):
             tolerance=self.threshold,
             level=self.level,
             metric=norm_name(2),
-            judged=self.lens,
+            lens=self.lens,
             n=self.n,
             value=self.value,
             low=self.low,
@@ -242,7 +242,7 @@ class Verification(Tabular):
             balanced = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
             lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {balanced}")
         if self.further is not None:
-            lines.append(f"  about {self.further:,} further rows would settle it")
+            lines.append(f"  about {digits.about(self.further)} further rows would settle it")
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 

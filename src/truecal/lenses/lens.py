@@ -250,7 +250,7 @@ class Lens(ABC):
             raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
         return next(self.samples(preds))
 
-    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+    def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         """Scores and outcomes of the one dataset, without what else a Sample knows: small batches come often."""
         sample = self.sample(preds)
         return sample.scores, sample.outcomes

@@ -34,9 +34,9 @@ class TopLabel(Lens):
         return "accuracy"
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
-        yield Sample.of(preds, *self.judged(preds), names=("top 1", "rest"))
+        yield Sample.of(preds, *self.scores_and_outcomes(preds), names=("top 1", "rest"))
 
-    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+    def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         preds.refuse_multilabel("the top label")
         p = preds.probs
         if preds.binary:
@@ -85,9 +85,9 @@ class OneClass(Lens):
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
         names = (preds.class_name(self.index(preds)), "other")
-        yield Sample.of(preds, *self.judged(preds), names=names)
+        yield Sample.of(preds, *self.scores_and_outcomes(preds), names=names)
 
-    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+    def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         index = self.index(preds)
         return preds.class_probs(index), preds.outcomes(index)
 

@@ -52,16 +52,16 @@ def gather_comparison(
         raise InputError(f"two to {_MAX_MODELS} models can be compared on one page, not {len(models)}")
     with_rows = {name: data for name, data in models.items() if isinstance(data, tc.Predictions)}
     first = next(iter(with_rows.values()), None)
-    judged = lens if lens is not None or first is None else default_lens(first)
-    if first is not None and judged is not None and (judged.shares(first) is not None or judged.several):
-        raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
-    settings: dict[str, Any] = {"lens": judged, "level": level, "rng": rng}
+    chosen = lens if lens is not None or first is None else default_lens(first)
+    if first is not None and chosen is not None and (chosen.shares(first) is not None or chosen.several):
+        raise InputError(f"the comparison page draws one probability per row; compare {chosen} without a page")
+    settings: dict[str, Any] = {"lens": chosen, "level": level, "rng": rng}
     comparisons = tc.inference.compare_many(models, paired=paired, reference=reference, **pairing, **settings)
     conclusion = conclude_ranking(comparisons, level, reference=reference, max_increase=max_increase)
     estimates = {name: tc.measure(models[name], **settings) for name in conclusion.ranking}
-    profiles = {name: _profile(data, judged) for name, data in models.items()}
+    profiles = {name: _profile(data, chosen) for name, data in models.items()}
     risks = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in with_rows.items()}
-    words = "scores" if first is None or judged is None else judged.describe(first)
+    words = "scores" if first is None or chosen is None else chosen.describe(first)
     curves = {name: thin_curve(estimates[name].curve) for name in models}
     ends = [fitted_limits(profile) for profile in profiles.values()]
     prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in with_rows.items()}
@@ -69,8 +69,8 @@ def gather_comparison(
     return ComparisonPage(
         title=title,
         n=conclusion.comparisons[0].n,
-        judged=words,
-        top_label=judged is not None and judged.outcome_name == "accuracy",
+        lens_name=words,
+        top_label=chosen is not None and chosen.outcome_name == "accuracy",
         level=level,
         paired=first is not None and paired,
         conclusion=conclusion,

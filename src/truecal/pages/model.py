@@ -153,7 +153,7 @@ def gather(
     used = {
         "level": level,
         "tolerance": setting.tolerance,
-        "lens": source.judged,
+        "lens": source.lens_name,
         "by": group_names or None,
         "rng": rng,
     }
@@ -161,7 +161,7 @@ def gather(
     return ModelPage(
         title=setting.title,
         source=setting.source,
-        judged=source.judged,
+        lens_name=source.lens_name,
         top_label=source.top_label,
         n=head.n,
         class_count=source.class_count,
@@ -438,7 +438,7 @@ def _context(data: object, lens: Lens | None, setting: PageSettings) -> Sequence
     ]
     return [
         {
-            "judged": estimate.lens,
+            "lens": estimate.lens,
             "where": estimate.selection.partition(" (")[0] or "all rows",
             "metric": estimate.metric,
             "n": estimate.n,

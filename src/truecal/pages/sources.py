@@ -109,7 +109,7 @@ class PageSource:
     profile: tc.profile.Profile
     level: float
     rng: int
-    judged: str = "scores"
+    lens_name: str = "scores"
     by: tuple[str, ...] = ()
     top_label: bool = False
     class_count: int | None = None
@@ -134,7 +134,7 @@ class PageSource:
             sample.profile,
             level,
             rng,
-            judged=lens.describe(preds),
+            lens_name=lens.describe(preds),
             by=tuple(by),
             top_label=lens.outcome_name == "accuracy",
             class_count=preds.class_count,
@@ -154,7 +154,7 @@ class PageSource:
             _single(scan.sketch.to_profile()),
             level,
             rng,
-            judged=scan.judged,
+            lens_name=scan.lens_name,
             by=tuple(scan.by),
             top_label=scan.lens.outcome_name == "accuracy",
             class_count=scan.classes,

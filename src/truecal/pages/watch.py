@@ -21,7 +21,7 @@ class WatchPage(Page):
     def drawn(self) -> dict[str, object]:
         """Return the numbers that scripts draw."""
         groups = [{name: group[name] for name in group if name != "step"} for group in self.groups]
-        outcome = "Accuracy" if self.judged == "top label" else "Frequency"
+        outcome = "Accuracy" if self.lens_name == "top label" else "Frequency"
         return {"groups": groups, "tolerance": self.settings.tolerance, "outcome": outcome}
 
 
@@ -34,7 +34,7 @@ def gather_watch(watch: tc.Watch, *, title: str, command: str | None) -> WatchPa
         title=title,
         conclusion=conclusion,
         settings=settings,
-        judged=watch.judged,
+        lens_name=watch.lens_name,
         groups=[_group(watch.group(*key), steps[key], -log(settings.alpha * shares[key])) for key in watch.groups],
         provenance=Provenance({}, command, used),
     )

@@ -18,7 +18,7 @@ class WatchConclusion:
     ----------
     step : WatchStep
         The state after the last batch.
-    judged : str
+    lens : str
         What the scores are of, in words.
     batches : int
         Batches of the group that has most.
@@ -35,7 +35,7 @@ class WatchConclusion:
     """
 
     step: WatchStep
-    judged: str
+    lens: str
     batches: int
     tolerance: float
     alpha: float
@@ -123,4 +123,4 @@ def conclude_watch(watch: Watch) -> WatchConclusion:
     settings = watch.settings
     batches = max(len(watch.group(*key).history.lines) for key in watch.groups)
     step, limits = watch.step(), (settings.tolerance, settings.alpha, settings.run_length)
-    return WatchConclusion(step, watch.judged, batches, *limits)
+    return WatchConclusion(step, watch.lens_name, batches, *limits)

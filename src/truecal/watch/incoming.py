@@ -133,7 +133,7 @@ def _of_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> I
         for group, sketches in scan.sketches.items()
     }
     labels = tuple(str(k) for k in range(scan.classes)) if scan.shares is not None else (None,)
-    judged = Judged(kind, scan.judged, scan.classes)
+    judged = Judged(kind, scan.lens_name, scan.classes)
     return Incoming(dict(sorted(batches.items())), _shares(scan.shares), labels, judged, scan.dropped)
 
 

@@ -353,7 +353,7 @@ class Watch:
             alarmed = set(self._groups)  # one group: once it has been off, it has been off
         steps: dict[Group, GroupStep] = {
             key: self._groups[key].step(
-                arrivals[key], settings, self.judged, alarm=key in alarmed, changed=key in changed
+                arrivals[key], settings, self.lens_name, alarm=key in alarmed, changed=key in changed
             )
             for key in sorted(arrivals)
         }
@@ -384,7 +384,7 @@ class Watch:
         return self.group(*key).history.frame()
 
     @property
-    def judged(self) -> str:
+    def lens_name(self) -> str:
         """What is judged, in words."""
         return "scores" if self._judged is None else self._judged.words
 
@@ -462,6 +462,4 @@ class Watch:
         settings = self.settings
         many = f", {len(self._groups)} groups" if settings.by else ""
         batches = max((len(group.history.lines) for group in self._groups.values()), default=0)
-        return (
-            f"Watch(tolerance={settings.tolerance:g}, alpha={settings.alpha:g}{many}, {batches} batches, {self.judged})"
-        )
+        return f"Watch(tolerance={settings.tolerance:g}, alpha={settings.alpha:g}{many}, {batches} batches, {self.lens_name})"
