@@ -154,7 +154,7 @@ def test_two_labels_as_words_give_the_same_everywhere(tmp_path):
         part.write_csv(tmp_path / f"{i}.csv")
     for source in (frame, frame.lazy(), tmp_path / "*.parquet", tmp_path / "*.csv"):
         judged = scan(source, label="y", score="p")
-        assert judged.judged == "class yes"
+        assert judged.lens_name == "class yes"
         assert judged.measure(estimator=tc.BinnedECE()).value == pytest.approx(expected, abs=1e-12)
     three = pl.DataFrame({"y": [*words[:-1], "maybe"], "p": P})
     for call in (

@@ -34,7 +34,7 @@ class Region:
     rows: int
     mean_score: float
     frequency: float
-    judged: str  # what the scores are of, in words
+    lens: str  # what the scores are of, in words
 
     @property
     def error(self) -> float:
@@ -42,11 +42,11 @@ class Region:
 
     @property
     def direction(self) -> str:
-        return names.tendency(self.judged, self.error)
+        return names.tendency(self.lens, self.error)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        numbers = {name: value for name, value in vars(self).items() if name != "judged"}
+        numbers = {name: value for name, value in vars(self).items() if name != "lens"}
         return {**numbers, "difference": self.error, "direction": self.direction}
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Region:
         return f"{where}: {self.direction} by {digits.points(abs(self.error))} ({rates})"
 
 
-def worst_region(sums: Float64s, experts: Experts, judged: str) -> Region:
+def worst_region(sums: Float64s, experts: Experts, lens: str) -> Region:
     """The run of bins whose error beyond the tolerance is largest beside its standard error."""
     n, ones, scores = np.concatenate([np.zeros((3, 1)), np.cumsum(sums, axis=1)], axis=1)
     rate = np.where(sums[0] > 0, sums[2] / np.maximum(sums[0], 1), 0.5)
@@ -73,7 +73,7 @@ def worst_region(sums: Float64s, experts: Experts, judged: str) -> Region:
         rows=round(float(rows[best])),
         mean_score=float((scores[j] - scores[i]) / rows[best]),
         frequency=float((ones[j] - ones[i]) / rows[best]),
-        judged=judged,
+        lens=lens,
     )
 
 
