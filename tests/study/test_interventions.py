@@ -18,10 +18,10 @@ from tests.study.interventions_files import MODELS, TINY
 from truecal.cli.main import main
 from truecal.study import Plan, compare_interventions
 from truecal.study.interventions import models
+from truecal.study.interventions.comparison import summed
+from truecal.study.interventions.judging import Number, numbers
 from truecal.study.interventions.models import Outputs, Training, choose
 from truecal.study.interventions.plan import load_data
-from truecal.study.interventions.summary import Number, SeedNumber, numbers, summed
-from truecal.study.interventions.text import tables, text, verdict
 
 matplotlib.use("Agg")
 TRUECAL = (sys.executable, "-m", "truecal.cli.main", "study", "interventions")
@@ -84,7 +84,7 @@ def test_numbers_are_those_of_direct_calls(config, clean):
         for group, column in zip(vector.names, vector.columns, strict=True):
             direct[f"groups shape: {group}", "label loops", "confidence"] = np.average(column, weights=vector.weights)
         mine = {
-            (f.number.lens, f.number.selection, f.number.metric): f.number.value
+            (f.lens, f.selection, f.metric): f.value
             for f in found.findings
             if f.intervention == "temperature" and f.seed == seed
         }
@@ -224,7 +224,7 @@ def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch
 
 
 def finding(kind, seed, value, lens="traditional", metric="error"):
-    return SeedNumber(kind, "", seed, Number(lens, "all", metric, value, 100, 0.01))
+    return Number(lens, "all", metric, value, 100, 0.01, kind, "", seed)
 
 
 def test_means_deviations_and_paired_differences():
@@ -283,7 +283,7 @@ def test_the_answer_counts_what_it_says(clean):
             rows.append(finding(kind, seed, full + 0.001 * (seed * len(kind) % 3), "full"))
     kinds = {"none": None, "focal": 1, "mixup": 0.2, "temperature": None}
     made = replace(found, findings=tuple(rows), choice=replace(found.choice, strengths=kinds))
-    lines = verdict(made)
+    lines = made.verdict()
     assert lines[0] == "focal: usual error lower; HIGHER full"
     assert lines[1] == "mixup: usual error lower; lower full"
     assert lines[2] == "temperature: usual error higher; lower full"
@@ -302,30 +302,30 @@ def test_the_answer_says_when_the_order_is_another(clean):
             rows.append(finding(kind, seed, 1.0 / (i + 2), "top-2"))
     kinds = dict.fromkeys(("none", "focal", "mixup", "temperature", "histogram"))
     made = replace(clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths=kinds))
-    assert "order): full -1.00, top-2 1.00." in verdict(made)[-1]
+    assert "order): full -1.00, top-2 1.00." in made.verdict()[-1]
 
 
 def test_errors_among_one_label_are_shown_beside_those_of_a_calibrated_model(clean):
     rows = [finding("none", s, 0.2 + 0.001 * s) for s in range(3)] + [finding("focal", s, 0.1) for s in range(3)]
     for kind, value in (("none", 0.1), ("focal", 0.3)):
-        rows += [SeedNumber(kind, "", s, Number("full", "label 8", "error", value, 9, 0.32)) for s in range(3)]
+        rows += [Number("full", "label 8", "error", value, 9, 0.32, kind, "", s) for s in range(3)]
     made = replace(
         clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
     )
-    said = verdict(made)[-1]
+    said = made.verdict()[-1]
     assert said.startswith("Among the rows of one label, 1 of these interventions' 1 errors are higher")
     assert said.endswith("on average they are 0.300, and would be 0.320 if the outputs were the truth.")
 
 
 def test_tables_show_every_intervention_and_number(clean):
     found, _ = clean
-    shown = tables(found)
+    shown = found.tables()
     assert len(shown) == 9
     for table in shown.values():
         assert set(table["intervention"]) >= set(found.choice.strengths)
     usual = next(s for s in found.summary if s.intervention == "mixup" and s.lens == "traditional")
-    assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in text(found)
-    assert "| intervention | accuracy | top-2 | top-3 |" in text(found, markdown=True)
+    assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in found.text()
+    assert "| intervention | accuracy | top-2 | top-3 |" in found.text(markdown=True)
 
 
 def test_pictures_draw_the_summary(clean, tmp_path):
@@ -368,7 +368,7 @@ def test_two_classes_from_a_file_of_ones_own(tmp_path):
     found = compare_interventions(config, tmp_path / "out")
     assert {s.lens for s in found.summary if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
     assert all(s.sd is None and s.verdict == "" for s in found.summary)
-    assert "None of the 2 interventions" in text(found)
+    assert "None of the 2 interventions" in found.text()
 
 
 def test_the_command_refuses_before_it_trains(tmp_path, config, capsys, monkeypatch):

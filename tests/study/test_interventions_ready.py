@@ -73,9 +73,9 @@ def test_ready_logits_and_ensembles(ready):
         preds = tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"])
     judge = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
     (own,) = [
-        f.number.value
+        f.value
         for f in found.findings
-        if (f.intervention, f.seed, f.number.lens, f.number.metric) == ("calmer", 1, "traditional", "error")
+        if (f.intervention, f.seed, f.lens, f.metric) == ("calmer", 1, "traditional", "error")
     ]
     assert own == pytest.approx(float(judge(preds)), abs=1e-12)
     assert usual["calmer", "traditional"].verdict == "lower"
@@ -85,9 +85,9 @@ def test_ready_logits_and_ensembles(ready):
             pair.append(tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"]))
     mean = tc.Predictions.from_probs((pair[0].probs + pair[1].probs) / 2, pair[0].labels)
     (together,) = [
-        f.number.value
+        f.value
         for f in found.findings
-        if (f.intervention, f.seed, f.number.lens, f.number.metric) == ("ensemble", 0, "traditional", "error")
+        if (f.intervention, f.seed, f.lens, f.metric) == ("ensemble", 0, "traditional", "error")
     ]
     assert together == pytest.approx(float(judge(mean)), abs=1e-4)  # kept as float32 logarithms
 
@@ -129,7 +129,7 @@ def test_a_network_of_ones_own_with_dropout(tmp_path, monkeypatch):
     (tmp_path / "own.yaml").write_text(OWN)
     found = compare_interventions(tmp_path / "own.yaml", tmp_path / "out")
     again = compare_interventions(tmp_path / "own.yaml", tmp_path / "other")
-    assert [f.number for f in found.findings] == [f.number for f in again.findings]
+    assert found.findings == again.findings
     entropy = {s.intervention: s.mean for s in found.summary if s.metric == "entropy"}
     assert entropy["mc-dropout"] > entropy["none"]
     refusals = {"own_net:plain": "has none", "own_net:number": "no function", "nowhere:make": "cannot import"}

@@ -16,6 +16,7 @@ from truecal.errors import InputError
 from truecal.pages.records import document, now, versions
 from truecal.pages.render import asset, charting_bundle, render, write_page
 from truecal.study import store
+from truecal.table import Frame
 
 _MAX_ROWS = 120  # of the table of an analysis
 _MAX_RANKED = 6  # metrics whose rankings are compared
@@ -541,8 +542,8 @@ class Tabled(Protocol):
     def verdict(self) -> list[str]:
         """Return its answer, in sentences."""
 
-    def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
-        """Return header and rows by title."""
+    def tables(self) -> dict[str, Frame]:
+        """Return tables by title."""
 
     def facts(self) -> list[str]:
         """Return what was judged, in a few words."""
@@ -551,5 +552,7 @@ class Tabled(Protocol):
 def write_interventions(result: Tabled, title: str, figures: list[Path], path: Path) -> Path:
     """Write the page of a comparison; `figures` are .png files, which it holds."""
     images = {figure.stem: b64encode(figure.read_bytes()).decode() for figure in figures}
-    page = {"title": title, "facts": result.facts(), "answers": result.verdict(), "tables": result.tables()}
+    frames = result.tables().items()
+    tables = {title: (list(frame.columns), [list(row.values()) for row in frame]) for title, frame in frames}
+    page = {"title": title, "facts": result.facts(), "answers": result.verdict(), "tables": tables}
     return write_page(path, lambda: render("interventions.html", page={**page, "images": images}))

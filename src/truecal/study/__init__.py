@@ -27,7 +27,7 @@ from truecal.study.analyses.trends import (
 )
 from truecal.study.example import make_example
 from truecal.study.importing import import_table
-from truecal.study.interventions.compare import compare_interventions
+from truecal.study.interventions.comparison import compare_interventions
 from truecal.study.interventions.plan import Plan
 from truecal.study.run import Study, predictions_of
 from truecal.study.store import Store

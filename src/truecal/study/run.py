@@ -152,13 +152,34 @@ class Study:
         A run can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice.
         Several runs may write to one store; each skips what the others have finished.
         """
-        return run_study(
-            self.spec,
-            store if isinstance(store, Store) else Store(store),
-            workers=workers,
-            skip_broken=skip_broken,
-            progress=progress,
-        )
+        store = store if isinstance(store, Store) else Store(store)
+        spec, jobs = self.spec, make_jobs(self.spec)
+        lenses = ("", *spec.options.lenses)
+        pairs = [(lens, metric.name) for lens in lenses for metric in metrics_of(spec.options.metrics, lens)]
+        meta = _meta(spec, jobs, pairs)
+        store.begin(meta)
+        missing = store.missing([job.name for job in jobs], pairs)
+        todo = [replace(job, pairs=tuple(missing[job.name])) for job in jobs if job.name in missing]
+        if todo:  # several runs on one store start at different files
+            start = os.getpid() % len(todo)
+            todo = sorted(todo[start:] + todo[:start], key=lambda job: job.teacher != job.source)
+        done = len(jobs) - len(todo)
+        progress(parallel.Step(spec.name, done, len(jobs)))
+        workers = workers if workers is not None else spec.workers
+        workers = min(workers if workers is not None else parallel.cores(), max(len(todo), 1))
+        failed: dict[str, str] = {}
+        with parallel.Pool(workers) as pool:
+            tasks = [(job, store.folder) for job in todo]
+            for number, (position, refusal) in enumerate(pool.each(_evaluate_into_store, tasks), done + 1):
+                if refusal is not None:
+                    failed[str(todo[position].source.path)] = refusal
+                progress(parallel.Step(spec.name, number, len(jobs)))
+        if failed and not skip_broken:
+            first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
+            raise InputError("\n".join([first, *(f"{path}: {refusal}" for path, refusal in failed.items())]))
+        if failed:
+            store.begin(meta | {"broken": {**spec.broken, **failed}})
+        return store
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -438,45 +459,7 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Running a study: jobs that are not done yet, in several processes, each with one model in memory
-
-
-def run_study(
-    spec: Spec,
-    store: Store,
-    *,
-    workers: int | None = None,
-    skip_broken: bool = False,
-    progress: parallel.Progress = parallel.unheard,
-) -> Store:
-    """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
-    jobs = make_jobs(spec)
-    lenses = ("", *spec.options.lenses)
-    pairs = [(lens, metric.name) for lens in lenses for metric in metrics_of(spec.options.metrics, lens)]
-    meta = _meta(spec, jobs, pairs)
-    store.begin(meta)
-    missing = store.missing([job.name for job in jobs], pairs)
-    todo = [replace(job, pairs=tuple(missing[job.name])) for job in jobs if job.name in missing]
-    if todo:  # several runs on one store start at different files
-        start = os.getpid() % len(todo)
-        todo = sorted(todo[start:] + todo[:start], key=lambda job: job.teacher != job.source)
-    done = len(jobs) - len(todo)
-    progress(parallel.Step(spec.name, done, len(jobs)))
-    workers = workers if workers is not None else spec.workers
-    workers = min(workers if workers is not None else parallel.cores(), max(len(todo), 1))
-    failed: dict[str, str] = {}
-    with parallel.Pool(workers) as pool:
-        tasks = [(job, store.folder) for job in todo]
-        for number, (position, refusal) in enumerate(pool.each(_evaluate_into_store, tasks), done + 1):
-            if refusal is not None:
-                failed[str(todo[position].source.path)] = refusal
-            progress(parallel.Step(spec.name, number, len(jobs)))
-    if failed and not skip_broken:
-        first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
-        raise InputError("\n".join([first, *(f"{path}: {refusal}" for path, refusal in failed.items())]))
-    if failed:
-        store.begin(meta | {"broken": {**spec.broken, **failed}})
-    return store
+# What a store says about its jobs, and the predictions behind its numbers
 
 
 def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, Any]:

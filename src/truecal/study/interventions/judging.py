@@ -4,25 +4,21 @@ Beside each error stands what it would be for a calibrated model with the same o
 error is never 0, and an error among the rows of one label is large even then.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import truecal as tc
 from truecal.groups import lower_ranks
 from truecal.special import draw_labels
-from truecal.study.interventions.models import TRADITIONAL, StrengthChoice
-from truecal.study.interventions.plan import BASELINE, LensPlan, Plan
-
-# ----------------------------------------------------------------------------------------------------
-# One model's test predictions under every lens of Kirchenbauer, Oaks & Heim (2022), as tidy numbers
+from truecal.study.interventions.models import TRADITIONAL
+from truecal.study.interventions.plan import LensPlan
 
 
 @dataclass(frozen=True)
 class Number:
-    """One number: `lens` and `selection` say what was judged, `metric` how; `n` is the number of rows."""
+    """One number of a model: `lens` and `selection` say what was judged, `metric` how; `n` is the number of rows."""
 
     lens: str
     selection: str
@@ -30,6 +26,9 @@ class Number:
     value: float
     n: int
     if_calibrated: float | None = None
+    intervention: str = ""
+    strength: str = ""
+    seed: int = 0
 
 
 def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
@@ -117,107 +116,3 @@ def _output_shown(preds: tc.Predictions, plan: LensPlan) -> tuple[tc.Predictions
     if plan.likert_of in first:
         return tc.Grouping(first).predictions(preds), plan.likert_of
     return preds, plan.likert_of
-
-
-# ----------------------------------------------------------------------------------------------------
-# The numbers of a comparison of interventions, seed by seed and over the seeds
-
-_KEYS = ("lens", "selection", "metric")
-
-
-@dataclass(frozen=True)
-class SeedNumber:
-    """One number of one intervention and seed."""
-
-    intervention: str
-    strength: str
-    seed: int
-    number: Number
-
-    def record(self) -> dict[str, Any]:
-        head = {"intervention": self.intervention, "strength": self.strength, "seed": self.seed}
-        return head | asdict(self.number)
-
-
-@dataclass(frozen=True)
-class Summed:
-    """One number over all seeds: mean, standard deviation, and the mean difference to the base model of the same seed.
-
-    The interval of the difference is Student's, at 95 %, over the seeds: it says what another training would give, not what other
-    test rows would. None where fewer than two seeds gave a number.
-    """
-
-    intervention: str
-    strength: str
-    lens: str
-    selection: str
-    metric: str
-    mean: float
-    sd: float | None
-    seeds: int
-    if_calibrated: float | None
-    difference: float | None
-    difference_sd: float | None
-    difference_low: float | None
-    difference_high: float | None
-
-    @property
-    def verdict(self) -> str:
-        """Whether the intervention changed the number: "lower", "higher" or "" (it cannot be told)."""
-        if self.difference_low is None or self.difference_high is None or self.intervention == BASELINE:
-            return ""
-        return "lower" if self.difference_high < 0 else "higher" if self.difference_low > 0 else ""
-
-
-class Compared(Protocol):
-    """A comparison without its single numbers, as tables and words are made from."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def choice(self) -> StrengthChoice: ...
-    @property
-    def summary(self) -> tuple[Summed, ...]: ...
-    @property
-    def rows(self) -> Mapping[str, int]: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-
-def summed(findings: tuple[SeedNumber, ...]) -> tuple[Summed, ...]:
-    """Means, standard deviations and differences to the base model, over seeds."""
-    from scipy.special import stdtrit
-
-    groups: dict[tuple[str, ...], dict[int, SeedNumber]] = {}
-    for finding in findings:
-        key = (finding.intervention, *(getattr(finding.number, name) for name in _KEYS))
-        groups.setdefault(key, {})[finding.seed] = finding
-    summaries = []
-    for (kind, lens, selection, metric), by_seed in groups.items():
-        values = np.array([f.number.value for f in by_seed.values()])
-        base = groups.get((BASELINE, lens, selection, metric), {})
-        with np.errstate(invalid="ignore"):
-            gaps = np.array([f.number.value - base[s].number.value for s, f in by_seed.items() if s in base])
-        low = high = gap_sd = None
-        gaps = gaps[np.isfinite(gaps)]  # a log loss may be infinite
-        if len(gaps) > 1:
-            gap_sd = float(gaps.std(ddof=1))
-            reach = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
-            low, high = float(gaps.mean()) - reach, float(gaps.mean()) + reach
-        calibrated = [f.number.if_calibrated for f in by_seed.values() if f.number.if_calibrated is not None]
-        summaries.append(
-            Summed(
-                kind,
-                next(iter(by_seed.values())).strength,
-                *(lens, selection, metric),
-                mean=float(values.mean()),
-                sd=float(values.std(ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None,
-                seeds=len(values),
-                if_calibrated=float(np.mean(calibrated)) if calibrated else None,
-                difference=float(gaps.mean()) if len(gaps) else None,
-                difference_sd=gap_sd,
-                difference_low=low,
-                difference_high=high,
-            )
-        )
-    return tuple(summaries)
