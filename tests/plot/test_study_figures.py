@@ -174,7 +174,7 @@ def test_predictions_behind_a_number(evaluated):
         )
         nll = row.filter(pl.col("metric") == "nll")["value"].item()
         assert tc.scores.log_loss(preds) == pytest.approx(nll, abs=1e-12)
-    with pytest.raises(tc.InputError, match="there is no model 'nobody' in the results"):
+    with pytest.raises(tc.InputError, match="there is no model 'nobody' among the results"):
         tc.study.predictions_of(evaluated, "nobody", "digits")
 
 

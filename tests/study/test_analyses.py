@@ -162,7 +162,7 @@ def test_points_say_what_is_wrong():
     frame = random_study(3)
     with pytest.raises(tc.InputError, match="no metric 'ece' with the lens 'top-label'; there are ece-mass-100-l1"):
         points(frame, ["ece"])
-    with pytest.raises(tc.InputError, match="no dataset 'mnist' in the results; there is 'digits'"):
+    with pytest.raises(tc.InputError, match="no dataset 'mnist' among the results; there are digits"):
         points(frame, ["error"], dataset="mnist")
     with pytest.raises(tc.InputError, match="no recalibrator 'temperature'"):
         points(frame, ["error"], recalibrator="temperature")

@@ -23,6 +23,7 @@ CONDITION = ("dataset", "severity")
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
 _KEY = ("metric", "lens", *CONDITION, "model")
+_LISTED = 12  # names in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +67,17 @@ def require_name(name: object, what: str) -> None:
         raise InputError(f"{what} must be the name of one in the results, not {type(name).__name__}")
 
 
-def only(table: Any, column: str, name: str) -> Any:
-    """The rows with this name in a column; a name that is not text, or not there, is refused."""
-    require_name(name, column)
-    part = table.filter(pl.col(column) == name)
-    if part.is_empty():
-        names = ", ".join(map(repr, table[column].drop_nulls().unique().sort().to_list()))
-        raise InputError(f"there is no {column} {name!r} in the results; there is {names or 'nothing'}")
-    return part
+def only(table: Any, column: str, *names: object) -> Any:
+    """The rows with one of these values in a column; one that is not there, or a name that is not text, is refused."""
+    present = table[column].drop_nulls().unique().sort().to_list()
+    for name in names:
+        if column != "severity":
+            require_name(name, column)
+        if name not in present:
+            words = [str(value) for value in present if value != ""]
+            listed = ", ".join(words[:_LISTED]) + (", ..." if len(words) > _LISTED else "")
+            raise InputError(f"there is no {column} {name!r} among the results; there are {listed or 'none'}")
+    return table.filter(pl.col(column).is_in(list(names)))
 
 
 def points(

@@ -26,7 +26,7 @@ from truecal.types import Float64s
 
 ALPHA = 0.05
 _DEFAULT = ("rank-series-l2", "ece-mass-100-l1", "ece-width-15-l1", "error", "nll", "brier")
-_LISTED_PAIRS, _LISTED_MODELS, _LISTED_NAMES = 4, 6, 12  # in notes
+_LISTED_PAIRS, _LISTED_MODELS = 4, 6  # in notes
 
 
 @dataclass(frozen=True)
@@ -42,31 +42,24 @@ class PairedDifference:
     adjusted_p: float
 
 
-class PairedDraws:
-    """The resamples of a store, by model and condition."""
+def read_draws(source: Any) -> Any:
+    """The resamples of a store with the model and condition of each; None for a bare frame, and where there are none."""
+    if not hasattr(source, "draws"):
+        return None
+    draws = source.draws()
+    jobs = source.frame().select("job", "model", *CONDITION, "seed").unique("job")
+    return None if draws.is_empty() else draws.join(jobs, on="job", how="inner").sort("model", "seed")
 
-    def __init__(self, frame: Any, draws: Any) -> None:
-        jobs = frame.select("job", "model", "dataset", "severity", "seed").unique("job")
-        self._table = draws.join(jobs, on="job", how="inner")
 
-    @classmethod
-    def of(cls, source: Any) -> PairedDraws | None:
-        """Those of a store; None for a bare frame, and where nothing was resampled."""
-        if not hasattr(source, "draws"):
-            return None
-        draws = source.draws()
-        return None if draws.is_empty() else cls(source.frame(), draws)
-
-    def values(
-        self, metric: str, *, dataset: str, severity: float, recalibrator: str = "none", lens: str = "top-label"
-    ) -> dict[str, Float64s]:
-        """The metric of every model on every resample, mean over seeds."""
-        choice = {"metric": metric, "dataset": dataset, "severity": severity, "recalibrator": recalibrator}
-        part = self._table.filter(pl.col("lens").is_in([lens, ""]), **choice).sort("model", "seed")
-        by_seed: dict[str, list[NDArray[Any]]] = {}
-        for model, values in part.select("model", "values").iter_rows():
-            by_seed.setdefault(model, []).append(np.asarray(values, np.float64))
-        return {model: np.mean(values, axis=0) for model, values in by_seed.items()}
+def values_drawn(draws: Any, lens: str, **choice: Any) -> dict[str, Float64s]:
+    """A metric of every model on every resample, mean over seeds."""
+    if draws is None:
+        return {}
+    by_seed: dict[str, list[NDArray[Any]]] = {}
+    part = draws.filter(pl.col("lens").is_in([lens, ""]), **choice)
+    for model, values in part.select("model", "values").iter_rows():
+        by_seed.setdefault(model, []).append(np.asarray(values, np.float64))
+    return {model: np.mean(values, axis=0) for model, values in by_seed.items()}
 
 
 def compare_pairs(
@@ -433,7 +426,7 @@ def rank(
     -----
     Values are averages over seeds; an interval is given where there is one seed. From a store, every pair of models is compared on
     the same rows, with Holm's correction over the pairs of a dataset, and models that do not differ significantly form groups.
-    From a frame alone, two neighbours differ only if their intervals are apart, in the same order, with every seed they share.
+    From a frame alone, neighbours in the ranking are compared by their intervals.
 
     Examples
     --------
@@ -452,29 +445,26 @@ def rank(
     [('a', 0.4), ('b', 0.7), ('c', 1.3)]
     """
     frame = source.frame() if hasattr(source, "draws") else source
-    draws = PairedDraws.of(source) if selection == "all" else None
-    if not base.read_results(frame).height:
+    draws = read_draws(source) if selection == "all" else None
+    part = base.read_results(frame)
+    if not part.height:
         raise InputError("no file of this study is evaluated yet")
-    part = frame
-    for column, choice in (
-        ("severity", [float(severity)]),
-        ("recalibrator", [recalibrator]),
-        ("selection", [selection]),
-    ):
-        part = _choose(part, column, choice)
-    part = _choose(part, "lens", [lens, ""])
-    part = _choose(part, "dataset", datasets) if len(datasets) else part
+    part = base.only(part, "severity", float(severity))
+    for column, names_in in (("recalibrator", (recalibrator,)), ("selection", (selection,)), ("dataset", datasets)):
+        part = base.only(part, column, *names_in) if names_in else part
+    base.only(part, "lens", lens)
+    part = part.filter(pl.col("lens").is_in([lens, ""]))
     present = part["metric"].unique().sort().to_list()
     names = tuple(metrics) or tuple(name for name in _DEFAULT if name in present) or (present[0],)
-    part = _choose(part, "metric", names)
+    part = base.only(part, "metric", *names)
     rows, notes, pairs = [], [], []
     for dataset in part["dataset"].unique(maintain_order=True).to_list():
         of_dataset = part.filter(part["dataset"] == dataset)
         ranked = _rank_models(of_dataset, names, dataset)
-        condition: dict[str, Any] = {"dataset": dataset, "severity": severity}
-        drawn = {} if draws is None else draws.values(names[0], **condition, recalibrator=recalibrator, lens=lens)
+        condition = {"dataset": dataset, "severity": severity, "recalibrator": recalibrator}
+        drawn = values_drawn(draws, lens, metric=names[0], **condition)
         if len(drawn) < 2:
-            notes += _overlaps(of_dataset, names[0], dataset, [row.model for row in ranked])
+            notes += _overlaps(ranked, names[0], dataset)
         else:
             values = {row.model: value for row in ranked if (value := row.values.get(names[0], _EMPTY)[0]) is not None}
             compared = compare_pairs(values, drawn)
@@ -483,19 +473,6 @@ def rank(
             notes.append(note)
         rows += ranked
     return Ranking(names, tuple(rows), tuple(notes), tuple(pairs))
-
-
-def _choose(frame: Any, column: str, values: Sequence[object]) -> Any:
-    """The rows with one of these values in a column; one that is not there is refused."""
-    present = sorted(frame[column].unique().to_list())
-    for value in values:
-        if column != "severity":
-            base.require_name(value, column)
-        if value not in present and value != "":
-            words = [str(name) for name in present if name != ""]
-            listed = ", ".join(words[:_LISTED_NAMES]) + (", ..." if len(words) > _LISTED_NAMES else "")
-            raise InputError(f"there is no {column} {value!r} among the results; there are {listed}")
-    return frame.filter(frame[column].is_in(list(values)))
 
 
 def _rank_models(part: Any, names: tuple[str, ...], dataset: str) -> list[Ranked]:
@@ -538,29 +515,22 @@ def _group_models(
     return [replace(row, groups=members[row.model]) for row in ranked], note
 
 
-def _overlaps(part: Any, metric: str, dataset: str, models: Sequence[str]) -> list[str]:
-    """A note on neighbours in the ranking whose intervals overlap with some seed that both have."""
-    spans: dict[str, dict[int, tuple[float, float]]] = {}
-    for row in part.filter(part["metric"] == metric).iter_rows(named=True):
-        if row["low"] is not None:
-            spans.setdefault(row["model"], {})[row["seed"]] = (row["low"], row["high"])
+def _overlaps(ranked: Sequence[Ranked], metric: str, dataset: str) -> list[str]:
+    """A note on neighbours in the ranking whose intervals overlap."""
+    cells = [(row.model, row.values.get(metric, _EMPTY)) for row in ranked]
+    spans = [(model, low, high) for model, (_, low, high) in cells if low is not None and high is not None]
     if not spans:
         return [
             f"{metric} has no intervals on {dataset}, so the ranking by it is not tested; sort by one that has, such as "
             "rank-series-l2 under top-label"
         ]
-    pairs = [(a, b) for a, b in pairwise(models) if a in spans and b in spans]
-    close = []
-    for a, b in pairs:
-        seeds = spans[a].keys() & spans[b].keys()
-        if not seeds or any(spans[a][seed][1] >= spans[b][seed][0] for seed in seeds):
-            close.append(f"{a} and {b}")
+    close = [f"{a} and {b}" for (a, _, high), (b, low, _) in pairwise(spans) if high >= low]
     if not close:
         return []
     listed = "; ".join(close[:_LISTED_PAIRS]) + ("; ..." if len(close) > _LISTED_PAIRS else "")
     return [
-        f"the ranking by {metric} on {dataset} is not supported for {len(close)} of {len(pairs)} neighbours, whose intervals "
-        f"overlap: {listed}"
+        f"the ranking by {metric} on {dataset} is not supported for {len(close)} of {len(spans) - 1} neighbours, whose "
+        f"intervals overlap: {listed}"
     ]
 
 
@@ -693,13 +663,13 @@ def effect_of_recalibration(
     both = both.rename({"value": "before", "low": "before_low", "high": "before_high"})
     apart = (pl.col("after_high") < pl.col("before_low")) | (pl.col("after_low") > pl.col("before_high"))
     both = both.with_columns((pl.col("after") - pl.col("before")).alias("change"), apart.alias("supported"))
-    draws = PairedDraws.of(source) if selection == "all" else None
+    draws = read_draws(source) if selection == "all" else None
     remarks, parts = [], []
     for condition, part in base.by_condition(both):
         words = where(condition)
         if draws is not None:
             of_before, of_after = (
-                draws.values(metric, **condition, recalibrator=name, lens=lens) for name in (before, after)
+                values_drawn(draws, lens, metric=metric, recalibrator=name, **condition) for name in (before, after)
             )
             part = part.with_columns(_test_changes(part, of_before, of_after))
         if not part["n"].equals(part["n_after"], check_names=False):
