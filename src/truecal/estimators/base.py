@@ -4,6 +4,8 @@ The base class has a default for everything but the norm and the estimate: the i
 compares with redrawn outcomes, a sketch leaves the value open by rounding only. docs/add-an-estimator.md shows how to add one.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -62,7 +64,23 @@ class SketchBound:
 
 @dataclass(frozen=True)
 class Estimator(ABC):
-    """A calibration-error estimator of a given norm."""
+    """Estimate a calibration error of a given norm.
+
+    The base class of all estimators of truecal: a small frozen value with options that is called with sorted scores.
+    A subclass defines `norm` and `estimate`; everything else has a default. The interval is a bootstrap of rows, the test
+    compares with outcomes redrawn from the scores, and a sketch leaves the value open by rounding only.
+
+    See Also
+    --------
+    truecal.measure : Measure Predictions, with clusters, lenses and selections.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
+    >>> isinstance(tc.BinnedECE(), tc.estimators.Estimator), tc.BinnedECE(bins=2)(profile).value
+    (True, 0.3)
+    """
 
     max_cells: ClassVar[int] = CELLS  # distinct scores of a resample; more are joined
 
@@ -92,18 +110,71 @@ class Estimator(ABC):
 
     @abstractmethod
     def estimate(self, profile: Profile) -> Findings:
-        """Estimate E |gap|^p of every dataset; a debiased estimate may be negative."""
+        """Estimate E |gap|^p of every dataset.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes of one dataset or of a batch.
+
+        Returns
+        -------
+        Findings
+            The power of the error, shape (batch,), which may be negative if it is debiased, and what belongs to it.
+        """
 
     def values(self, profile: Profile) -> Float64s:
-        """Compute the error of every dataset of a batch and nothing else, shape (batch,)."""
+        """Compute the error of every dataset of a batch and nothing else.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes of one dataset or of a batch.
+
+        Returns
+        -------
+        ndarray of shape (batch,)
+            Errors on the scale of probabilities.
+        """
         return root(self.estimate(profile).power, self.norm)
 
     def from_bins(self, bins: Bins) -> Float64s:
-        """Compute the power from bins, shape (batch,), where counts, mean scores and rates in bins are all it needs."""
+        """Compute the power of the error from bins.
+
+        Parameters
+        ----------
+        bins : Bins
+            Counts, sums of scores and sums of outcomes.
+
+        Returns
+        -------
+        ndarray of shape (batch,)
+            The power of the error.
+
+        Raises
+        ------
+        InputError
+            Counts, mean scores and rates in bins are not all that this estimator needs.
+        """
         raise InputError(f"{type(self).__name__} cannot be computed from bins alone")
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
-        """Compute a confidence interval of one dataset of independent rows: by formula if there is one, else resampled."""
+        """Compute a confidence interval of one dataset of independent rows.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes of one dataset.
+        level : float, default 0.95
+            Level of the interval.
+        rng : int or numpy.random.Generator, default 0
+            Seed or generator of the resamples.
+
+        Returns
+        -------
+        Interval
+            By formula if the estimator has one, else by a bootstrap of rows.
+        """
         if hasattr(self, "level"):
             by_formula = with_level(self, level)._complete(profile).interval
             if by_formula is not None:
@@ -112,11 +183,39 @@ class Estimator(ABC):
         return resample_rows(self, profile, level=level, rng=options.generator(rng)).interval()
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
-        """Test every dataset for calibration, with outcomes redrawn from the scores."""
+        """Test every dataset for calibration, with outcomes redrawn from the scores.
+
+        Parameters
+        ----------
+        profile : Profile
+            Independent rows of one dataset or of a batch.
+        resamples : int, default 999
+            Largest number of redraws.
+        rng : int or numpy.random.Generator, default 0
+            Seed or generator of the redraws.
+
+        Returns
+        -------
+        Redrawn
+            Statistics and p-values, shape (batch,).
+        """
         return against_redraws(profile, self.values, resamples=resamples, rng=rng)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows from the cells of a sketch; by default by rounding alone."""
+        """Bound the power of all rows from the cells of a sketch; by default by rounding alone.
+
+        Parameters
+        ----------
+        cells : CellProfile
+            The cells of the sketch.
+        estimate : Estimate
+            The estimate from these cells.
+
+        Returns
+        -------
+        SketchBound
+            Bounds of the power, and whether they are proved or probed.
+        """
         change = _GRID_ROUNDING + cells.rounding
         value, p = float(estimate.value), self.norm
         low, high = max(value - change, 0.0), min(value + change, 1.0)

@@ -1,5 +1,7 @@
 """Binned calibration errors: the plug-in ECE and the label-binned error."""
 
+from __future__ import annotations
+
 from dataclasses import InitVar, dataclass, replace
 from typing import ClassVar, Literal
 
@@ -49,21 +51,56 @@ class BinnedEstimator(Estimator):
 
 @dataclass(frozen=True)
 class BinnedECE(BinnedEstimator):
-    r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.
-
-    The plug-in of Naeini et al. (2015) and Guo et al. (2017). Biased upwards near zero and more so with more bins: quote
-    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values. Its interval is for the error of these
-    bins in the population, in which differences within a bin are averaged out; `interval.method` says so.
+    r"""Estimate the calibration error in bins: the classical plug-in.
 
     Parameters
     ----------
-    bins : number of bins; `n_bins` is a second spelling of it.
-    scheme : "width": edges j/bins. "mass": every bin holds the same number of rows.
-    norm : p >= 1 or inf.
-    ties : for equal mass, whether rows of equal score stay in one bin ("keep") or are shared between bins ("split", as in
-        Roelofs et al.). Has no effect without ties.
-    closed : for equal width, "left" means [a, b) (last bin closed), "right" means (a, b] (first bin closed) as in Guo et al.
+    bins : int, default 15
+        Number of bins.
+    scheme : {"width", "mass"}, default "width"
+        "width": edges j/bins. "mass": every bin has the same number of rows.
+    norm : float, default 1
+        The p >= 1 of the error; inf gives the maximum calibration error.
+    ties : {"keep", "split"}, default "keep"
+        For equal mass, whether rows of equal score stay in one bin ("keep") or are shared between bins ("split", as in
+        Roelofs et al. 2022). Has no effect without ties.
+    closed : {"left", "right"}, default "left"
+        For equal width, "left" means [a, b) with the last bin closed, "right" means (a, b] with the first bin closed, as
+        in Guo et al. (2017).
+    n_bins : int, default None
+        A second spelling of `bins`, scikit-learn's.
 
+    Raises
+    ------
+    InputError
+        An option is out of range, or `bins` and `n_bins` are both given.
+
+    Notes
+    -----
+    With n_k rows in bin k,
+
+    .. math:: ECE = \Big( \sum_k \frac{n_k}{n} \, | \bar c_k - \bar y_k |^p \Big)^{1/p}
+
+    It is biased upwards near zero, and more so with more bins: quote :class:`RankSeries` or :class:`DebiasedECE` instead,
+    or together with it. The interval is for the error of these bins in the population, in which differences within a bin
+    are averaged out; `interval.method` says so. It resamples rows; for norm 1 each bin is corrected for the bias of its
+    absolute gap (Kumar et al. 2019).
+
+    References
+    ----------
+    Naeini, M. P., Cooper, G. F. and Hauskrecht, M. (2015). Obtaining well calibrated probabilities using Bayesian binning.
+    AAAI 2015.
+
+    Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q. (2017). On calibration of modern neural networks. ICML 2017.
+    arXiv:1706.04599
+
+    See Also
+    --------
+    DebiasedECE : The same error with its sampling bias removed.
+    SweepECE : As many bins as monotonicity allows.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
     >>> tc.BinnedECE(bins=2, norm=1)(profile).value
@@ -72,9 +109,22 @@ class BinnedECE(BinnedEstimator):
 
     @property
     def folds(self) -> bool:
+        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
         return self.norm == 1
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut the rows into the bins.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        Cut
+            The edges of the bins.
+        """
         return self.binning.cut(profile)
 
     def from_bins(self, bins: Bins) -> Float64s:
@@ -94,11 +144,41 @@ class BinnedECE(BinnedEstimator):
 
 @dataclass(frozen=True)
 class LabelBinnedECE(BinnedEstimator):
-    r"""ECE_LB = (1/n sum_k sum_{i in k} |c_i - mean y_k|^p)^(1/p).
+    r"""Estimate the calibration error with binned outcomes and every score for itself.
 
-    Roelofs et al. (2020), section 3: equation 2 (ECE_NEIGH) with the rows of its bin as neighbours.
-    By Jensen's inequality never below :class:`BinnedECE` on the same bins.
+    Parameters
+    ----------
+    bins : int, default 15
+        Number of bins.
+    scheme : {"width", "mass"}, default "width"
+        "width": edges j/bins. "mass": every bin has the same number of rows.
+    norm : float, default 1
+        The p >= 1 of the error, or inf.
+    ties : {"keep", "split"}, default "keep"
+        For equal mass, whether rows of equal score stay in one bin or are shared between bins.
+    closed : {"left", "right"}, default "left"
+        For equal width, the side of a bin that belongs to it.
+    n_bins : int, default None
+        A second spelling of `bins`, scikit-learn's.
 
+    Notes
+    -----
+    .. math:: ECE_{LB} = \Big( \frac1n \sum_k \sum_{i \in k} | c_i - \bar y_k |^p \Big)^{1/p}
+
+    Equation 2 of Roelofs et al. (ECE_NEIGH) with the rows of its bin as neighbours. By Jensen's inequality never below
+    :class:`BinnedECE` on the same bins.
+
+    References
+    ----------
+    Roelofs, R., Cain, N., Shlens, J. and Mozer, M. C. (2022). Mitigating bias in calibration error estimation. AISTATS 2022.
+    arXiv:2012.08668
+
+    See Also
+    --------
+    BinnedECE : Mean scores of bins instead of every score.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
     >>> tc.estimators.LabelBinnedECE(bins=2, norm=1)(profile).value

@@ -7,6 +7,8 @@ noise there, of twice the variance. The upper bound uses plain signs and adds th
 2 |m| Phi(-|m| / sd).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -48,7 +50,7 @@ class Bins(Tabular):
     effective: Float64s | None = None  # sample size where rows belong together: what an interval may count on
 
     @classmethod
-    def of(cls, profile: Profile, cut: Cut) -> "Bins":
+    def of(cls, profile: Profile, cut: Cut) -> Bins:
         """Sum rows between consecutive cuts."""
         if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
             weight = np.diff(profile.sums("w", cut), axis=1)
@@ -62,12 +64,12 @@ class Bins(Tabular):
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
     @classmethod
-    def of_cells(cls, batch: CellBatch) -> "Bins":
+    def of_cells(cls, batch: CellBatch) -> Bins:
         """Take cells as bins."""
         rows, ones, scores = np.broadcast_arrays(batch.rows, batch.ones, batch.score_sums)
         return cls(rows, scores, ones, rows, single=False)
 
-    def take(self, bins: slice) -> "Bins":
+    def take(self, bins: slice) -> Bins:
         """Take some of the bins."""
         sums = self.weight[:, bins], self.score_sum[:, bins], self.outcome_sum[:, bins], self.count[:, bins]
         return Bins(*sums, self.single, None if self.effective is None else self.effective[:, bins])
@@ -234,7 +236,7 @@ class Binning:
         return bins
 
     @staticmethod
-    def make_all(profile: Profile, binnings: "Iterable[Binning]") -> None:
+    def make_all(profile: Profile, binnings: Iterable[Binning]) -> None:
         """Sum the bins of all of these together, for :meth:`bins_of` of one dataset; units are counted bin by bin."""
         if profile.units is not None:
             return
@@ -333,7 +335,7 @@ def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
 # Bounds of a mean absolute gap from leave-one-out signs
 
 
-def sign_bounds(bins: Bins, design_effect: float = 1.0) -> "SignBounds":
+def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
     """Compute what limits of E|m| are made of, for the bins of every dataset.
 
     Rows count as so many times fewer independent ones; they have one sign for the ones of a bin and one for its zeros.
@@ -376,7 +378,7 @@ class SignBounds:
     plain_variance: Float64s
     cost: Float64s
 
-    def scale_variance(self, design_effect: float) -> "SignBounds":
+    def scale_variance(self, design_effect: float) -> SignBounds:
         """Multiply the variances by a design effect."""
         return replace(
             self,
@@ -385,7 +387,7 @@ class SignBounds:
         )
 
     @classmethod
-    def combine(cls, parts: "Sequence[SignBounds]", shares: Float64s) -> "SignBounds":
+    def combine(cls, parts: Sequence[SignBounds], shares: Float64s) -> SignBounds:
         """Average datasets by their shares; classes of one label per row vary together at most twice as much."""
         variance_shares = (_CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0) * shares**2
 

@@ -1,5 +1,7 @@
 """The debiased binned error: the plug-in minus what it owes to chance."""
 
+from __future__ import annotations
+
 from dataclasses import InitVar, dataclass
 from typing import Literal
 
@@ -19,24 +21,60 @@ from truecal.types import Float64s
 
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
-    r"""Binned error with its sampling bias removed, equal-mass bins.
+    r"""Estimate the calibration error in bins with its sampling bias removed.
 
-    norm=2: sum_k n_k/n [ (mean c_k - mean y_k)^2 - v_k ], where v_k is the variance of the gap:
+    Parameters
+    ----------
+    bins : int or None, default 15
+        Number of bins. None takes every distinct output as a bin: the estimator of Kumar et al. for a model of few outputs,
+        such as one recalibrated by :class:`ScalingBinning`, whose true error it estimates without the bias of bins.
+    norm : {1, 2, 3}, default 2
+        The p of the error.
+    correction : {"kumar", "exact"}, default "kumar"
+        For norm 2, the variance of a gap that is removed; see Notes.
+    scheme : {"width", "mass"}, default "mass"
+        Bins of equal width, or of equal numbers of rows.
+    ties : {"keep", "split"}, default "keep"
+        For equal mass, whether rows of equal score stay in one bin or are shared between bins.
+    n_bins : int, default None
+        A second spelling of `bins`, scikit-learn's.
+
+    Raises
+    ------
+    InputError
+        An option is out of range, or `bins` and `n_bins` are both given.
+
+    Notes
+    -----
+    Norm 2: with n_k rows in bin k and v_k the variance of its gap,
+
+    .. math:: \hat\theta = \sum_k \frac{n_k}{n} \big[ (\bar c_k - \bar y_k)^2 - v_k \big]
 
     - correction="kumar" (Kumar et al. 2019, section 5): v_k = mean y_k (1 - mean y_k) / (n_k - 1), exact for a model whose
       output is constant within each bin;
-    - correction="exact" (Minderer et al. 2021, eq. 5): v_k = sample variance of (y - c) in the bin / n_k, exact for any model.
+    - correction="exact" (Minderer et al. 2021, equation 5): v_k = sample variance of (y - c) in the bin / n_k, exact for
+      any model.
 
-    norm=1 and norm=3 (Kumar et al., appendix G.3): plug-in minus (E sum_k n_k/n |mean c_k - R_k|^p - plug-in) with
+    Norms 1 and 3 (Kumar et al. 2019, appendix G.3): plug-in minus (E sum_k n_k/n |mean c_k - R_k|^p - plug-in) with
     R_k ~ Normal(mean y_k, mean y_k (1 - mean y_k) / n_k). The expectation is that of a folded normal, so nothing is simulated.
-
-    bins=None takes every distinct output as a bin: the estimator of Kumar et al. for a model of few outputs, such as one
-    recalibrated by :class:`ScalingBinning`, whose true error it estimates without the bias of bins.
 
     The estimate of the power may be negative: it stays so in `Estimate.power`, and `Estimate.value` shows 0. A bin with fewer
     than two rows cannot be debiased: it is left out and the others count in proportion; at most n/2 bins are used, so with
     equal mass and no ties this needs n < 2.
 
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 2019. arXiv:1909.10155
+
+    Minderer, M. et al. (2021). Revisiting the calibration of modern neural networks. NeurIPS 2021. arXiv:2106.07998
+
+    See Also
+    --------
+    BinnedECE : The plug-in.
+    truecal.inference.debiased_interval : Its interval by formula.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.6, 0.6, 0.6, 0.6], [1, 0, 1, 0])
     >>> est = tc.DebiasedECE(bins=1)(profile)
@@ -61,7 +99,18 @@ class DebiasedECE(Estimator):
         self.binning(1 if self.bins is None else self.bins).check()
 
     def binning(self, bins: int) -> Binning:
-        """Which rows share a bin, for any number of bins."""
+        """Choose which rows share a bin.
+
+        Parameters
+        ----------
+        bins : int
+            Number of bins.
+
+        Returns
+        -------
+        Binning
+            The rule for so many bins.
+        """
         return Binning(bins, self.scheme, self.ties)
 
     @property
@@ -73,7 +122,18 @@ class DebiasedECE(Estimator):
         return "none" if self.norm == 2 else "reduced"
 
     def used(self, profile: Profile) -> int:
-        """The number of bins: a bin needs two rows to be debiased."""
+        """Count the bins that are used: a bin needs two rows to be debiased.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        int
+            Number of bins.
+        """
         if self.bins is None:
             return int(profile.distinct.max())
         return max(1, min(self.bins, int(profile.size.min() // 2)))
@@ -92,9 +152,22 @@ class DebiasedECE(Estimator):
 
     @property
     def folds(self) -> bool:
+        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
         return False
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
+        """Cut the rows into the bins, if counts, mean scores and rates in them are all that the correction needs.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        Cut or None
+            The edges of the bins.
+        """
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:

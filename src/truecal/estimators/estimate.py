@@ -1,5 +1,7 @@
 """The Estimate: a calibration error that does not travel alone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -32,7 +34,30 @@ class Filled(Protocol):
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval: `low` to `high` holds the true error with probability `level`, by `method`."""
+    """Hold a confidence interval and how it was computed.
+
+    Parameters
+    ----------
+    low : float or ndarray of shape (batch,)
+        Lower limit.
+    high : float or ndarray of shape (batch,)
+        Upper limit.
+    level : float
+        Probability with which the interval contains the true error.
+    method : str
+        How the limits were computed.
+
+    See Also
+    --------
+    Estimate : The result that has an interval.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> interval = tc.estimators.Interval(0.01, 0.04, 0.95, "rank series")
+    >>> 0.02 in interval, 0.05 in interval
+    (True, False)
+    """
 
     low: Number
     high: Number
@@ -54,28 +79,64 @@ class Curve:
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Tabular):
-    """How far confidence is from the truth, with everything needed to judge that number.
+    """Hold a calibration error with all that is needed to judge the number.
 
     Attributes
     ----------
-    value : the error on the scale of probabilities, in [0, 1] (an array for a batch).
-    power : the signed estimate of the error to the power `norm`; a debiased one may be negative, which `value` shows as 0.
-    interval : confidence interval, or None where the estimator has none.
-    p_value : probability of data this far off if the model were perfectly calibrated, or None when not tested.
-    n : number of predictions judged (sum of counts when weights are counts).
-    effective_n : sample size in the statistics; below `n` only under importance weights.
-    estimator, lens, norm : how it was measured.
-    bins : the bins behind it (counts, means, per-bin intervals), or None for an estimator without bins.
-    curve : the fitted calibration curve, or None.
-    direction : mean score minus frequency; positive: predicted too high, or overconfident for the top label.
-    warnings : what to know before quoting the number.
-    parts : per-class values under a class-wise lens, else None.
-    vector_bins : the bins behind an error of several probabilities at once, or None.
-    selection : which rows were judged, in words; empty for all.
-    sketch_error : for an estimate from a sketch, how far its value can be from that of all rows; None where all rows were seen.
-    sketch_bound : whether that distance is "proved" or "probed" by trying orders of the rows inside cells.
-    chance : for a plug-in error of several probabilities, the mean value that a calibrated model would show; else None.
-    settings : what the estimator chose by itself for every dataset: number of bins, neighbours, bandwidth.
+    value : float or ndarray of shape (batch,)
+        The error on the scale of probabilities, in [0, 1].
+    power : float or ndarray of shape (batch,)
+        The signed estimate of the error to the power `norm`; a debiased one may be negative, which `value` shows as 0.
+    n : int
+        Number of predictions judged (sum of counts where weights are counts).
+    effective_n : float or ndarray of shape (batch,)
+        Sample size in the statistics; below `n` only under importance weights.
+    estimator : Estimator
+        The estimator with its options.
+    norm : float
+        The p of the error (E |gap|^p)^(1/p).
+    direction : float or ndarray of shape (batch,)
+        Mean score minus frequency; positive: predicted too high, or overconfident for the top label.
+    lens : str
+        What was judged, in words.
+    interval : Interval or None
+        Confidence interval of the true error, or None where the estimator has none.
+    p_value : float, ndarray of shape (batch,) or None
+        Probability of data this far off if the model were perfectly calibrated, or None when not tested.
+    bins : Bins or None
+        The bins behind the estimate (counts, means, per-bin intervals), or None for an estimator without bins.
+    curve : Curve or None
+        The fitted calibration curve.
+    warnings : tuple of str
+        What to know before quoting the number.
+    parts : ndarray or None
+        Values per class under a class-wise lens.
+    vector_bins : VectorBins or None
+        The bins behind an error of several probabilities at once.
+    selection : str
+        Which rows were judged, in words; empty for all.
+    sketch_error : float or None
+        For an estimate from a sketch, how far its value can be from that of all rows; None where all rows were seen.
+    sketch_bound : {"proved", "probed"} or None
+        Whether that distance is proved, or probed by trying orders of the rows inside cells.
+    chance : float or None
+        For a plug-in error of several probabilities, the mean value that a calibrated model would show.
+    settings : mapping of str to ndarray
+        What the estimator chose by itself for every dataset: number of bins, neighbours, bandwidth.
+
+    See Also
+    --------
+    calibration_error : The function that returns it, from labels and probabilities.
+    measure : The same from Predictions or a Sketch.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> est = tc.calibration_error(rng.random(1000) < p**1.5, p)
+    >>> round(est.value, 3), est.n, est.value in est.interval
+    (0.089, 1000, True)
     """
 
     value: Number
@@ -103,7 +164,13 @@ class Estimate(Tabular):
         return float(self.value)
 
     def frame(self) -> Frame:
-        """One row (one per dataset of a batch): what was measured, its value, interval and p-value, and on how many rows."""
+        """Tabulate the estimate: one row, or one per dataset of a batch.
+
+        Returns
+        -------
+        Frame
+            Metric, value, interval, p-value, direction, number of rows, estimator and lens.
+        """
         values = np.atleast_1d(self.value)
         reach = self.interval
 
@@ -126,7 +193,7 @@ class Estimate(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, as `truecal measure --json` has it."""
+        """Return everything as plain values, as `truecal measure --json` has it."""
         options = plain(self.estimator)
         return {
             "metric": self.metric,
@@ -138,8 +205,19 @@ class Estimate(Tabular):
     def _headline(self) -> str:
         return str(self.but(warnings=()))
 
-    def but(self, **changes: Any) -> "Estimate":
-        """A copy with some fields changed."""
+    def but(self, **changes: Any) -> Estimate:
+        """Copy the estimate with other values of its fields.
+
+        Parameters
+        ----------
+        **changes : object
+            New values of fields by name.
+
+        Returns
+        -------
+        Estimate
+            The copy.
+        """
         return replace(self, **changes)
 
     @property
@@ -174,7 +252,25 @@ class Estimate(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class Estimates(Tabular):
-    """Several estimators' answers about the same rows: a table, one row each."""
+    """Hold the answers of several estimators about the same rows.
+
+    Attributes
+    ----------
+    each : tuple of Estimate
+        The estimates, in the order of the estimators.
+
+    See Also
+    --------
+    measure : Returns it for a list of estimators.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> p = np.random.default_rng(0).random(500)
+    >>> both = tc.measure(tc.Predictions.from_probs(p, p > 0.5), estimator=[tc.BinnedECE(), tc.SweepECE()])
+    >>> len(both), [round(est.value, 3) for est in both]
+    (2, [0.219, 0.289])
+    """
 
     each: tuple[Estimate, ...]
 
@@ -188,7 +284,7 @@ class Estimates(Tabular):
         return self.each[position]
 
     def frame(self) -> Frame:
-        """One row per estimator, with its options."""
+        """Tabulate the estimates: one row per estimator, with its options."""
         rows = [row for estimate in self.each for row in estimate.frame()]
         options = [
             ", ".join(f"{k}={v}" for k, v in estimate.to_dict()["estimator"]["options"].items()) for estimate in self
@@ -196,6 +292,7 @@ class Estimates(Tabular):
         return Frame.from_records(rows).with_columns(options=options)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return all estimates as plain values."""
         return {"estimates": [estimate.to_dict() for estimate in self.each]}
 
     def __str__(self) -> str:

@@ -1,5 +1,7 @@
 """The monotone sweep: as many bins as monotonicity allows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,14 +29,36 @@ _LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured toge
 
 @dataclass(frozen=True)
 class SweepECE(Estimator):
-    r"""ECE_SWEEP: the binned error with the largest number of bins before the bin means of y stop being non-decreasing.
+    """Estimate the calibration error in the largest number of bins whose outcome rates are non-decreasing.
 
-    b = 1 is always admissible; b = 2, 3, ... are tried in turn and the sweep ends before the first b whose bins violate
-    monotonicity, or at b = n (Roelofs et al. 2020, Algorithm 1). Equal mass is the authors' recommendation. Empty bins are passed
-    over. Costs O(b) per step given a Profile; where the rates of all distinct scores rise, every b does, and none is tried.
+    Parameters
+    ----------
+    scheme : {"width", "mass"}, default "mass"
+        Bins of equal width, or of equal numbers of rows, which the authors recommend.
+    norm : float, default 2
+        The p >= 1 of the error, or inf.
+    ties : {"keep", "split"}, default "keep"
+        For equal mass, whether rows of equal score stay in one bin or are shared between bins.
+
+    Notes
+    -----
+    b = 1 is always admissible; b = 2, 3, ... are tried in turn, and the sweep ends before the first b whose bins violate
+    monotonicity, or at b = n (Roelofs et al. 2022, algorithm 1). Empty bins are passed over. A step costs O(b) given a Profile;
+    where the rates of all distinct scores rise, every b does, and none is tried.
 
     Assumes that outcomes rise with the scores. Where they visibly do not (see `interval`), the value says little.
 
+    References
+    ----------
+    Roelofs, R., Cain, N., Shlens, J. and Mozer, M. C. (2022). Mitigating bias in calibration error estimation. AISTATS 2022.
+    arXiv:2012.08668
+
+    See Also
+    --------
+    BinnedECE : A fixed number of bins.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.1, 0.3, 0.6, 0.9], [0, 1, 0, 1])
     >>> est = tc.SweepECE(norm=1)(profile)  # two bins rise (1/2, 1/2); three (1/2, 0, 1) do not
@@ -51,7 +75,18 @@ class SweepECE(Estimator):
         self.binning(1).check()
 
     def binning(self, bins: int) -> Binning:
-        """Which rows share a bin, for any number of bins."""
+        """Choose which rows share a bin.
+
+        Parameters
+        ----------
+        bins : int
+            Number of bins.
+
+        Returns
+        -------
+        Binning
+            The rule for so many bins.
+        """
         return Binning(bins, self.scheme, self.ties)
 
     def estimate(self, profile: Profile) -> Findings:
@@ -68,7 +103,24 @@ class SweepECE(Estimator):
         return SketchBound(*stops.power, warnings=() if stops.first == stops.last else (note,))
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
-        """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""
+        """Compute a confidence interval of one dataset of independent rows.
+
+        Where outcomes visibly fall with the scores, the interval is widened to contain that of the rank series.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes of one dataset.
+        level : float, default 0.95
+            Level of the interval.
+        rng : int or numpy.random.Generator, default 0
+            Seed or generator of the resamples.
+
+        Returns
+        -------
+        Interval
+            By a bootstrap of rows.
+        """
         options.level(level)
         interval = super().interval(profile, level=level, rng=rng)
         if not _falls(profile):
@@ -80,7 +132,22 @@ class SweepECE(Estimator):
         return Interval(low, high, level, f"{interval.method}, widened: outcomes fall with the scores")
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_], Float64s]:
-        """The number of bins the sweep settles on in every dataset, whether that separates all scores, and the error."""
+        """Sweep the numbers of bins of every dataset.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes of one dataset or of a batch.
+
+        Returns
+        -------
+        count : ndarray of shape (batch,)
+            The number of bins at which the sweep ends.
+        finest : ndarray of bool of shape (batch,)
+            Whether these bins separate all scores.
+        power : ndarray of shape (batch,)
+            The power of the error in these bins.
+        """
         # What a norm does not change is found once for all of them.
         count, finest = profile.once(f"sweep {self.scheme} {self.ties}", self._counts)
         power = np.empty(profile.batch)

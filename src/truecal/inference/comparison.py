@@ -1,6 +1,8 @@
 """The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
 difference of two of them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -218,10 +220,34 @@ def _by_quantiles(one: ComparedModel, other: ComparedModel, level: float) -> tup
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabular):
-    """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
+    """Hold the error of model `a` minus that of model `b`; positive means that b is better calibrated.
 
-    `p_value` is two-sided, for no difference, and agrees with the interval; `adjusted_p` is corrected for the number of comparisons
-    made together.
+    Attributes
+    ----------
+    a : str
+        Name of the first model.
+    b : str
+        Name of the second model.
+    value_a : float
+        Error of the first model.
+    value_b : float
+        Error of the second model.
+    interval : Interval
+        Confidence interval of the difference.
+    p_value : float
+        Two-sided, for no difference; it agrees with the interval.
+    adjusted_p : float
+        The same, corrected for the number of comparisons made together (Holm 1979).
+    estimator : Estimator
+        The estimator with its options.
+    lens : str
+        What was judged, in words.
+    n : int
+        Number of rows, of the model with fewer.
+
+    See Also
+    --------
+    compare : The function that returns it.
     """
 
     a: str
@@ -237,10 +263,11 @@ class Comparison(Tabular):
 
     @property
     def difference(self) -> float:
+        """Error of `a` minus error of `b`."""
         return self.value_a - self.value_b
 
     def row(self) -> dict[str, str | float]:
-        """Names, difference, interval and p-values, as JSON and pages show them."""
+        """Return names, difference, interval and p-values, as JSON and pages show them."""
         return {
             "a": self.a,
             "b": self.b,
@@ -252,11 +279,11 @@ class Comparison(Tabular):
         }
 
     def frame(self) -> Frame:
-        """One row: both errors, their difference, its interval and p-values."""
+        """Tabulate the comparison: both errors, their difference, its interval and p-values."""
         return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """Return the fields as plain values."""
         return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:
@@ -286,27 +313,79 @@ def compare(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Comparison:
-    """Paired difference of two models' calibration errors, also of one model before and after recalibration.
+    """Compare the calibration errors of two models, or of one model before and after recalibration.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), Predictions or Sketch
+        Labels; or the Predictions (or the Sketch) of the first model, whose labels may be each model's own (whether *its*
+        answer was correct).
+    prob_a : array-like of shape (n,) or (n, classes), Predictions or Sketch
+        Probabilities of the first model; or the Predictions (or the Sketch) of the second one.
+    prob_b : array-like of shape (n,) or (n, classes), default None
+        Probabilities of the second model; None after Predictions or Sketches.
+    estimator : Estimator or callable, default None
+        As in :func:`calibration_error`.
+    lens : Lens, default None
+        What is judged, as in :func:`calibration_error`.
+    sample_weight : array-like of shape (n,), default None
+        Whole numbers count repetitions, other weights are importance weights.
+    clusters : array-like of shape (n,), default None
+        Marks rows that are not independent by equal values.
+    classes : sequence, default None
+        Names of the classes in the order of the columns.
+    judge : array-like of shape (n,) or (n, judges), default None
+        Verdicts of a judge for every row; labels may then be missing (NaN) where nobody checked, as in
+        :func:`calibration_error`. All models need the same trusted rows, in the same order.
+    names : tuple of two str, default ("a", "b")
+        Names of the models.
+    key : str, default None
+        A column of Predictions whose values name what the models judged; rows of one key are drawn together. None pairs rows
+        by their position.
+    paired : bool, default True
+        Whether the models judged the same rows; False draws the rows of each model by themselves.
+    resamples : int, default 1000
+        Number of resamples of estimators that have no closed form.
+    level : float, default 0.95
+        Level of the confidence interval.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the resamples.
+
+    Returns
+    -------
+    Comparison
+        Error of the first model minus that of the second, with interval and p-value.
+
+    Raises
+    ------
+    InputError
+        Rows, labels or clusters of the models do not belong together, or an option is invalid.
+
+    Notes
+    -----
     What the models have in common cancels. Of the rank series both estimates are judged together, by draws of their common
-    distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and the
-    correlation of their estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn with
-    replacement, the same for both models. The p-value agrees with the interval.
+    distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors
+    and the correlation of their estimates over rows (or whole clusters) drawn with replacement, the same for both models
+    (Zou and Donner 2008). Sketches do not store which row is which: they are compared unpaired, and what they leave open is
+    added to the interval. The p-value agrees with the interval.
 
-    compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
-    belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
-    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
-    Sketches, which have forgotten their rows; what they leave open is added to the interval.
+    References
+    ----------
+    Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect measures: a general approach. Statistics
+    in Medicine 27, 1693-1702. doi:10.1002/sim.3095
 
-    With `judge`, verdicts of a judge for every row, labels may be missing (NaN) where nobody checked, as in
-    :func:`calibration_error`. Both models need the same trusted rows, in the same order.
+    See Also
+    --------
+    compare_many : All pairs of several models.
 
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p
-    >>> found = compare(y, p**2, p, names=("squared", "plain"))
-    >>> found.p_value < 0.01, found.interval.low > 0
+    >>> comparison = tc.compare(y, p**2, p, names=("squared", "plain"))
+    >>> comparison.p_value < 0.01, comparison.interval.low > 0
     (True, True)
     """
     if len(names) != 2 or not all(isinstance(name, str) for name in names) or names[0] == names[1]:
@@ -362,17 +441,73 @@ def compare_many(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> list[Comparison]:
-    """Every pair of models, or every model with one `reference`, p-values corrected by Holm (1979).
+    """Compare every pair of models, or every model with a reference, with p-values adjusted for all pairs.
 
-    Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below alpha.
-    `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
-    compare_many({"a": preds_a, ...}) takes Predictions; `key` and `paired` as in :func:`compare`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or mapping of str to Predictions or Sketch
+        Labels; or the Predictions (or Sketches) of all models by name.
+    probs : mapping of str to array-like, default None
+        Probabilities of every model by name; None after a mapping of Predictions or Sketches.
+    reference : str, default None
+        Compare every other model with this one only.
+    estimator : Estimator or callable, default None
+        As in :func:`calibration_error`.
+    lens : Lens, default None
+        What is judged, as in :func:`calibration_error`.
+    sample_weight : array-like of shape (n,), default None
+        Whole numbers count repetitions, other weights are importance weights.
+    clusters : array-like of shape (n,), default None
+        Marks rows that are not independent by equal values.
+    classes : sequence, default None
+        Names of the classes in the order of the columns.
+    judge : array-like of shape (n,) or (n, judges), default None
+        Verdicts of a judge for every row; labels may then be missing (NaN) where nobody checked, as in
+        :func:`calibration_error`. All models need the same trusted rows, in the same order.
+    key : str, default None
+        A column of Predictions whose values name what the models judged; rows of one key are drawn together. None pairs rows
+        by their position.
+    paired : bool, default True
+        Whether the models judged the same rows; False draws the rows of each model by themselves.
+    resamples : int, default 1000
+        Number of resamples of estimators that have no closed form.
+    level : float, default 0.95
+        Level of the confidence interval.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the resamples.
 
+    Returns
+    -------
+    list of Comparison
+        One for each pair, in the order of the names.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two models, or their rows, labels or clusters do not belong together.
+
+    Notes
+    -----
+    Intervals are those of single comparisons; `adjusted_p` keeps the probability of any false difference among all pairs
+    below alpha (Holm 1979). At least `resamples` are drawn, and more where fewer could not show any difference after the
+    correction: 2 pairs / (1 - level).
+
+    References
+    ----------
+    Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 65-70.
+
+    See Also
+    --------
+    compare : One pair.
+    holm : The adjustment of p-values.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p
-    >>> [(c.a, c.b) for c in compare_many(y, {"x": p, "y": p**2, "z": p**3})]
+    >>> [(c.a, c.b) for c in tc.inference.compare_many(y, {"x": p, "y": p**2, "z": p**3})]
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
     options.resamples(resamples)

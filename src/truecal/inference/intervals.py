@@ -1,5 +1,7 @@
 """Intervals and tests of any data: bootstrap, the debiased interval, and `below`."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from truecal import options
@@ -39,24 +41,52 @@ def bootstrap(
     blocks: int | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Bootstrap:
-    """Resample one dataset and judge every resample.
+    """Resample a dataset and estimate the error of every resample.
 
     Parameters
     ----------
-    data : a Profile of independent rows; or Predictions, whose clusters are then drawn as whole.
-    lens : what of Predictions is judged; default as in `calibration_error`.
-    blocks : for Predictions in the order of time, the length of runs to draw.
+    estimator : Estimator or callable
+        The estimator.
+    data : Profile or Predictions
+        Independent rows; or Predictions, whose clusters are drawn as whole; also labels and probabilities,
+        `bootstrap(estimator, y_true, y_prob)`.
+    lens : Lens, default None
+        What of Predictions is judged, as in :func:`calibration_error`.
+    resamples : int, default 1000
+        Number of resamples.
+    level : float, default 0.95
+        Level of the interval.
+    method : {"percentile", "basic", "bca"}, default "percentile"
+        How the interval follows from the resamples; "bca" needs independent rows and one dataset.
+    blocks : int, default None
+        For Predictions in the order of time, the length of runs to draw.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the resamples.
 
+    Returns
+    -------
+    Bootstrap
+        The resampled distribution, whose `interval(level, method)` can be asked for without resampling again.
+
+    Raises
+    ------
+    InputError
+        A lens or blocks are given with a Profile, or "bca" with units.
+
+    Notes
+    -----
     Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 128: on cells of neighbouring
-    scores), and for estimators of fixed bins a set of counts of zeros and ones in each bin, whose edges stay.
-    Importance weights: a resample has Kish's effective number of rows.
+    scores), and for estimators of fixed bins a set of counts of zeros and ones in each bin, whose edges stay. With importance
+    weights a resample has Kish's effective number of rows.
 
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(1000)
     >>> profile = tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.5)  # true mean absolute error 0.1
-    >>> found = bootstrap(tc.BinnedECE(bins=15, norm=1), profile)
-    >>> 0.1 in found.interval(), found.value in found.interval(0.5)
+    >>> resampled = tc.inference.bootstrap(tc.BinnedECE(bins=15, norm=1), profile)
+    >>> 0.1 in resampled.interval(), resampled.value in resampled.interval(0.5)
     (True, True)
     """
     estimator = as_estimator(estimator)
@@ -109,30 +139,63 @@ def resampled_units(
 
 
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
-    r"""Confidence interval for the binned root-mean-square error, equal-mass bins, without resampling.
+    """Compute a confidence interval of the binned root-mean-square error by formula, bins of equal mass.
 
-    Sun, Chaudhari, Barnett and Dobriban (2024) show that the debiased square is asymptotically normal, but at different rates for
-    a calibrated and a miscalibrated model. Here both regimes are one formula, derived as follows. In bin k let r = y - c have
-    mean g_k and variance v_k, p_k = n_k / n, and X = sum_k p_k (mean(r)_k^2 - s_k^2 / n_k), which is unbiased for
-    theta = sum_k p_k g_k^2 given the bins. With mean(r)_k = g_k + e_k, Var(e_k) = v_k / n_k,
+    Parameters
+    ----------
+    profile : Profile
+        Independent rows of one dataset or of a batch.
+    bins : int, default 15
+        Number of bins; fewer where a bin would have less than two rows.
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    Interval
+        Limits, arrays for a batch.
+
+    Raises
+    ------
+    InputError
+        Rows belong to clusters, or every bin has a single row.
+
+    Notes
+    -----
+    Sun et al. show that the debiased square is asymptotically normal, but at different rates for a calibrated and a
+    miscalibrated model. Here both regimes are one formula. In bin k let r = y - c have mean g_k and variance v_k,
+    p_k = n_k / n, and X = sum_k p_k (mean(r)_k^2 - s_k^2 / n_k), which is unbiased for theta = sum_k p_k g_k^2 given the bins.
+    With mean(r)_k = g_k + e_k, Var(e_k) = v_k / n_k,
 
         mean(r)_k^2 - s_k^2 / n_k = g_k^2 + 2 g_k e_k + (e_k^2 - s_k^2 / n_k),
 
-    whose last two terms are uncorrelated for symmetric noise: Var(X) = 2 sum_k p_k^2 (v_k / n_k)^2 + 4 sum_k p_k^2 g_k^2 v_k / n_k,
-    plus (sum_k p_k g_k^4 - theta^2) / n because the scores are a sample. The first sum is what is left at theta = 0 (a centred
-    chi-square per bin); the others grow with theta. Writing them as b theta + e theta^2 at the observed shape of the gaps and
-    inverting (X - theta)^2 <= z^2 (a + b theta + e theta^2) covers both regimes. In `a`, v_k is the larger of the observed
-    variance and that under calibration, mean c (1 - c), so that a bin without a miss is not taken for noiseless.
+    whose last two terms are uncorrelated for symmetric noise:
+    Var(X) = 2 sum_k p_k^2 (v_k / n_k)^2 + 4 sum_k p_k^2 g_k^2 v_k / n_k, plus (sum_k p_k g_k^4 - theta^2) / n because the scores
+    are a sample. The first sum remains at theta = 0 (a centred chi-square per bin); the others grow with theta. Writing them as
+    b theta + e theta^2 at the observed shape of the gaps and inverting (X - theta)^2 <= z^2 (a + b theta + e theta^2) covers
+    both regimes. In `a`, v_k is the larger of the observed variance and that under calibration, mean c (1 - c), so that a bin
+    without an unexpected outcome is not taken for noiseless.
 
-    The target is the error of these *bins*, where they were cut: differences within a bin are averaged out, so it is at most the
+    The target is the error of these bins, where they were cut: differences within a bin are averaged out, so it is at most the
     true error.
-    A batch gives arrays.
 
+    References
+    ----------
+    Sun, Y., Chaudhari, P., Barnett, I. J. and Dobriban, E. (2024). A confidence interval for the l2 expected calibration error.
+    arXiv:2408.08998
+
+    See Also
+    --------
+    DebiasedECE : The estimate.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(2000)
-    >>> found = debiased_interval(tc.profile.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.1155
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> profile = tc.profile.Profile.from_arrays(c, rng.random(2000) < c**1.5)  # true error 0.1155
+    >>> interval = tc.inference.debiased_interval(profile)
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.096, 0.135)
     """
     options.bins(bins)
@@ -180,18 +243,49 @@ def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
 
 @takes_arrays
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
-    r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
+    r"""Test whether the root-mean-square calibration error is at least a threshold.
 
-    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate of the
-    squared error using all its terms, and Var(X) = a + b t + e t^2 at a true t (see :class:`Pivot`),
-    p = Phi((X - t) / sqrt(Var(X))) at t = threshold^2. p <= alpha exactly when the one-sided upper bound at 1 - alpha is below the
-    threshold. The statistic shown is that standardised difference. Clusters of Predictions are respected.
+    Parameters
+    ----------
+    data : Profile or Predictions
+        What is tested; also labels and probabilities, `below(y_true, y_prob, threshold=0.05)`. Clusters of Predictions are
+        taken into account.
+    threshold : float
+        The error that the hypothesis states, strictly between 0 and 1.
+    lens : Lens, default None
+        What of Predictions is judged, as in :func:`calibration_error`.
 
+    Returns
+    -------
+    Verdict
+        A small p-value is evidence that the error is below the threshold.
+
+    Raises
+    ------
+    InputError
+        The threshold is out of range, a lens is given with a Profile, or several classes with clusters.
+
+    Notes
+    -----
+    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate
+    of the squared error with all its terms, and Var(X) = a + b t + e t^2 at a true t,
+
+    .. math:: p = \Phi\big( (X - t) / \sqrt{Var(X)} \big), \quad t = \mathrm{threshold}^2.
+
+    p <= alpha exactly when the one-sided upper limit at 1 - alpha is below the threshold. The statistic is the standardised
+    difference.
+
+    See Also
+    --------
+    verify : A verdict about a tolerance, with exact limits where rows are few.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(20_000)
     >>> profile = tc.profile.Profile.from_arrays(c, rng.random(20_000) < c)
-    >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
+    >>> tc.inference.below(profile, 0.05).p_value < 0.001, tc.inference.below(profile, 0.002).p_value > 0.05
     (True, True)
     """
     options.between(threshold, "threshold", 0, 1)

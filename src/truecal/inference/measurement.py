@@ -77,22 +77,61 @@ def calibration_error(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
-    """How far confidence is from the truth, with interval, test and warnings.
+    r"""Estimate how far a classifier's confidence is from the truth, with interval, test and warnings.
 
     Parameters
     ----------
-    y_true : labels: class indices, or names listed in `classes`. Never "was correct".
-    y_prob : 1-D: P(positive). 2-D: one column per class.
-    estimator : default :class:`RankSeries` (root-mean-square error, norm 2); or a function of scores and outcomes.
-    lens : what is judged; default the positive class of two classes (one column or two), the top label of more.
-    sample_weight : whole numbers count repetitions, other weights are importance weights.
-    clusters : marks rows that are not independent (one patient, one question).
-    judge : verdicts (0 or 1, or probabilities of 1) of one judge for every row, or of several as columns. `y_true` may then be
-        missing (NaN or None) where nobody checked; rows with a label must be a random sample, or `sample_weight` are one over
-        their probability of being labelled. The answer is a :class:`truecal.inference.JudgedEstimate`.
-    level : of the confidence interval.
-    rng : seed of the test of calibration.
+    y_true : array-like of shape (n,)
+        Labels: class indices, or names listed in `classes`; never whether the prediction was correct.
+    y_prob : array-like of shape (n,) or (n, classes)
+        One column is P(positive), several are one probability per class.
+    estimator : Estimator or callable, default None
+        None means :class:`RankSeries`, the root-mean-square error without bins. A plain function of scores and outcomes that
+        returns an error is an estimator too.
+    lens : Lens, default None
+        What is judged. None means the positive class of two classes (one column or two), the top label of more.
+    sample_weight : array-like of shape (n,), default None
+        Whole numbers count repetitions, other weights are importance weights.
+    clusters : array-like of shape (n,), default None
+        Marks rows that are not independent (one patient, one question) by equal values.
+    classes : sequence, default None
+        Names of the classes in the order of the columns.
+    pos_label : object, default None
+        The positive one of two classes; None means the second.
+    judge : array-like of shape (n,) or (n, judges), default None
+        Verdicts (0 or 1, or probabilities of 1) of one judge for every row, or of several as columns. `y_true` may then be
+        missing (NaN or None) where nobody checked; rows with a label must be a random sample, or `sample_weight` is one over
+        their probability of being labelled.
+    level : float, default 0.95
+        Level of the confidence interval.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the test of calibration and of resamples.
 
+    Returns
+    -------
+    Estimate
+        Value, interval, p-value, direction and warnings; with `judge` a :class:`truecal.inference.JudgedEstimate`.
+
+    Raises
+    ------
+    InputError
+        Labels or probabilities are invalid or swapped, or an option is; the message names the row, the value and the remedy.
+
+    Notes
+    -----
+    The estimand of the default is :math:`(E[(E[y \mid c] - c)^2])^{1/2}`, the root-mean-square distance between the score
+    c and the probability of the outcome at that score. Its estimate is free of the bias of bins, its interval holds for
+    calibrated models too, and the p-value is that of perfect calibration, with outcomes redrawn from the scores. Rows are
+    independent unless `clusters` says otherwise. docs/methods/rank-series.md derives all of this.
+
+    See Also
+    --------
+    measure : The same for Predictions that are already built, or a Sketch.
+    compare : The difference of two models' errors.
+    verify : Whether the error is below a tolerance.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
@@ -145,14 +184,40 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate | estimate.Estimates:
-    """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
+    """Estimate the calibration error of Predictions that are already built, or of a Sketch of scores and outcomes.
 
     Parameters
     ----------
-    estimator, lens, level, rng : as in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is
-        measured by :class:`GeneralizedECE` unless an estimator is given. Several estimators give a table, one row each.
-    select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+    preds : Predictions or Sketch
+        What is measured.
+    estimator : Estimator, callable or list of them, default None
+        As in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is measured by
+        :class:`GeneralizedECE` unless an estimator is given. Several estimators give a table, one row each.
+    lens : Lens, default None
+        What is judged, as in :func:`calibration_error`.
+    select : Selection, default None
+        Which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+    level : float, default 0.95
+        Level of the confidence interval.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the test of calibration and of resamples.
 
+    Returns
+    -------
+    Estimate or Estimates
+        One estimate, or one for each of several estimators.
+
+    Raises
+    ------
+    InputError
+        An option is invalid, or an estimator cannot judge what the lens looks at.
+
+    See Also
+    --------
+    calibration_error : The same from labels and probabilities.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)

@@ -1,5 +1,7 @@
 """Tests of calibration, their verdict, and adjustment for multiplicity."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,9 +32,23 @@ CALIBRATED = "perfectly calibrated"
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Tabular):
-    """A test of a hypothesis: `statistic`, `p_value` (never 0), what was tested and how. Arrays for a batch.
+    """Hold the result of a test of a hypothesis.
 
-    `hypothesis` is what a small p-value speaks against.
+    Attributes
+    ----------
+    statistic : float or ndarray of shape (batch,)
+        The test statistic.
+    p_value : float or ndarray of shape (batch,)
+        The p-value, never 0.
+    hypothesis : str
+        What a small p-value is evidence against.
+    method : str
+        The test, in words.
+
+    See Also
+    --------
+    rank_series_test : The default test of calibration.
+    below : The test that an error is at least a threshold.
     """
 
     statistic: float | Float64s
@@ -41,7 +57,7 @@ class Verdict(Tabular):
     method: str
 
     def frame(self) -> Frame:
-        """One row per dataset."""
+        """Tabulate the test: one row per dataset."""
         p = np.atleast_1d(self.p_value)
         words = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
         return Frame({**words, "statistic": np.atleast_1d(self.statistic), "p_value": p})
@@ -80,17 +96,46 @@ def redraw_test(
 
 
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
-    r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
+    r"""Test calibration by Spiegelhalter's z: whether the Brier score is that of a calibrated model.
 
-    z = sum (y - c)(1 - 2c) / sqrt(sum (1 - 2c)^2 c (1 - c)). Positive: the Brier score is worse than the scores promise. Blind to
-    errors at scores near 1/2, and to errors that cancel in the sum.
+    Parameters
+    ----------
+    profile : Profile
+        Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
+    resamples : int or None, default 999
+        Largest number of redraws; None takes the textbook distribution.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
 
-    p-values by redrawing outcomes from the scores, which is right for the skewed scores of a good classifier as well;
-    resamples=None uses the normal distribution.
+    Returns
+    -------
+    Verdict
+        Statistic and p-value of perfect calibration.
 
+    Raises
+    ------
+    InputError
+        Rows belong to clusters, for which the textbook distribution is wrong.
+
+    Notes
+    -----
+    .. math:: z = \frac{\sum_i (y_i - c_i)(1 - 2 c_i)}{\sqrt{\sum_i (1 - 2 c_i)^2 \, c_i (1 - c_i)}}
+
+    two-sided. Positive: the Brier score is worse than the scores promise. Blind to errors at scores near 1/2, and to errors
+    that cancel in the sum. Outcomes redrawn from the scores give p-values that are right for the skewed scores of a good
+    classifier as well; the textbook distribution is normal.
+
+    References
+    ----------
+    Spiegelhalter, D. J. (1986). Probabilistic prediction in patient management and clinical trials. Statistics in Medicine 5,
+    421-433. doi:10.1002/sim.4780050506
+
+    Examples
+    --------
     >>> import truecal as tc
-    >>> profile = tc.profile.Profile.from_arrays([0.9] * 50, [1] * 35 + [0] * 15)  # 15 misses where 5 are expected
-    >>> round(spiegelhalter(profile).statistic, 3), spiegelhalter(profile).p_value
+    >>> profile = tc.profile.Profile.from_arrays([0.9] * 50, [1] * 35 + [0] * 15)  # 15 zeros where 5 are expected
+    >>> verdict = tc.inference.spiegelhalter(profile)
+    >>> round(verdict.statistic, 3), verdict.p_value
     (4.714, 0.001)
     """
     check_profile(profile)
@@ -113,15 +158,48 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
 def hosmer_lemeshow(
     profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:
-    r"""Hosmer and Lemeshow's test (1980) on bins of equal mass: H = sum_k (O_k - E_k)^2 / (E_k (1 - E_k / n_k)).
+    r"""Test calibration by Hosmer and Lemeshow's chi-square on bins of equal mass.
 
-    O_k ones and E_k = sum of scores in bin k. The scores were not fitted to these outcomes, so under calibration H is close to
-    chi-square with as many degrees of freedom as there are bins (not bins - 2, which is right only for a logistic regression
-    judged on its own training rows). p-values by redrawing outcomes from the scores; resamples=None uses the chi-square.
+    Parameters
+    ----------
+    profile : Profile
+        Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
+    bins : int, default 10
+        Number of bins.
+    resamples : int or None, default 999
+        Largest number of redraws; None takes the textbook distribution.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
 
+    Returns
+    -------
+    Verdict
+        Statistic and p-value of perfect calibration.
+
+    Raises
+    ------
+    InputError
+        Rows belong to clusters, for which the textbook distribution is wrong.
+
+    Notes
+    -----
+    With O_k ones and E_k = sum of scores among n_k rows of bin k,
+
+    .. math:: H = \sum_k \frac{(O_k - E_k)^2}{E_k (1 - E_k / n_k)}
+
+    The scores were not fitted to these outcomes, so under calibration H is close to chi-square with as many degrees of freedom
+    as there are bins (not bins - 2, which is right only for a logistic regression judged on its own training rows).
+
+    References
+    ----------
+    Hosmer, D. W. and Lemeshow, S. (1980). Goodness of fit tests for the multiple logistic regression model. Communications in
+    Statistics: Theory and Methods 9, 1043-1069. doi:10.1080/03610928008827941
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.2] * 20 + [0.7] * 20, [1] * 8 + [0] * 12 + [1] * 14 + [0] * 6)
-    >>> verdict = hosmer_lemeshow(profile, bins=2, resamples=None)  # (8 - 4)^2 / 3.2 + 0
+    >>> verdict = tc.inference.hosmer_lemeshow(profile, bins=2, resamples=None)  # (8 - 4)^2 / 3.2 + 0
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
@@ -190,15 +268,41 @@ def consistency_test(
     resamples: int = 999,
     rng: int | np.random.Generator = 0,
 ) -> Verdict:
-    """Is the estimate larger than it would be for a calibrated model with these scores?
+    """Test calibration by any estimate: whether it is larger than that of a calibrated model with these scores.
 
-    Consistency resampling (Bröcker and Smith 2007; Vaicenavicius et al. 2019): any estimator of the calibration error is the
-    statistic, and its bias does not matter, because redrawn outcomes have it too. Default: :class:`SweepECE`.
+    Parameters
+    ----------
+    profile : Profile
+        Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
+    estimator : Estimator or callable, default None
+        The statistic; None means :class:`SweepECE`.
+    resamples : int, default 999
+        Largest number of redraws.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
 
+    Returns
+    -------
+    Verdict
+        Statistic and p-value of perfect calibration.
+
+    Notes
+    -----
+    Consistency resampling: the bias of the estimator does not matter, because redrawn outcomes have it too.
+
+    References
+    ----------
+    Bröcker, J. and Smith, L. A. (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting 22, 651-661.
+    doi:10.1175/WAF993.1
+
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS 2019. arXiv:1902.06977
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> c = np.random.default_rng(0).random(500)
     >>> sharp = tc.profile.Profile.from_arrays(c, c > 0.5)  # outcomes far surer than the scores
-    >>> consistency_test(sharp, tc.BinnedECE(bins=10)).p_value
+    >>> tc.inference.consistency_test(sharp, tc.BinnedECE(bins=10)).p_value
     0.001
     """
     chosen = sweep.SweepECE() if estimator is None else as_estimator(estimator)
@@ -217,15 +321,40 @@ def kuiper(
     resamples: int = 999,
     rng: int | np.random.Generator = 0,
 ) -> Verdict:
-    r"""How far outcomes run ahead of, or fall behind, the scores when added up in order of the score.
+    r"""Test calibration by cumulative differences of outcomes and scores, without bins.
 
-    With F_k = sum over the k lowest scores of (y - c), F_0 = 0, and sigma^2 = sum c (1 - c): Kuiper's statistic is
-    (max F - min F) / sigma, Kolmogorov and Smirnov's max |F| / sigma (Arrieta-Ibarra et al. 2022). Tied scores are added
-    together, so their order cannot matter. p-values by redrawing outcomes from the scores.
+    Parameters
+    ----------
+    profile : Profile
+        Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
+    statistic : {"kuiper", "ks"}, default "kuiper"
+        Kuiper's statistic, or that of Kolmogorov and Smirnov.
+    resamples : int, default 999
+        Largest number of redraws.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
 
+    Returns
+    -------
+    Verdict
+        Statistic and p-value of perfect calibration.
+
+    Notes
+    -----
+    With F_k the sum of (y - c) over the k lowest scores, F_0 = 0, and :math:`\sigma^2 = \sum c (1 - c)`, Kuiper's statistic is
+    (max F - min F) / sigma, that of Kolmogorov and Smirnov max |F| / sigma. Tied scores are added together, so their order
+    cannot matter.
+
+    References
+    ----------
+    Arrieta-Ibarra, I., Gujral, P., Tannen, J., Tygert, M. and Xu, C. (2022). Metrics of calibration for probabilistic
+    predictions. Journal of Machine Learning Research 23, 1-54. arXiv:2205.09680
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.2, 0.5, 0.5, 0.9], [0, 1, 0, 1])
-    >>> verdict = kuiper(profile)  # F = 0, -0.2, -0.2, -0.1; sigma^2 = 0.16 + 0.25 + 0.25 + 0.09
+    >>> verdict = tc.inference.kuiper(profile)  # F = 0, -0.2, -0.2, -0.1; sigma^2 = 0.16 + 0.25 + 0.25 + 0.09
     >>> round(verdict.statistic, 4)
     0.2309
     """
@@ -262,16 +391,46 @@ def rank_series_test(
     resamples: int = 999,
     rng: int | np.random.Generator = 0,
 ) -> Verdict:
-    r"""Is the model perfectly calibrated? Max over k of the k-term rank series, standardised.
+    r"""Test perfect calibration by the rank series: a smooth test that adapts to how rough the miscalibration is.
 
-    S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), with beta and V as in :class:`RankSeries`: a Neyman smooth
-    test that adapts to how rough the miscalibration is. p-value by redrawing outcomes from the scores; for clustered
-    Predictions by turning the signs of whole clusters.
+    Parameters
+    ----------
+    data : Profile or Predictions
+        What is tested; also labels and probabilities, `rank_series_test(y_true, y_prob)`.
+    lens : Lens, default None
+        What of Predictions is judged, as in :func:`calibration_error`.
+    resamples : int, default 999
+        Largest number of redraws.
+    rng : int or numpy.random.Generator, default 0
+        Seed or generator of the redraws.
 
+    Returns
+    -------
+    Verdict
+        Statistic and p-value of perfect calibration.
+
+    Raises
+    ------
+    InputError
+        A lens is given with a Profile, or several classes with clusters.
+
+    Notes
+    -----
+    .. math:: S = \max_k \frac{\sum_{j \le k} (\beta_j^2 - V_{jj})}{\sqrt{2 \, \lVert V_{1..k} \rVert_F^2}}
+
+    with the coefficients beta of :class:`RankSeries` and V their covariance under calibration. The p-value redraws outcomes
+    from the scores, and flips the signs of whole clusters where rows belong to clusters.
+
+    References
+    ----------
+    Neyman, J. (1937). "Smooth test" for goodness of fit. Skandinavisk Aktuarietidskrift 20, 149-199.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(1000)
-    >>> rank_series_test(tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
+    >>> tc.inference.rank_series_test(tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
     0.001
     """
     check_predictions(data, Profile, name="data")
@@ -306,9 +465,31 @@ def rank_series_test(
 
 
 def holm(p: Float64s) -> Float64s:
-    """Holm's adjusted p-values (1979): sorted upwards, the i-th of k is multiplied by k - i + 1 and not below its precursor.
+    """Adjust p-values of several tests by Holm's method.
 
-    >>> holm(np.array([0.04, 0.01, 0.03]))
+    Parameters
+    ----------
+    p : array-like of shape (k,)
+        The p-values.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Adjusted p-values: sorted upwards, the i-th of k is multiplied by k - i + 1 and is not below its precursor.
+
+    Raises
+    ------
+    InputError
+        A value is not in [0, 1].
+
+    References
+    ----------
+    Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 65-70.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> tc.inference.holm(np.array([0.04, 0.01, 0.03]))
     array([0.06, 0.03, 0.06])
     """
     p = validation.as_floats(p, "p-values").astype(np.float64)

@@ -1,5 +1,7 @@
 """The rank-series estimator: truecal's default."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +147,24 @@ class RankSeries(Estimator):
         return test_calibration(profile, resamples, options.generator(rng))
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
+        """Compute the error of rows in clusters.
+
+        Parameters
+        ----------
+        series : ClusteredSeries
+            The series of the rows, with products within clusters left out.
+        level : float
+            Level of the interval.
+
+        Returns
+        -------
+        value : float
+            The error.
+        power : float
+            Its signed power.
+        interval : Interval
+            The confidence interval.
+        """
         series = series.lower_risk
         return (*series.estimate(self.norm), series.interval(level, self.norm))
 
@@ -158,7 +178,18 @@ class RankSeries(Estimator):
         return SketchBound(lower**self.norm, upper**self.norm, "probed")
 
     def pivot(self, profile: Profile) -> Pivot:
-        """Compute the pivot of the interval of norm 2: the estimate with all terms and its variance at any truth."""
+        """Compute the pivot of the interval of norm 2.
+
+        Parameters
+        ----------
+        profile : Profile
+            Independent rows of one dataset or of a batch.
+
+        Returns
+        -------
+        Pivot
+            The estimate with all terms, and its variance at any true error.
+        """
         return Pivot.concatenate([series_pivot(fit) for fit in fit_series(profile)])
 
 
