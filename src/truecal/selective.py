@@ -6,7 +6,7 @@ share of wrong answers among the rows answered, the coverage the share of rows a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -144,33 +144,40 @@ _BATCH = 64  # resamples multiplied together
 
 @dataclass(frozen=True, eq=False)
 class ResampledGroups:
-    """The cells of one model and their resamples, smoothed by one right and one wrong row spread over the cells.
+    """The groups of one model, and their resamples in cells.
 
-    Without the smoothing the interval of a model without errors would have width 0.
+    Resamples and their centre are smoothed by one right and one wrong row spread over the cells: without that the interval of a
+    model without errors would have width 0.
     """
 
+    groups: ConfidenceGroups
     centre: ConfidenceGroups
     resamples: ConfidenceGroups
 
+    def deviations(self, statistic: Callable[[ConfidenceGroups], Float64s]) -> Float64s:
+        """Return the statistic of the resamples less that of their centre."""
+        return statistic(self.resamples) - statistic(self.centre)
 
-def draw(
-    models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
+
+def resample(
+    models: Sequence[tc.Predictions], lens: Lens | None, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[ResampledGroups]:
     """Resample one or several models on the same rows."""
-    options.resamples(resamples)
     options.level(level)
+    options.resamples(resamples)
+    groups = [ConfidenceGroups.of(preds, lens) for preds in models]
     generator = options.generator(rng)
     units = Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
     drawn = []
-    for preds in models:
+    for preds, exact in zip(models, groups, strict=True):
         sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
         starts = cells.cell_starts(sample.profile, _CELLS)[None]
         sums = UnitSums.of(sample, units, Cut(starts, starts))
         confidence = sums.observed.score_sums[0] / positive(sums.observed.rows[0])
         batches = [sums.draw(counts[:, start : start + _BATCH]) for start in range(0, resamples, _BATCH)]
         centre = _groups_of_cells(confidence, sums.drawn_from)
-        drawn.append(ResampledGroups(centre, _groups_of_cells(confidence, *batches)))
+        drawn.append(ResampledGroups(exact, centre, _groups_of_cells(confidence, *batches)))
     return drawn
 
 
@@ -189,7 +196,7 @@ def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64
 def interval(
     value: float, deviations: Float64s, level: float, *, lower_limit: float = 0.0, upper_limit: float = np.inf
 ) -> Interval:
-    """The same for one number that lies between `least` and `most`."""
+    """Return the percentile interval of one number, within the limits of its range."""
     low, high = bounds(np.array(value), deviations, level)
     method = f"percentile bootstrap of {len(deviations)} resamples"
     lower_limit, upper_limit = min(lower_limit, value), max(upper_limit, value)  # however the ends were rounded
@@ -306,14 +313,9 @@ class RiskCoverage(Tabular):
     def frame(self) -> Frame:
         """Return the curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
         last = np.searchsorted(self.coverage, _GRID - 1e-12)
-        columns = (
-            _GRID,
-            self.at(_GRID),
-            self._low,
-            self._high,
-            self.threshold[np.minimum(last, len(self.threshold) - 1)],
-        )
-        return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
+        threshold = self.threshold[np.minimum(last, len(self.threshold) - 1)]
+        columns = {"answered": _GRID, "risk": self.at(_GRID), "low": self._low, "high": self._high}
+        return Frame({**columns, "threshold": threshold})
 
     def __str__(self) -> str:
         shares = ", ".join(
@@ -369,24 +371,23 @@ def risk_coverage(
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
-    options.level(level)
-    groups = ConfidenceGroups.of(preds, lens)
-    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
+    (drawn,) = resample([preds], lens, resamples, level, rng)
+    groups = drawn.groups
     answered, errors = groups.answered[0, 1:], groups.errors[0, 1:]
     n = round(float(groups.n[0]))
-    area, best = float(groups.area()[0]), float(groups.best_area()[0])
-    areas, centre = drawn.resamples.area(), float(drawn.centre.area()[0])
-    over, over_centre = areas - drawn.resamples.best_area(), centre - float(drawn.centre.best_area()[0])
+    area = float(groups.area()[0])
+    excess = max(area - float(groups.best_area()[0]), 0.0)
+    excess_deviations = drawn.deviations(lambda g: g.area() - g.best_area())
     summary = Area(
         area,
-        interval(area, areas - centre, level, upper_limit=1.0),
-        max(area - best, 0.0),
-        interval(max(area - best, 0.0), over - over_centre, level, upper_limit=1.0),
+        interval(area, drawn.deviations(ConfidenceGroups.area), level, upper_limit=1.0),
+        excess,
+        interval(excess, excess_deviations, level, upper_limit=1.0),
         float(errors[-1] / answered[-1]),
         n,
     )
     risk = groups.loss(_GRID)[0] / _GRID
-    low, high = bounds(risk, drawn.resamples.loss(_GRID) / _GRID - drawn.centre.loss(_GRID) / _GRID, level)
+    low, high = bounds(risk, drawn.deviations(lambda g: g.loss(_GRID) / _GRID), level)
     band = (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
     return RiskCoverage(groups.confidence, answered / answered[-1], errors / answered, summary, n, groups, *band)
 
@@ -437,7 +438,6 @@ def aurc(
     >>> round(area.value, 4), round(area.excess, 4)  # (0 + 1/2 + 2/3 + 2/4) / 4; best (0 + 0 + 1/3 + 2/4) / 4
     (0.4167, 0.2083)
     """
-    options.level(level)
     return risk_coverage(preds, lens=lens, level=level, resamples=resamples, rng=rng).area
 
 
@@ -535,14 +535,12 @@ def abstention_cost(
     >>> tc.selective.abstention_cost(preds, rate=0.5, cost_ratio=0.2).value  # one of four wrong, two of four not answered
     0.35
     """
-    options.level(level)
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    groups = ConfidenceGroups.of(preds, lens)
-    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
-    coverage = np.array([1 - rate])
+    (drawn,) = resample([preds], lens, resamples, level, rng)
+    groups, coverage = drawn.groups, np.array([1 - rate])
     loss = float(groups.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate
-    deviations = drawn.resamples.loss(coverage)[:, 0] - drawn.centre.loss(coverage)[0, 0]
+    deviations = drawn.deviations(lambda g: g.loss(coverage)[:, 0])
     last = int(np.searchsorted(groups.answered[0, 1:], coverage[0] * groups.n[0] * (1 - 1e-12)))
     return AbstentionCost(
         value,
@@ -663,20 +661,19 @@ def best_threshold(
     >>> best.threshold, round(best.cost, 2), best.answer_all  # three of five not answered, no answer wrong
     (0.9, 0.18, 0.4)
     """
-    options.level(level)
     cost_ratio = check_share(cost_ratio, "cost_ratio")
-    groups = ConfidenceGroups.of(preds, lens)
-    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
+    (drawn,) = resample([preds], lens, resamples, level, rng)
+    groups = drawn.groups
     costs = _costs(groups, cost_ratio)[0]
     best = int(_cheapest(costs[None])[0])
     threshold = _threshold(groups, best)
     chow = 1 - cost_ratio
 
-    again, at_home = _costs(drawn.resamples, cost_ratio), _costs(drawn.centre, cost_ratio)[0]
-    chosen = _cheapest(again)
-    optimism = max(0.0, float((at_home[chosen] - again[np.arange(len(again)), chosen]).mean()))
+    resampled, centre = _costs(drawn.resamples, cost_ratio), _costs(drawn.centre, cost_ratio)[0]
+    chosen = _cheapest(resampled)
+    optimism = max(0.0, float((centre[chosen] - resampled[np.arange(len(resampled)), chosen]).mean()))
     same = int((drawn.centre.confidence >= threshold).sum())
-    deviations = again[:, same] - at_home[same] + optimism
+    deviations = resampled[:, same] - centre[same] + optimism
     thresholds = np.array([_threshold(drawn.centre, int(k)) for k in chosen])
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
@@ -858,16 +855,16 @@ def cost_map(
     >>> costs.cost_a.tolist(), costs.cost_b.tolist(), costs.relative.round(6).tolist()
     ([[0.25], [0.3]], [[0.5], [0.3]], [[-0.5], [0.0]])
     """
-    options.level(level)
     steps = np.array([check_share(rate, "rate") for rate in rates])
     ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
     if not len(steps) or not len(ratios):
         raise InputError("a cost map needs at least one rate and one cost ratio")
-    groups_of_models = [ConfidenceGroups.of(a, lens), ConfidenceGroups.of(b, lens)]
+    for model in (a, b):
+        check_predictions(model)
     _refuse_other_rows(a, b)
-    drawn = draw([a, b], lens, resamples=resamples, level=level, rng=rng)
-    loss_a, loss_b = (groups.loss(1 - steps)[0] for groups in groups_of_models)
-    deviations_a, deviations_b = (d.resamples.loss(1 - steps) - d.centre.loss(1 - steps) for d in drawn)
+    drawn = resample([a, b], lens, resamples, level, rng)
+    loss_a, loss_b = (d.groups.loss(1 - steps)[0] for d in drawn)
+    deviations_a, deviations_b = (d.deviations(lambda g: g.loss(1 - steps)) for d in drawn)
     low, high = bounds(loss_a - loss_b, deviations_a - deviations_b, level)
     abstained = steps[:, None] * ratios
     cost_a, cost_b = (loss[:, None] + abstained for loss in (loss_a, loss_b))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options, special
-from truecal.clinical.cohort import Cohort, student
+from truecal.clinical.cohort import Cohort, refuse_one_class, student
 from truecal.clinical.curves import (
     affordable_knots,
     check_points,
@@ -144,7 +144,7 @@ def calibration_belt(
         options.level(level)
     cohort = Cohort.of(preds, lens)
     cohort = cohort.take((cohort.scores > 0) & (cohort.scores < 1))
-    cohort.refuse_one_class("the cohort without scores of exactly 0 and 1")
+    refuse_one_class(cohort, "the cohort without scores of exactly 0 and 1")
     z = logit(cohort.scores)
     centre, scale = cohort.mean(z), float(np.sqrt(cohort.mean((z - cohort.mean(z)) ** 2)))
     max_degree = min(affordable_knots(cohort), len(np.unique(z[cohort.weights > 0]))) - 1
@@ -172,7 +172,7 @@ def calibration_belt(
 
 
 def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Coefficients, their covariance over patients and that of independent rows."""
+    """Fit coefficients, with their covariance over patients and that of independent rows."""
     fit = special.fit_logistic(design, cohort.outcomes, cohort.weights)
     if not fit.converged:
         raise InputError("the outcomes are separated by the scores: no calibration curve can be fitted")

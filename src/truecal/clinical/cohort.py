@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
 from truecal import options, special
@@ -124,46 +124,25 @@ class Cohort:
         check_predictions(preds)
         check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
-        if lens.several or lens.shares(preds) is not None:
+        sample = None if lens.several or lens.shares(preds) is not None else lens.sample(preds)
+        if sample is None or sample.pooled:
             raise InputError("a clinical summary needs one risk per row; use a lens such as OneClass('malignant')")
-        sample = lens.sample(preds)
-        if sample.pooled:
-            raise InputError("a clinical summary needs one risk per row; use a lens such as OneClass('malignant')")
+        scores, outcomes = sample.scores.astype(np.float64), sample.outcomes.astype(np.float64)
         weights = np.ones(len(sample)) if sample.weights is None else sample.weights
-        units = None if sample.units is None else np.unique(sample.units, return_inverse=True)[1].astype(np.intp)
-        cohort = cls(
-            sample.scores.astype(np.float64),
-            sample.outcomes.astype(np.float64),
-            weights,
-            units,
-            bool((weights == np.floor(weights)).all()),
-            False,
-            lens.describe(preds),
-        )
+        counted = bool((weights == np.floor(weights)).all())
+        units = None if sample.units is None else _number_units(sample.units)
+        cohort = cls(scores, outcomes, weights, units, counted, False, lens.describe(preds))
         if cohort.patients < 2:
             raise InputError(
                 "all rows belong to one cluster, which gives no between-cluster variance; give at least two clusters"
             )
-        cohort.refuse_one_class("the cohort")
-        return cohort if prevalence is None else cohort.at_prevalence(prevalence)
-
-    def refuse_one_class(self, name: str) -> None:
-        """Refuse a cohort without events, or with nothing but events."""
-        share = self.prevalence
-        if 0 < share < 1:
-            return
-        kind, other = ("no events", "event") if share == 0 else ("nothing but events", "non-event")
-        raise InputError(
-            f"{name} has {kind} among its {self.rows:,} rows of positive weight; O/E, slope and c-statistic need at least one "
-            f"{other}: merge it with other data or leave it out"
-        )
-
-    def at_prevalence(self, prevalence: float) -> Cohort:
-        """Weight the rows so that events have their share in the target population."""
+        refuse_one_class(cohort, "the cohort")
+        if prevalence is None:
+            return cohort
         options.between(prevalence, "prevalence", 0, 1)
-        share = self.prevalence
-        factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
-        return replace(self, weights=self.weights * factor, counted=False, stratified=True)
+        share = cohort.prevalence
+        factor = np.where(cohort.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
+        return replace(cohort, weights=cohort.weights * factor, counted=False, stratified=True)
 
     @property
     def prevalence(self) -> float:
@@ -173,13 +152,15 @@ class Cohort:
     @property
     def rows(self) -> int:
         """Rows of positive weight; repetitions are counted."""
-        return int(self.weights.sum()) if self.counted else int(np.count_nonzero(self.weights))
+        return self._count(self.weights)
 
     @property
     def events(self) -> int:
         """Rows with the outcome, as :attr:`rows` counts them."""
-        event = self.outcomes == 1
-        return int(self.weights[event].sum()) if self.counted else int(np.count_nonzero(self.weights[event]))
+        return self._count(self.weights[self.outcomes == 1])
+
+    def _count(self, weights: Float64s) -> int:
+        return int(weights.sum()) if self.counted else int(np.count_nonzero(weights))
 
     @property
     def patients(self) -> int:
@@ -195,18 +176,12 @@ class Cohort:
 
     def take(self, rows: NDArray[np.bool_] | Indices) -> Cohort:
         """Select rows."""
-        units = None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
-        return Cohort(
-            self.scores[rows],
-            self.outcomes[rows],
-            self.weights[rows],
-            units,
-            self.counted,
-            self.stratified,
-            self.lens,
-        )
+        units = None if self.units is None else _number_units(self.units[rows])
+        columns = (self.scores[rows], self.outcomes[rows], self.weights[rows])
+        return Cohort(*columns, units, self.counted, self.stratified, self.lens)
 
     def mean(self, values: Float64s) -> float:
+        """Compute the weighted mean of values of the rows."""
         return float(self.weights @ values / self.weights.sum())
 
     def reactions(self, influence: Float64s) -> Float64s:
@@ -256,6 +231,31 @@ class Cohort:
         return Spread((second * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, beyond)
 
 
+def _number_units(units: Indices) -> Indices:
+    return np.unique(units, return_inverse=True)[1].astype(np.intp)
+
+
+def refuse_one_class(cohort: Cohort, name: str) -> None:
+    """Refuse a cohort without events, or with nothing but events."""
+    share = cohort.prevalence
+    if 0 < share < 1:
+        return
+    kind, other = ("no events", "event") if share == 0 else ("nothing but events", "non-event")
+    raise InputError(
+        f"{name} has {kind} among its {cohort.rows:,} rows of positive weight; O/E, slope and c-statistic need at least one "
+        f"{other}: merge it with other data or leave it out"
+    )
+
+
+def weighted_quantiles(values: Float64s, weights: Float64s, shares: ArrayLike) -> Float64s:
+    """Return the smallest values that have at least these shares of the weight at or below them."""
+    order = np.argsort(values, kind="stable")
+    order = order[weights[order] > 0]
+    reached = np.cumsum(weights[order])
+    positions = np.searchsorted(reached, np.asarray(shares) * reached[-1])
+    return np.asarray(values[order[np.minimum(positions, len(order) - 1)]])
+
+
 def _satterthwaite(mean: float, noise: float, max_df: float) -> float:
     """Return the degrees of freedom, 1 to `max_df`, of a variance with this relative mean and noise."""
     return min(max(2 * mean / noise, 1.0), max_df) if noise > 0 else max_df
@@ -300,11 +300,12 @@ class CalibrationLine:
 def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
     """Fit intercept and slope by maximum likelihood, with sandwich standard errors over patients."""
     inner = (cohort.scores > 0) & (cohort.scores < 1)
-    heavy = cohort.weights > 0
-    outer = ~inner & heavy
+    outer = ~inner & (cohort.weights > 0)
     impossible = int(np.count_nonzero(outer & (cohort.scores != cohort.outcomes)))
     left_out = int(np.count_nonzero(outer))
-    rows = cohort if inner.all() else _take_inner(cohort, inner)
+    if not (cohort.weights[inner] > 0).any():
+        raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
+    rows = cohort if inner.all() else cohort.take(inner)
     z = logit(rows.scores)
     positive = rows.weights > 0
     events, others = z[positive & (rows.outcomes == 1)], z[positive & (rows.outcomes == 0)]
@@ -314,12 +315,6 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
             f"{left_out:,} rows have scores of exactly 0 or 1 and no logit"
         )
     return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
-
-
-def _take_inner(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
-    if not (cohort.weights[inner] > 0).any():
-        raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
-    return cohort.take(inner)
 
 
 def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
 from truecal import options, special
-from truecal.clinical.cohort import Cohort, student
+from truecal.clinical.cohort import Cohort, student, weighted_quantiles
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
@@ -146,11 +146,8 @@ def affordable_knots(cohort: Cohort) -> int:
 def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
     if count < 3:
         return np.array([])
-    z, weight = logit(cohort.scores[inner]), cohort.weights[inner]
-    order = np.argsort(z, kind="stable")
-    reached = np.cumsum(weight[order])
-    positions = np.searchsorted(reached, np.array(_KNOT_QUANTILES[count]) * reached[-1] * (1 - 1e-12))
-    knots = np.unique(z[order[np.minimum(positions, len(z) - 1)]])
+    shares = np.array(_KNOT_QUANTILES[count]) * (1 - 1e-12)  # rounded sums of weights may exceed a quantile
+    knots = np.unique(weighted_quantiles(logit(cohort.scores[inner]), cohort.weights[inner], shares))
     return knots if len(knots) > 2 else np.array([])
 
 
@@ -170,11 +167,17 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None
         share = cohort.weights[rows].sum() / total
         rates[j] = cohort.weights[rows] @ cohort.outcomes[rows] / (share * total)
         influence[rows, count + j] = (cohort.outcomes[rows] - rates[j]) / share
-    coefficients = np.zeros(0) if fit is None else fit.coefficients
-    converged = fit is None or fit.converged
-    covariance = cohort.covariance(influence, max(count, 1))
-    effective = cohort.degrees(influence)
-    return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, effective, converged)
+    return SplineCurve(
+        knots,
+        np.zeros(0) if fit is None else fit.coefficients,
+        cells,
+        rates,
+        covariance=cohort.covariance(influence, max(count, 1)),
+        binomial=binomial,
+        df=cohort.df,
+        effective_df=cohort.degrees(influence),
+        converged=fit is None or fit.converged,
+    )
 
 
 def sandwich(
@@ -430,11 +433,7 @@ def check_points(scores: ArrayLike) -> Float64s:
 
 def score_grid(cohort: Cohort) -> Float64s:
     """Return 101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
-    order = np.argsort(cohort.scores)
-    order = order[cohort.weights[order] > 0]
-    reached = np.cumsum(cohort.weights[order])
-    ends = np.minimum(np.searchsorted(reached, np.array([0.01, 0.99]) * reached[-1]), len(order) - 1)
-    first, last = cohort.scores[order[ends]]
+    first, last = weighted_quantiles(cohort.scores, cohort.weights, (0.01, 0.99))
     return np.linspace(float(first), float(last), 101)
 
 
@@ -546,11 +545,9 @@ def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
 
     In a tail with few events the variance between patients is estimated from very little, and mostly too low.
     """
-    counted = (binomial > 0).all(
-        axis=tuple(range(binomial.ndim - 1))
-    )  # scores at which every curve has a positive variance
-    ratio = variance[..., counted] / binomial[..., counted]
-    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if counted.any() else 1.0
+    positive_ = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # in every curve
+    ratio = variance[..., positive_] / binomial[..., positive_]
+    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if positive_.any() else 1.0
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options
 from truecal.clinical.cohort import Cohort, Quantity, student
 from truecal.clinical.curves import fit_spline
 from truecal.errors import InputError
+from truecal.inference.decisions import check_thresholds
 from truecal.lenses.lens import Lens
-from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.special import kish
 from truecal.table import Frame, Tabular
@@ -199,13 +199,11 @@ class DecisionCurve(Tabular):
         return i
 
     def __str__(self) -> str:
-        if len(self.thresholds) <= 12:
-            rows = range(len(self.thresholds))
-        else:
-            rate = self.events / self.rows  # thresholds far from the prevalence decide little
+        rows = np.arange(len(self.thresholds))
+        if len(rows) > 12:  # thresholds far from the prevalence decide little
+            rate = self.events / self.rows
             risks = [rate * factor for factor in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4) if rate * factor < 1]
-            nearest = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in risks])
-            rows = (int(i) for i in nearest)  # type: ignore[assignment]
+            rows = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in risks])
         head = f"{self.name}: {self.rows:,} rows, {self.events:,} events, {self.patients:,} independent units"
         lines = [head, f"{'threshold':<11}{'net benefit':<28}{'treat all':>10}{'treated':>10}  cost of miscalibration"]
         for i in rows:
@@ -230,42 +228,26 @@ def decision_curve(
     value, low, high = score_interval(cohort, benefit, worths, level)
     everyone, all_low, all_high = score_interval(cohort, worth, worths[:, :2], level)
     all_treated = everyone > 0
-    _, *gain = score_interval(
-        cohort, benefit - worth * all_treated, np.where(all_treated, -1, 1)[:, None] * worths, level
-    )
+    sign = np.where(all_treated, -1, 1)[:, None]
+    _, gain_low, gain_high = score_interval(cohort, benefit - worth * all_treated, sign * worths, level)
     ideal = worth * (recalibrated[:, None] >= thresholds)
     loss, loss_low, loss_high = _difference(cohort, ideal, benefit, odds, level)
     return DecisionCurve(
         thresholds,
-        value,
-        low,
-        high,
-        everyone,
-        all_low,
-        all_high,
-        value - np.maximum(everyone, 0.0),
-        gain[0],
-        gain[1],
+        *(value, low, high),
+        *(everyone, all_low, all_high),
+        *(value - np.maximum(everyone, 0.0), gain_low, gain_high),
         value + loss,
-        loss,
-        loss_low,
-        loss_high,
-        cohort.weights @ treats / cohort.weights.sum(),
-        name,
-        level,
-        cohort.rows,
-        cohort.events,
-        cohort.patients,
-        benefit,
-        cohort,
+        *(loss, loss_low, loss_high),
+        treated=cohort.weights @ treats / cohort.weights.sum(),
+        name=name,
+        level=level,
+        rows=cohort.rows,
+        events=cohort.events,
+        patients=cohort.patients,
+        benefits=benefit,
+        cohort=cohort,
     )
-
-
-def paired_difference(a: DecisionCurve, b: DecisionCurve, level: float) -> Frame:
-    """Return the net benefit of a less that of b on the same rows, with intervals of the paired difference."""
-    odds = a.thresholds / (1 - a.thresholds)
-    value, low, high = _difference(a.cohort, a.benefits, b.benefits, odds, level)
-    return Frame({"threshold": a.thresholds, "difference": value, "low": low, "high": high})
 
 
 def _difference(
@@ -283,20 +265,20 @@ def _difference(
     )
 
 
-def refuse_other_rows(cohorts: list[Cohort], names: list[str]) -> None:
+def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
     """Refuse models that were not evaluated on the same rows."""
-    first = cohorts[0]
-    for name, other in zip(names[1:], cohorts[1:], strict=True):
-        count, theirs = len(first.outcomes), len(other.outcomes)
-        if theirs != count:
+    (first_name, first), *others = cohorts.items()
+    count = len(first.outcomes)
+    for name, other in others:
+        if len(other.outcomes) != count:
             raise InputError(
-                f"{names[0]!r} has {count:,} rows and {name!r} {theirs:,}; models are compared on the same rows"
+                f"{first_name!r} has {count:,} rows and {name!r} {len(other.outcomes):,}; models are compared on the same rows"
             )
-        wrong: NDArray[np.intp] = np.flatnonzero(other.outcomes != first.outcomes)
-        if len(wrong):
-            row = int(wrong[0])
+        different = np.flatnonzero(other.outcomes != first.outcomes)
+        if len(different):
+            row = int(different[0])
             raise InputError(
-                f"row {row} has outcome {first.outcomes[row]:g} under {names[0]!r} and {other.outcomes[row]:g} under {name!r}; "
+                f"row {row} has outcome {first.outcomes[row]:g} under {first_name!r} and {other.outcomes[row]:g} under {name!r}; "
                 "models are compared on the same rows in the same order"
             )
 
@@ -321,7 +303,10 @@ class DecisionComparison:
 
     def difference(self, a: str, b: str) -> Frame:
         """Return the net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
-        return paired_difference(self[a], self[b], self.level)
+        first, second = self[a], self[b]
+        odds = first.thresholds / (1 - first.thresholds)
+        value, low, high = _difference(first.cohort, first.benefits, second.benefits, odds, self.level)
+        return Frame({"threshold": first.thresholds, "difference": value, "low": low, "high": high})
 
     def frame(self) -> Frame:
         """Return the numbers of all curves as one table."""
@@ -408,33 +393,18 @@ def net_benefit(
     (array([0.26, 0.11]), [True, True])
     """
     options.level(level)
-    points = _check_thresholds(thresholds)
+    points = check_thresholds(thresholds)
     models = dict(preds) if isinstance(preds, Mapping) else {"model": preds}
     if not models:
         raise InputError("the mapping of models is empty; give at least one")
-    cohorts = [Cohort.of(p, lens, prevalence=prevalence) for p in models.values()]
-    refuse_other_rows(cohorts, list(models))
-    folds = _assign_folds(cohorts[0], options.generator(rng))
+    cohorts = {name: Cohort.of(model, lens, prevalence=prevalence) for name, model in models.items()}
+    _refuse_other_rows(cohorts)
+    folds = _assign_folds(next(iter(cohorts.values())), options.generator(rng))
     curves = {
         name: decision_curve(cohort, points, level, _cross_recalibrate(cohort, folds), name)
-        for name, cohort in zip(models, cohorts, strict=True)
+        for name, cohort in cohorts.items()
     }
     return DecisionComparison(curves, level) if isinstance(preds, Mapping) else curves["model"]
-
-
-def _check_thresholds(thresholds: ArrayLike | None) -> Float64s:
-    if thresholds is None:
-        return np.arange(1, 100) / 100
-    points = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)
-    if points.ndim != 1 or not len(points):
-        raise InputError("thresholds must be a list of numbers strictly between 0 and 1, such as [0.05, 0.1, 0.2]")
-    wrong = np.flatnonzero(~((points > 0) & (points < 1)))
-    if len(wrong):
-        raise InputError(
-            f"thresholds must lie strictly between 0 and 1: number {wrong[0]} is {points[wrong[0]]:g}; at 0 everyone is treated, "
-            "and at 1 a false positive costs infinitely much"
-        )
-    return points
 
 
 def _assign_folds(cohort: Cohort, rng: np.random.Generator) -> Float64s:

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from truecal.clinical.cohort import Cohort, Quantity
+from truecal.clinical.cohort import Cohort, Quantity, weighted_quantiles
 from truecal.clinical.curves import SplineCurve
 from truecal.special import expit, symmetric_root
 from truecal.types import Float64s, Indices
@@ -46,22 +46,13 @@ class _Distance:
     tail: bool
 
 
+_NAMES = ("ici", "e50", "e90", "emax")
 _DISTANCES = (
     _Distance(lambda gap: np.abs(gap[:, :_POINTS]).mean(axis=1), 0.8, tail=False),
     _Distance(_percentile(0.5), 1.2, tail=False),
     _Distance(_percentile(0.9), 1.2, tail=True),
     _Distance(lambda gap: np.abs(gap).max(axis=1), 1.2, tail=True),
 )
-
-
-@dataclass(frozen=True)
-class CurveDistance:
-    """Mean (ICI), median, 90th percentile and maximum of |curve - diagonal| over the rows of the cohort."""
-
-    ici: Quantity
-    e50: Quantity
-    e90: Quantity
-    emax: Quantity
 
 
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
@@ -78,8 +69,10 @@ def distances(gap: Float64s, weights: Float64s) -> Float64s:
     return np.stack([*measures, ranked[..., -1]])
 
 
-def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.random.Generator) -> CurveDistance:
+def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.random.Generator) -> dict[str, Quantity]:
     r"""Compute ICI, E50, E90 and Emax (Austin and Steyerberg 2019), with intervals by test inversion.
+
+    They are mean, median, 90th percentile and maximum of |curve - diagonal| over the rows of the cohort.
 
     An estimated curve is off the diagonal even where the true one is not, so an interval centred at the value never covers a
     calibrated model. Hypotheses are tested instead: the diagonal, and for growing distances the parameters nearest to the fitted
@@ -93,7 +86,7 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     if not curve.converged or not covariance.any():
         reason = "the rows leave the curve" if curve.converged else "the outcomes are separated: the curve has"
         method = f"{reason} no standard error"
-        return CurveDistance(*(Quantity(float(v), 0.0, 1.0, level, None, method) for v in value))
+        return dict(zip(_NAMES, (Quantity(float(v), 0.0, 1.0, level, None, method) for v in value), strict=True))
     points = _points(cohort)
     noise = _draw_errors(covariance, rng)
     errors = _errors_at(curve, points, noise)
@@ -115,7 +108,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     ici, e50, e90, emax = each
     # a mean is at least half of the median and a tenth of the 90th percentile, which is not above the largest distance
     e50, e90 = replace(e50, low=min(e50.low, 2 * ici.low)), replace(e90, low=min(e90.low, 10 * ici.low))
-    return CurveDistance(ici, e50, e90, replace(emax, low=min(max(emax.low, e90.low), emax.value)))
+    emax = replace(emax, low=min(max(emax.low, e90.low), emax.value))
+    return dict(zip(_NAMES, (ici, e50, e90, emax), strict=True))
 
 
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
@@ -149,12 +143,8 @@ def _select_hypotheses(distance: Float64s, far: Float64s) -> tuple[Float64s, Ind
 
 def _points(cohort: Cohort) -> Float64s:
     """Return 60 quantiles of the scores, then the lowest and the highest score."""
-    order = np.argsort(cohort.scores)
-    order = order[cohort.weights[order] > 0]
-    reached = np.cumsum(cohort.weights[order])
-    middle = (np.arange(_POINTS) + 0.5) / _POINTS * reached[-1]
-    positions = np.minimum(np.searchsorted(reached, middle), len(order) - 1)
-    return cohort.scores[order[np.concatenate([positions, [0, len(order) - 1]])]]
+    shares = np.append((np.arange(_POINTS) + 0.5) / _POINTS, [0.0, 1.0])
+    return weighted_quantiles(cohort.scores, cohort.weights, shares)
 
 
 def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -123,24 +124,15 @@ def sample_size(
     if len(points) and "net_benefit" not in targets:
         targets["net_benefit"] = 0.2
     formulas = ("oe", "intercept", "slope", "c_statistic", "net_benefit")
-    records = []
+    needed = []
     for name, width in targets.items():
         if name not in formulas:
             raise InputError(
                 f"there is no formula for {name!r}, only for {', '.join(formulas)}; use sample_size_by_simulation for it"
             )
         options.between(width, f"the width of {name}", 0, np.inf)
-        for label, rows in _by_formula(name, p, float(width), points, level):
-            records.append(
-                {
-                    "number": label,
-                    "width": float(width),
-                    "rows": rows,
-                    "events": int(np.ceil(rows * p.mean())),
-                    "method": "formula",
-                }
-            )
-    return SampleSize(Frame.from_records(records), float(p.mean()))
+        needed += [(label, width, rows) for label, rows in _by_formula(name, p, float(width), points, level)]
+    return _tabulate(needed, float(p.mean()), "formula")
 
 
 def sample_size_by_simulation(
@@ -234,17 +226,23 @@ def sample_size_by_simulation(
                 f"{missing} needs more than {_MAX_ROWS:,} rows for a width of {widths[missing]:g}; choose a larger width"
             )
         rows *= 2
+    needed = [(name, width, answers[name]) for name, width in widths.items()]
+    return _tabulate(needed, float(q.mean()), f"simulation, {cohorts} cohorts")
+
+
+def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: str) -> SampleSize:
+    """Return the result of (number, width, rows) for each target."""
     records = [
         {
             "number": name,
-            "width": float(widths[name]),
-            "rows": answers[name],
-            "events": int(np.ceil(answers[name] * q.mean())),
-            "method": f"simulation, {cohorts} cohorts",
+            "width": float(width),
+            "rows": rows,
+            "events": int(np.ceil(rows * prevalence)),
+            "method": method,
         }
-        for name in widths
+        for name, width, rows in needed
     ]
-    return SampleSize(Frame.from_records(records), float(q.mean()))
+    return SampleSize(Frame.from_records(records), prevalence)
 
 
 def _mean_widths(
@@ -259,18 +257,13 @@ def _mean_widths(
     total = dict.fromkeys(names, 0.0)
     for _ in range(cohorts):
         drawn = rng.integers(0, len(p), rows)
-        y = rng.random(rows) < q[drawn]
-        preds = tc.Predictions.from_probs(p[drawn], y)
-        if any(name != "error" for name in names):
-            numbers_of = summary(preds, level=level, rng=rng)
-            for name in names:
-                if name != "error":
-                    number = getattr(numbers_of, name)
-                    total[name] += number.high - number.low
-        if "error" in names:
-            interval = tc.measure(preds, level=level, rng=0).interval
-            assert interval is not None
-            total["error"] += float(interval.high) - float(interval.low)
+        preds = tc.Predictions.from_probs(p[drawn], rng.random(rows) < q[drawn])
+        numbers = None if names == ["error"] else summary(preds, level=level, rng=rng)
+        for name in names:
+            interval: Any = (
+                tc.measure(preds, level=level, rng=0).interval if name == "error" else getattr(numbers, name)
+            )
+            total[name] += float(interval.high) - float(interval.low)
     return {name: value / cohorts for name, value in total.items()}
 
 

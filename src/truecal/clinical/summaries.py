@@ -13,9 +13,20 @@ import numpy as np
 
 import truecal as tc
 from truecal import digits, options
-from truecal.clinical.cohort import Cohort, Quantity, Scale, back, calibration_line, onto, quantity, skewed, student
+from truecal.clinical.cohort import (
+    Cohort,
+    Quantity,
+    Scale,
+    back,
+    calibration_line,
+    onto,
+    quantity,
+    refuse_one_class,
+    skewed,
+    student,
+)
 from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, score_grid, spline_band
-from truecal.clinical.distances import curve_distance
+from truecal.clinical.distances import curve_distances
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
@@ -186,22 +197,20 @@ class Clinical:
 
     def frame(self) -> Frame:
         """Return a table with one row per number: value, interval, the value of a calibrated model, and how to read it."""
-        records = []
-        for name, title, ideal, reading in QUANTITIES:
-            quantity: Quantity = getattr(self, name)
-            records.append(
-                {
-                    "name": name,
-                    "title": title,
-                    "value": quantity.value,
-                    "low": quantity.low,
-                    "high": quantity.high,
-                    "calibrated": ideal,
-                    "reading": reading,
-                    "method": quantity.method,
-                }
-            )
-        return Frame.from_records(records)
+        numbers: list[Quantity] = [getattr(self, name) for name, *_ in QUANTITIES]
+        names, titles, ideals, readings = zip(*QUANTITIES, strict=True)
+        return Frame(
+            {
+                "name": names,
+                "title": titles,
+                "value": [number.value for number in numbers],
+                "low": [number.low for number in numbers],
+                "high": [number.high for number in numbers],
+                "calibrated": ideals,
+                "reading": readings,
+                "method": [number.method for number in numbers],
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; infinite limits are None."""
@@ -209,18 +218,11 @@ class Clinical:
         def plain(x: float) -> float | None:
             return float(x) if np.isfinite(x) else None
 
-        numbers = {}
+        counts = ("level", "lens", "prevalence", "rows", "events", "patients", "left_out", "impossible")
+        content: dict[str, Any] = {name: getattr(self, name) for name in counts}
         for name, *_ in QUANTITIES:
-            quantity: Quantity = getattr(self, name)
-            numbers[name] = {"value": plain(quantity.value), "low": plain(quantity.low), "high": plain(quantity.high)}
-        counts = {name: getattr(self, name) for name in ("rows", "events", "patients", "left_out", "impossible")}
-        content: dict[str, Any] = {
-            "level": float(self.level),
-            "lens": self.lens,
-            "prevalence": self.prevalence,
-            **counts,
-            **numbers,
-        }
+            number: Quantity = getattr(self, name)
+            content[name] = {"value": plain(number.value), "low": plain(number.low), "high": plain(number.high)}
         content["warnings"] = list(self.warnings)
         if self.sites is not None:
             content["sites"] = self.sites.to_dict()
@@ -353,28 +355,24 @@ def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sit
     """Compute all numbers of one cohort."""
     line = calibration_line(cohort, level)
     fit = fit_spline(cohort)
-    distance = curve_distance(cohort, fit, level, rng)
     return Clinical(
-        observed_expected(cohort, level),
-        line.intercept,
-        line.slope,
-        distance.ici,
-        distance.e50,
-        distance.e90,
-        distance.emax,
-        c_statistic(cohort, level),
-        brier_score(cohort, level),
-        scaled_brier(cohort, level),
-        cohort.rows,
-        cohort.events,
-        cohort.patients,
-        cohort.prevalence,
-        line.left_out,
-        line.impossible,
-        level,
-        cohort.lens,
-        _warnings(cohort, line.left_out, line.impossible),
-        sites,
+        oe=observed_expected(cohort, level),
+        intercept=line.intercept,
+        slope=line.slope,
+        **curve_distances(cohort, fit, level, rng),
+        c_statistic=c_statistic(cohort, level),
+        brier=brier_score(cohort, level),
+        scaled_brier=scaled_brier(cohort, level),
+        rows=cohort.rows,
+        events=cohort.events,
+        patients=cohort.patients,
+        prevalence=cohort.prevalence,
+        left_out=line.left_out,
+        impossible=line.impossible,
+        level=level,
+        lens=cohort.lens,
+        warnings=_warnings(cohort, line.left_out, line.impossible),
+        sites=sites,
         cohort=cohort,
         fit=fit,
     )
@@ -421,7 +419,7 @@ def summarise_sites(
         part = cohort.take(groups.member == i)
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
-        part.refuse_one_class(f"{' x '.join(columns)} {name}")
+        refuse_one_class(part, f"{' x '.join(columns)} {name}")
         # the same draws for every site, and for the whole after them: no number depends on what else was asked
         results.append(summarise(part, level, deepcopy(rng)))
     spread = {

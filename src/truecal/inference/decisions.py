@@ -460,14 +460,19 @@ def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> 
         if pair.shape != (2,) or not (np.isfinite(pair).all() and (pair > 0).all()):
             raise InputError(f"costs are two numbers above 0, of a false alarm and of a missed event, not {costs!r}")
         return np.array([pair[0] / pair.sum()]), float(pair.sum())
+    return check_thresholds(thresholds), 1.0
+
+
+def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
+    """Return thresholds as an array, by default 0.01, 0.02, ..., 0.99; refuse those not strictly between 0 and 1."""
     if thresholds is None:
-        return np.arange(1, 100) / 100, 1.0
+        return np.arange(1, 100) / 100
     grid = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)
     outside = np.flatnonzero(~((grid > 0) & (grid < 1)))
     if grid.ndim != 1 or not len(grid) or len(outside):
         value = f": number {outside[0]} is {grid.ravel()[outside[0]]:g}" if len(outside) else ""
         raise InputError(f"thresholds are a list of numbers strictly between 0 and 1, such as [0.1, 0.2]{value}")
-    return grid, 1.0
+    return grid
 
 
 class _Spread(NamedTuple):
