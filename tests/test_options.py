@@ -138,11 +138,8 @@ def test_an_estimator_is_an_object_not_its_name_or_class(function):
         (lambda: tc.report(PREDS, None), "path must be text or a Path, not None"),
         (lambda: tc.report(PREDS, "page.html", level=95), "level must lie strictly between 0 and 1, not 95"),
         (lambda: tc.read(P), "path must be text or a Path, not ndarray"),
-        (
-            lambda: tc.pages.report_comparison([PREDS, PREDS], "page.html"),
-            "models must be a mapping of Predictions by name",
-        ),
-        (lambda: tc.pages.report_watch("state.json", "page.html"), r"watch must be a Watch, such as tc\.Watch\.load"),
+        (lambda: tc.report([PREDS, PREDS], path="page.html"), "must be Predictions or a Profile"),
+        (lambda: tc.report("state.json", path="page.html"), "must be Predictions or a Profile"),
         (lambda: tc.pages.report_study(PREDS, "page.html"), "store must be a study's store or its folder"),
         (lambda: tc.inference.compare_many(Y, [P, P]), "probs must be a mapping of models by name, not .*; write"),
         (lambda: tc.likert(PREDS, binning=5), "binning must be one of truecal's"),

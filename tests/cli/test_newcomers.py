@@ -70,9 +70,10 @@ def test_percent_words_and_nulls_in_one_file(truecal, tmp_path):
     path = tmp_path / "answers.csv"
     pl.DataFrame({"confidence": answers, "correct": [1, 0, 0, 1, 1] * 30}).write_csv(path)
     ran = truecal("measure", path)
-    assert ran.err.splitlines()[-1].strip().endswith("--percent --words 'refused=nan,likely=nan' --drop-null")
+    assert ran.err.splitlines()[-1].strip().endswith("--percent --words refused=nan,likely=nan --drop-null")
     ran = truecal("measure", path, "--percent")
-    assert ran.err.splitlines()[-1].strip().endswith("--words 'refused=nan,likely=nan' --drop-null")
+    assert ran.err.splitlines()[-1].strip().endswith("--percent --words refused=nan,likely=nan --drop-null")
+    assert ran.err.splitlines()[-1].count("--percent") == 1
     assert "goes together with --percent" in ran.err
     ran = truecal("measure", path, "--percent", "--words", "refused=nan,likely=0.8", "--drop-null")
     assert ran.code == 0

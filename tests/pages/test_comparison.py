@@ -6,8 +6,8 @@ import pytest
 import truecal as tc
 from tests.pages.examples import LONG, NASTY, binary, multiclass
 from tests.pages.test_page import cells_of_table
-from truecal.pages import report_comparison
-from truecal.pages.text import interval, rounded
+from truecal.pages import report
+from truecal.pages.render import interval, rounded
 
 
 def three():
@@ -18,7 +18,7 @@ def three():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return report_comparison(three(), tmp_path_factory.mktemp("page") / "compare.html", resamples=200)
+    return report(three(), tmp_path_factory.mktemp("page") / "compare.html", resamples=200)
 
 
 def test_the_numbers_are_the_library_s(page):
@@ -68,7 +68,7 @@ def test_equal_models_are_not_told_apart():
 )
 def test_refusals(tmp_path, models, options, words):
     with pytest.raises(tc.InputError, match=words):
-        report_comparison(models, tmp_path / "x.html", **options)
+        report(models, tmp_path / "x.html", **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,7 +103,7 @@ def answers():
 
 @pytest.fixture(scope="module")
 def answers_page(tmp_path_factory):
-    return report_comparison(answers(), tmp_path_factory.mktemp("page") / "answers.html", resamples=99)
+    return report(answers(), tmp_path_factory.mktemp("page") / "answers.html", resamples=99)
 
 
 def test_tasks_and_abstention_are_the_library_s(answers_page):
@@ -140,7 +140,7 @@ def test_answers_of_models_in_the_browser(browser, answers_page, width, scheme):
 
 def test_sketches_are_compared_on_a_page(tmp_path):
     sketches = {name: tc.Sketch.from_arrays(preds.probs, preds.labels) for name, preds in answers().items()}
-    text = report_comparison(sketches, tmp_path / "days.html", resamples=99).read_text()
+    text = report(sketches, tmp_path / "days.html", resamples=99).read_text()
     rows = {row[0]: row for row in cells_of_table(text, "model-table")}
     estimate = tc.measure(sketches["gpt"])
     assert rows["gpt"][1] == rounded(estimate.value, estimate.interval.low, estimate.interval.high)
@@ -151,7 +151,7 @@ def test_sketches_are_compared_on_a_page(tmp_path):
 def test_an_infinite_log_loss_is_explained(tmp_path):
     preds = binary(500)
     certain = tc.Predictions.from_probs(preds.probs.round(), preds.labels)
-    text = report_comparison({"a": preds, "b": certain}, tmp_path / "x.html", resamples=99).read_text()
+    text = report({"a": preds, "b": certain}, tmp_path / "x.html", resamples=99).read_text()
     rows = {row[0]: row for row in cells_of_table(text, "model-table")}
     assert rows["b"][5] == "infinite"
     assert "compare those models by the Brier score" in text

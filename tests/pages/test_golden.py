@@ -11,7 +11,7 @@ import pytest
 
 from tests.pages.examples import binary, multiclass
 from truecal.lenses import OneClass, TopLabel
-from truecal.pages.model import PageSettings, gather
+from truecal.pages.model import gather_model
 from truecal.predictions import Predictions
 from truecal.table import plain
 
@@ -25,7 +25,7 @@ def numbers(name, *, nudged=False):
     preds = make(*sizes)
     by = "site" if name == "binary" else None
     judged = last_bits_moved(preds) if nudged else preds
-    page = gather(judged, PageSettings(title="golden"), lens=lens, by=by)
+    page = gather_model(judged, title="golden", lens=lens, by=by)
     numbers = plain(page.pick("conclusion", "mean_score", "mean_outcome", "estimates", "classes", "groups"))
     evaluation = page.recalibration["evaluation"]
     remedies = plain({key: value for key, value in page.recalibration.items() if key != "evaluation"})

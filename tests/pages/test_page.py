@@ -10,8 +10,7 @@ import pytest
 import truecal as tc
 from tests.pages.examples import LINES, LONG, NASTY, binary, multiclass
 from truecal.pages import report
-from truecal.pages.render import embedded
-from truecal.pages.text import interval, rounded
+from truecal.pages.render import embedded, interval, rounded
 
 
 class Page(HTMLParser):

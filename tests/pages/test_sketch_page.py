@@ -12,7 +12,7 @@ from truecal.cli.main import main
 from truecal.engines import scan
 from truecal.estimators.rank_series import basis, fit
 from truecal.pages import report
-from truecal.pages.model import PageSettings, gather
+from truecal.pages.model import gather_model
 from truecal.pages.sources import MAX_BINS, cells_of
 from truecal.profile import Sketch
 from truecal.table import plain
@@ -27,7 +27,7 @@ def crowded(n=40_000):
 
 def content_of(data, **options):
     """All that a page of these data says."""
-    return plain(vars(gather(data, PageSettings(fast=True), **options)))
+    return plain(vars(gather_model(data, fast=True, **options)))
 
 
 @pytest.fixture(scope="module")

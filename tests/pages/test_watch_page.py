@@ -5,8 +5,8 @@ import pytest
 
 import truecal as tc
 from tests.pages.examples import NASTY
-from truecal.pages import report_watch
-from truecal.pages.text import rounded
+from truecal.pages import report
+from truecal.pages.render import rounded
 
 
 def month(by=None, names=("a", "b", "c")):
@@ -25,12 +25,12 @@ def month(by=None, names=("a", "b", "c")):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return report_watch(month("model", ("a", NASTY, "c")), tmp_path_factory.mktemp("page") / "watch.html")
+    return report(month("model", ("a", NASTY, "c")), tmp_path_factory.mktemp("page") / "watch.html")
 
 
 def test_the_page_says_what_the_watch_says(tmp_path):
     watch = month("model")
-    text = report_watch(watch, tmp_path / "watch.html", title="A <month>").read_text()
+    text = report(watch, tmp_path / "watch.html", title="A <month>").read_text()
     step = watch.step().groups["b",]
     assert step.alarm
     assert "A &lt;month&gt;" in text
@@ -64,7 +64,7 @@ def test_no_column_is_cut_off_at_the_width_of_a_screen(browser, page):
 
 
 def test_one_group_needs_no_chooser(browser, tmp_path):
-    browser.open(report_watch(month(), tmp_path / "one.html"))
+    browser.open(report(month(), tmp_path / "one.html"))
     assert browser.all("#group") == []
     assert browser.all("#heat") == []
     assert len(browser.all("#evidence svg path")) > 3

@@ -105,6 +105,12 @@ VERBS = {
     "demo": ("report", "Train classifiers, measure them, fix them, and write a report."),
 }
 
+_FLAGS = (
+    "--percent",
+    "--drop-null",
+    "--multilabel",
+    "--unnormalised",
+)  # options without a value, which need no repetition
 _PIPE_CLOSED = "the output was closed before all of it was written (broken pipe)"
 
 
@@ -198,9 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
                 return 2
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
         except TruecalError as error:
-            words = getattr(error, "options", "")
-            typed = sys.argv[1:] if arguments is None else arguments
-            return _fail(error, hint=f"try: {shlex.join(['truecal', *typed])} {words}" if words else "")
+            return _fail(error, hint=_mended_command(sys.argv[1:] if arguments is None else arguments, error))
         except BrokenPipeError:
             _silence_stdout()
             return _fail(_PIPE_CLOSED)
@@ -222,6 +226,13 @@ def main(arguments: list[str] | None = None) -> int:
             hint = "this is a bug in truecal; TRUECAL_DEBUG=1 shows the traceback"
             return _fail(f"unexpected {type(error).__name__}: {error}", hint=hint)
     return code if isinstance(code, int) else 0
+
+
+def _mended_command(typed: list[str], error: TruecalError) -> str:
+    """Return the command to type instead, where an error names the options that are lacking."""
+    lacking = shlex.split(getattr(error, "options", ""))
+    further = [word for word in lacking if word not in typed or word not in _FLAGS]
+    return f"try: {shlex.join(['truecal', *typed, *further])}" if further else ""
 
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:

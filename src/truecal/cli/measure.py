@@ -500,7 +500,8 @@ def audit(
         result = tc.audit(
             data, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress, **options
         )
-    return Reply("audit", {"source": source.name, **result.to_dict()}, str(result), failed=not result.passed)
+    content = {"source": source.name, **result.to_dict(), "gate": result.gate}
+    return Reply("audit", content, f"{result}\n{result.gate}", failed=not result.passed)
 
 
 @command()
@@ -538,6 +539,5 @@ def likert(
     if figure is not None:
         save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
-    content = {"source": source.name, "level": level, "outside": report.outside, "categories": list(report.frame())}
-    broken = any(category.holds is False for category in report.categories)
-    return Reply("likert", content, f"{report}{outside}", failed=broken)
+    content = {"source": source.name, **report.to_dict(), "passed": report.passed, "gate": report.gate}
+    return Reply("likert", content, f"{report}{outside}\n{report.gate}", failed=not report.passed)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.estimators.generalized import binning, distances
@@ -122,6 +122,23 @@ class LikertReport(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the words as plain values, ready for JSON."""
         return {"categories": list(self.frame()), "outside": self.outside, "level": float(self.level)}
+
+    @property
+    def passed(self) -> bool:
+        """Whether no word is shown to be wrong."""
+        return not any(category.holds is False for category in self.categories)
+
+    @property
+    def gate(self) -> str:
+        """PASS or FAIL, the number that decides, and what would change it."""
+        if self.passed:
+            return f"PASS: at {self.level:.0%} no word is shown to be wrong"
+        broken = next(category for category in self.categories if category.holds is False)
+        rate = f"{digits.percent(broken.outcome_low or 0.0)} to {digits.percent(broken.outcome_high or 0.0)}"
+        return (
+            f"FAIL: at {self.level:.0%} the outcome of {broken.name!r} happens in {rate} of the rows, and the word stands for "
+            f"{broken.low:g} to {broken.high:g}; recalibrate, or change the limits of the word"
+        )
 
     def _headline(self) -> str:
         outside = f", {self.outside} outside" if self.outside else ""

@@ -201,6 +201,21 @@ class Audit(Tabular):
         """Whether no segment is beyond the tolerance; without a tolerance, whether none is significant."""
         return not any(segment.beyond is not False for segment in self.segments)
 
+    @property
+    def gate(self) -> str:
+        """PASS or FAIL, the number that decides, and what would change it."""
+        sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
+        if self.passed:
+            limit = "" if self.tolerance is None else f" by more than {self.tolerance:g}"
+            return f"PASS: {sure}, no segment is shown to be off{limit}"
+        off = [segment for segment in self.segments if segment.beyond is not False]
+        worst = max(off, key=lambda segment: min(abs(segment.low), abs(segment.high)))
+        least = min(abs(worst.low), abs(worst.high))
+        remedy = "recalibrate the model" if not worst.levels else "recalibrate by segment"
+        where = f"the segment '{worst.name}' is" if worst.levels else "all rows are"
+        allowed = "" if self.tolerance is None else f", and {self.tolerance:g} is allowed"
+        return f"FAIL: {sure}, {where} off by at least {least:.4f}{allowed}; {remedy}"
+
     def tree(self) -> Iterator[tuple[int, Segment]]:
         """Yield every segment with its depth in the tree, below the segment that contains it."""
 

@@ -33,7 +33,7 @@ class Scorer:
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """The error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False)."""
+        """Measure the error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False)."""
         probs = validation.as_array(y_prob, "probs")
         classes = None if labels is None else validation.as_array(labels, "labels").tolist()
         if probs.ndim == 2 and probs.shape[1] == 2:
@@ -43,13 +43,37 @@ class Scorer:
 
 
 def scorer(estimator: Estimator | None = None, lens: Lens | None = None) -> Scorer:
-    """Minus the calibration error, as `scoring=` of cross_val_score and GridSearchCV wants it: higher is better.
+    """Make a scikit-learn scorer of the calibration error: minus the error, so that higher is better.
 
     Parameters
     ----------
-    estimator, lens : as in :func:`calibration_error`: by default the root-mean-square error of the positive class of two, or of
-        the top label of more.
+    estimator : Estimator or None, default None
+        How the error is estimated; default :class:`truecal.RankSeries`, the root-mean-square error.
+    lens : Lens or None, default None
+        What is judged; default the positive class of two, the top label of more.
 
+    Returns
+    -------
+    Scorer
+        To be given as `scoring=` to `cross_val_score` or `GridSearchCV`; called with a fitted classifier, X and y. Its method
+        `metric(y_true, y_prob)` returns the error itself, for `sklearn.metrics.make_scorer(..., greater_is_better=False)`.
+
+    Raises
+    ------
+    InputError
+        If `estimator` is not an estimator, or `lens` not a lens.
+
+    Notes
+    -----
+    A calibration error alone rewards a model that always predicts the base rate; weigh it with a proper score such as
+    `neg_log_loss`.
+
+    See Also
+    --------
+    truecal.calibration_error : Measure the error with its interval.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import cross_val_score
@@ -57,8 +81,6 @@ def scorer(estimator: Estimator | None = None, lens: Lens | None = None) -> Scor
     >>> X, y = load_iris(return_X_y=True)
     >>> (cross_val_score(LogisticRegression(max_iter=500), X, y, cv=3, scoring=tc.scorer(tc.BinnedECE())) <= 0).all()
     np.True_
-
-    A calibration error alone rewards a model that always says the base rate; weigh it with a proper score such as neg_log_loss.
     """
     if estimator is not None:
         as_estimator(estimator)

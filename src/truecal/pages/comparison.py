@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
+from truecal import options
 from truecal.errors import InputError
 from truecal.inference.ranking import conclude_ranking
-from truecal.lenses.lens import Lens
+from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.pages.model import Row, thin_curve, value_row, with_band
 from truecal.pages.records import Provenance, fingerprint
 from truecal.pages.render import Page
 from truecal.plot.display import fitted_limits
+from truecal.predictions.predictions import check_predictions
 from truecal.table import Frame
 
 _MAX_MODELS = 8  # curves whose colours and dashes differ
@@ -37,17 +39,22 @@ class ComparisonPage(Page):
 def gather_comparison(
     models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
     *,
-    lens: Lens | None,
-    level: float,
-    rng: int,
-    title: str,
-    command: str | None,
-    paired: bool,
-    reference: str | None,
-    max_increase: float | None,
-    **pairing: Any,
+    reference: str | None = None,
+    max_increase: float | None = None,
+    key: str | None = None,
+    paired: bool = True,
+    lens: Lens | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    title: str = "Calibration of several models",
+    command: str | None = None,
+    rng: int = 0,
 ) -> ComparisonPage:
-    """Measure every model and every pair, and compute the curves to overlay; `pairing` as in `compare_many`."""
+    """Measure every model and every pair, and compute the curves to overlay; see `truecal.report`."""
+    options.level(level)
+    for name, preds in models.items():
+        check_predictions(preds, tc.Sketch, name=name)
+    check_lens(lens)
     if not 2 <= len(models) <= _MAX_MODELS:
         raise InputError(f"two to {_MAX_MODELS} models can be compared on one page, not {len(models)}")
     with_rows = {name: data for name, data in models.items() if isinstance(data, tc.Predictions)}
@@ -56,7 +63,8 @@ def gather_comparison(
     if first is not None and chosen is not None and (chosen.shares(first) is not None or chosen.several):
         raise InputError(f"the comparison page draws one probability per row; compare {chosen} without a page")
     settings: dict[str, Any] = {"lens": chosen, "level": level, "rng": rng}
-    comparisons = tc.inference.compare_many(models, paired=paired, reference=reference, **pairing, **settings)
+    pairing: dict[str, Any] = {"reference": reference, "key": key, "paired": paired, "resamples": resamples}
+    comparisons = tc.inference.compare_many(models, **pairing, **settings)
     conclusion = conclude_ranking(comparisons, level, reference=reference, max_increase=max_increase)
     estimates = {name: tc.measure(models[name], **settings) for name in conclusion.ranking}
     profiles = {name: _profile(data, chosen) for name, data in models.items()}
@@ -65,7 +73,7 @@ def gather_comparison(
     curves = {name: thin_curve(estimates[name].curve) for name in models}
     ends = [fitted_limits(profile) for profile in profiles.values()]
     prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in with_rows.items()}
-    used = {"level": level, "lens": words, "resamples": pairing.get("resamples"), "rng": rng}
+    used = {"level": level, "lens": words, "resamples": resamples, "rng": rng}
     return ComparisonPage(
         title=title,
         n=conclusion.comparisons[0].n,

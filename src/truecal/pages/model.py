@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -20,7 +20,8 @@ from truecal.pages.records import Provenance
 from truecal.pages.render import Page
 from truecal.pages.sources import MAX_BINS, PageSource, cells_of, source_of
 from truecal.plot.display import fitted_limits
-from truecal.predictions.selection import Selection, column
+from truecal.predictions.predictions import check_predictions
+from truecal.predictions.selection import Selection, check_selection, column
 from truecal.special import kish
 from truecal.types import Float64s
 
@@ -66,8 +67,10 @@ _SIMULATED: dict[str, Estimator] = {
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What a page is asked for besides its data; see `truecal.pages.report_model`."""
+    """What a page is asked for besides its data; see `truecal.report`."""
 
+    lens: Lens | None = None
+    by: str | Sequence[str] | None = None
     tolerance: float = 0.02
     level: float = 0.95
     title: str = "Calibration report"
@@ -77,10 +80,17 @@ class PageSettings:
     clinical: bool = False
     rng: int = 0
     scale: Mapping[str, tuple[float, float]] | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] | None = None
     select: Selection | None = None
     rows: tc.inference.RowCounts | None = None
     thresholds: Sequence[float] | None = None
+    progress: Callable[[str], object] = str
+
+    def __post_init__(self) -> None:
+        options.level(self.level)
+        options.between(self.tolerance, "tolerance", 0, 1)
+        check_lens(self.lens)
+        check_selection(self.select)
 
 
 class ModelPage(Page):
@@ -104,20 +114,13 @@ class AbsentPartError(Exception):
     """A part of the page that the data do not allow; its text says why."""
 
 
-def gather(
-    data: object,
-    setting: PageSettings,
-    *,
-    lens: Lens | None = None,
-    by: str | Sequence[str] | None = None,
-    progress: Callable[[str], object] = str,
-) -> ModelPage:
-    """Compute the page; `progress` is called with what is being computed."""
+def gather_model(data: object, **settings: Any) -> ModelPage:
+    """Compute the page; settings are those of PageSettings."""
+    check_predictions(data, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
+    setting = PageSettings(**settings)
+    lens, level, rng, progress = setting.lens, setting.level, setting.rng, setting.progress
     progress("measuring")
-    level, rng = setting.level, setting.rng
-    options.between(setting.tolerance, "tolerance", 0, 1)
-    check_lens(lens)
-    columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    columns = () if setting.by is None else (setting.by,) if isinstance(setting.by, str) else tuple(setting.by)
     # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
     page_lens = None if lens is None or lens.several else lens
     rows_chosen = isinstance(data, tc.Predictions) and setting.select is not None and not setting.select.uses_labels
@@ -141,7 +144,7 @@ def gather(
         else None
     )
     likert = None if setting.scale is None else _likert(source, setting.scale)
-    parts, absent = {} if setting.fast else _slow_parts(source, setting, progress), {}
+    parts, absent = {} if setting.fast else _slow_parts(source, setting), {}
     for name, part in list(parts.items()):
         if isinstance(part, AbsentPartError):
             absent[name], parts[name] = str(part), None
@@ -169,7 +172,7 @@ def gather(
         by=group_names,
         level=level,
         tolerance=setting.tolerance,
-        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(rows, lens, setting), setting),
+        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(rows, setting), setting),
         head=head.to_dict(),
         absolute=absolute.to_dict(),
         sketch=None
@@ -187,7 +190,7 @@ def gather(
         clinical=parts.get("clinical"),
         recalibration=parts.get("recalibration"),
         bias=parts.get("bias"),
-        context=_context(data, lens, setting),
+        context=_context(data, setting),
         selected=str(setting.select) if rows_chosen else "",
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         limits=fitted_limits(profile),
@@ -195,12 +198,12 @@ def gather(
             "smooth": None if smooth is None else with_band(smooth, profile, level),
             "isotonic": thin_curve(others[_ISOTONIC].curve, steps=True),
         },
-        provenance=Provenance({"": source.fingerprint()}, setting.command, used, setting.files),
+        provenance=Provenance({"": source.fingerprint()}, setting.command, used, setting.files or {}),
         absent=absent,
     )
 
 
-def _slow_parts(source: PageSource, setting: PageSettings, progress: Callable[[str], object]) -> dict[str, Any]:
+def _slow_parts(source: PageSource, setting: PageSettings) -> dict[str, Any]:
     """Compute the parts that take seconds; each is a record, None where nobody asked for it, or why it is absent."""
     parts: dict[str, Any] = {}
     steps: list[tuple[str, str, Callable[[], Any]]] = [
@@ -210,7 +213,7 @@ def _slow_parts(source: PageSource, setting: PageSettings, progress: Callable[[s
         ("bias", "simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
     ]
     for name, words, compute in steps:
-        progress(words)
+        setting.progress(words)
         try:
             parts[name] = compute()
         except AbsentPartError as reason:
@@ -220,13 +223,13 @@ def _slow_parts(source: PageSource, setting: PageSettings, progress: Callable[[s
     return parts
 
 
-def _losses(data: object, lens: Lens | None, setting: PageSettings) -> list[tc.inference.LossAt]:
+def _losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
     """Compute what miscalibration costs at the thresholds of the page."""
     if setting.thresholds is None:
         return []
     if not isinstance(data, tc.Predictions):
         raise InputError("thresholds= needs rows, and a sketch keeps sums; give Predictions")
-    loss = tc.decision_loss(data, setting.thresholds, lens=lens, level=setting.level, rng=setting.rng)
+    loss = tc.decision_loss(data, setting.thresholds, lens=setting.lens, level=setting.level, rng=setting.rng)
     assert isinstance(loss, tc.inference.DecisionLoss)
     return [loss.at(t) for t in setting.thresholds]
 
@@ -427,14 +430,14 @@ def _segments(source: PageSource, tolerance: float) -> Any:
     return tc.audit(data, by=list(source.by), lens=lens, level=source.level, tolerance=tolerance)  # type: ignore[arg-type]
 
 
-def _context(data: object, lens: Lens | None, setting: PageSettings) -> Sequence[Row]:
+def _context(data: object, setting: PageSettings) -> Sequence[Row]:
     """Measure what was asked for beside the one probability that a page judges."""
     if not isinstance(data, tc.Predictions):
         return []
     by_label = setting.select is not None and setting.select.uses_labels
     estimates = [
         tc.measure(data, lens=part, select=setting.select, level=setting.level, rng=setting.rng)
-        for part in _context_lenses(data, lens, by_label)
+        for part in _context_lenses(data, setting.lens, by_label)
     ]
     return [
         {

@@ -25,7 +25,7 @@ class WatchPage(Page):
         return {"groups": groups, "tolerance": self.settings.tolerance, "outcome": outcome}
 
 
-def gather_watch(watch: tc.Watch, *, title: str, command: str | None) -> WatchPage:
+def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", command: str | None = None) -> WatchPage:
     """Read the content of the page from the state of a watch."""
     conclusion, shares, settings = conclude_watch(watch), watch.shares(), watch.settings
     steps = conclusion.step.groups
