@@ -5,6 +5,9 @@ import pytest
 
 import truecal as tc
 from truecal.estimators.bootstrap import resample_units, sample_sums
+from truecal.profile import Profile
+from truecal.resampling.cells import share_scores
+from truecal.resampling.draws import check_block
 from truecal.resampling.units import Units, UnitSums
 
 N = 700
@@ -83,3 +86,21 @@ def test_resamples_move_with_the_estimates_of_their_rows(estimator):
         naive.append(float(estimator.estimate(profile).power[0]))
     assert np.corrcoef(bootstrap.powers, naive)[0, 1] > 0.85
     assert np.std(bootstrap.powers) == pytest.approx(np.std(naive), rel=0.25)
+
+
+def test_blocks_are_at_most_half_the_rows():
+    check_block(5, 10)
+    check_block(5, 11)
+    with pytest.raises(tc.InputError, match="between 1 and half the 10 rows, not 6"):
+        check_block(6, 10)
+
+
+def test_datasets_with_scores_of_their_own_are_parted():
+    scores = np.array([[0.1, 0.4, 0.8], [0.2, 0.5, 0.9]])
+    shared = Profile(scores[:1], np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
+    ((whole, _),) = share_scores(shared)
+    assert (whole.start, whole.stop) == (0, 2)
+    own = Profile.from_arrays(scores, np.array([[0, 1, 1], [0, 0, 1]]))
+    parts = list(share_scores(own))
+    assert [(part.start, part.stop) for part, _ in parts] == [(0, 1), (1, 2)]
+    np.testing.assert_array_equal(np.concatenate([profile.scores for _, profile in parts]), scores)
