@@ -14,12 +14,13 @@ for name, examples in (("quick", 10), ("truecal", 25)):
 settings.load_profile("truecal")
 
 
-# Tests that wait for a minute, for other processes mostly: begun last, they would keep one worker busy when all others are done.
+# Tests that take longest or wait for other processes: begun last, they would keep one worker busy when all others are done.
 _FIRST = (
     "tests/engines/test_spark.py",
-    "tests/papers/test_papers.py::test_the_committed_page_is_what_the_command_writes",
+    "tests/engines/test_sessions.py",
+    "tests/integrations/test_continuous_integration.py",
+    "tests/papers/test_papers.py::test_the_page_command_writes_a_page_and_results",
     "tests/study/test_kill.py",
-    "tests/watch/test_watch.py::test_the_state_of_ten_classes_is_bounded",
 )
 
 
