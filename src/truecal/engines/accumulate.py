@@ -1,5 +1,7 @@
 """Calibration of a stream: a training loop, an evaluation log, anything that comes batch by batch and is not kept."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,18 +26,32 @@ _WAITING = 32_768  # rows held back and counted into the cells together, which i
 
 
 class Accumulator:
-    """Count in batches with `update`, ask with `compute`, join workers with `merge`.
-
-    The state stays below 2 MiB for any number of rows.
-
-    `y_true` and `y_prob` are as in :func:`calibration_error`: 1-D probabilities mean P(positive), 2-D class probabilities. Torch
-    tensors of any floating type are welcome. Logits are never guessed: pass probabilities.
+    """Count batches of a stream in bounded memory: `update` with each, ask with `compute`, join workers with `merge`.
 
     Parameters
     ----------
-    lens : TopLabel or OneClass; default the positive class of two classes (one column or two), the top label of more.
-    classes : class names, where labels are names.
+    lens : TopLabel or OneClass, default None
+        What is judged; None is the positive class of two classes (one column or two), the top label of more.
+    classes : sequence, default None
+        Class names in the order of the columns, where labels are names.
 
+    Raises
+    ------
+    InputError
+        The lens judges more than one score of a row.
+
+    Notes
+    -----
+    The state is a sketch and stays below 2 MiB for any number of rows; `sketch_error` of the Estimate bounds how far it is from
+    the value of all rows. Torch tensors of any floating type are taken. Logits are never guessed: pass probabilities.
+
+    See Also
+    --------
+    truecal.Sketch : The same for scores and outcomes, without a lens.
+    truecal.scan : Data in files.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> acc = Accumulator()
@@ -68,7 +84,22 @@ class Accumulator:
             self._merged = tc.Sketch()
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
-        """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
+        """Count a batch, which may be empty. Threads may do so at the same time.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels: class indices, or names listed in `classes`.
+        y_prob : array-like of shape (n,) or (n, k)
+            P(positive), or class probabilities.
+        sample_weight : array-like of shape (n,), default None
+            Row weights.
+
+        Raises
+        ------
+        InputError
+            A row is invalid, or earlier batches had other classes; nothing of the batch is counted then.
+        """
         # Once: each conversion of a tensor takes time
         labels, probs = (
             validation.as_array(y_true, "labels"),
@@ -102,10 +133,23 @@ class Accumulator:
         self._tally.add(self._scores[: self._waiting_rows], self._outcomes[: self._waiting_rows])
         self._waiting_rows = 0
 
-    def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
-        """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
+    def merge(self, other: Accumulator | tc.Sketch) -> Accumulator:
+        """Add all rows of another accumulator, such as another worker's, or of a sketch.
 
-        Accumulators of another lens, number of classes or class names are refused; a sketch does not know what it judged.
+        Parameters
+        ----------
+        other : Accumulator or Sketch
+            A sketch does not know what it judged, so that nothing can be compared.
+
+        Returns
+        -------
+        self : Accumulator
+            The accumulator itself.
+
+        Raises
+        ------
+        InputError
+            The other accumulator has another lens, number of classes or class names.
         """
         if isinstance(other, Accumulator):
             with other._lock:  # never both locks at once: two accumulators may be merged into each other
@@ -144,12 +188,33 @@ class Accumulator:
         return sum(a.nbytes for a in arrays) + self._merged.nbytes
 
     def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
-        """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
+        """Measure the calibration error of everything so far; more batches may follow.
+
+        Parameters
+        ----------
+        estimator : Estimator, default None
+            As in :func:`truecal.measure`; None is the rank series.
+        level : float, default 0.95
+            Confidence level of the interval.
+        rng : int, default 0
+            Seed of redrawn labels.
+
+        Returns
+        -------
+        estimate : Estimate
+            With its interval, test and `sketch_error`.
+        """
         lens = "scores" if self._subject is None else self._subject.words
         return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
 
     def save(self, path: str | Path) -> None:
-        """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""
+        """Write the sketch of everything so far; `Sketch.load` and `merge` bring it back.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         self.sketch.save(path)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -178,7 +243,7 @@ class _Subject:
     specimen: tc.Predictions  # one row with the same classes
 
     @classmethod
-    def of(cls, preds: tc.Predictions, lens: Lens) -> "_Subject":
+    def of(cls, preds: tc.Predictions, lens: Lens) -> _Subject:
         condition = lens.pushed_down()
         index = None if condition.index is None else condition.index(preds)
         specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
@@ -190,14 +255,14 @@ class _Subject:
         unnamed = mine.classes is None and preds.classes is None
         return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
 
-    def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Subject":
+    def through(self, lens: Lens, classes: Sequence[object] | None) -> _Subject:
         """What another lens would judge in these batches."""
         names = (
             self.specimen.classes if classes is None else validation.check_classes(classes, self.specimen.class_count)
         )
         return _Subject.of(replace(self.specimen, classes=names), lens)
 
-    def like(self, other: "_Subject") -> bool:
+    def like(self, other: _Subject) -> bool:
         """Whether both judge the same probability of the same classes (names count where both have them)."""
         mine, theirs = self.specimen.classes, other.specimen.classes
         counts = self.specimen.class_count == other.specimen.class_count

@@ -1,5 +1,7 @@
 """`tc.scan`: files and tables reduced to sketches by the engine that holds them."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,16 +197,34 @@ def _estimator(estimator: Estimator | None, level: float) -> Estimator:
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass over the data left: sketches, from which any estimator can be asked without another pass.
+    """Hold what one pass over the data left: sketches, from which any estimator can be asked without another pass.
 
     Attributes
     ----------
-    sketches : for every group (a tuple with one value per `by` column; the empty tuple without `by`) one sketch per class
-        under a class-wise lens, else one.
-    by : the columns grouped by. lens, lens_name : the lens, and in words.
-    classes : number of classes. shares : weight of every class under a class-wise lens, else None.
-    dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
-    selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
+    sketches : mapping of tuple to tuple of Sketch
+        By group (one value per `by` column; the empty tuple without `by`): one sketch per class under a class-wise lens, else one.
+    by : tuple of str
+        The columns grouped by.
+    lens : Lens
+        What is judged.
+    lens_name : str
+        The same in words.
+    classes : int
+        Number of classes.
+    shares : ndarray of shape (classes,) or None
+        Weight of every class under a class-wise lens.
+    dropped : int
+        Rows left out because something in them was missing (only with drop_null).
+    engine : str
+        What read the data.
+    selection : str
+        Which rows were judged, in words; empty for all.
+    notes : tuple of str
+        What else every answer says.
+
+    See Also
+    --------
+    truecal.scan : The function that returns it.
     """
 
     sketches: Mapping[Group, tuple[tc.Sketch, ...]]
@@ -232,13 +252,43 @@ class Scan:
         return sum(max(part.rows for part in parts) for parts in self.sketches.values())
 
     def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
-        """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
+        """Measure all rows together, groups added up.
+
+        Parameters
+        ----------
+        estimator : Estimator, default None
+            As in :func:`truecal.measure`; None is the rank series.
+        level : float, default 0.95
+            Confidence level of the interval.
+        rng : int, default 0
+            Seed of redrawn labels.
+
+        Returns
+        -------
+        estimate : Estimate
+            With its interval, test and `sketch_error`.
+        """
         return self._answer(self._all(), estimator, level, rng)
 
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
     ) -> dict[Group, tc.Estimate]:
-        """One Estimate per group, in the order of the groups' values."""
+        """Measure every group.
+
+        Parameters
+        ----------
+        estimator : Estimator, default None
+            As in :func:`truecal.measure`; None is the rank series.
+        level : float, default 0.95
+            Confidence level of the interval.
+        rng : int, default 0
+            Seed of redrawn labels.
+
+        Returns
+        -------
+        estimates : dict of tuple to Estimate
+            In the order of the groups' values.
+        """
         ordered = sorted(
             self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
         )
@@ -255,7 +305,18 @@ class Scan:
         return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.lens_name, level=level))
 
     def noted(self, estimate: tc.Estimate) -> tc.Estimate:
-        """The estimate with what this scan left out."""
+        """Add to an estimate what this scan left out.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            Measured from one of the sketches.
+
+        Returns
+        -------
+        estimate : Estimate
+            With the selection, and a warning of rows left out.
+        """
         dropped = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
         return estimate.but(warnings=(*dropped, *self.notes, *estimate.warnings), selection=self.selection)
 
@@ -277,25 +338,66 @@ def scan(
     drop_null: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Scan:
-    """Read predictions of any size in one pass, in bounded memory, by an engine that exists: polars, DuckDB, Spark or Dask.
+    """Reduce predictions of any size to sketches in one pass, by polars, DuckDB, Spark or Dask.
 
     Parameters
     ----------
-    source : a path, a pattern such as "logs/*.parquet" or a list of these (parquet, csv, jsonl; s3:// and the like as far as the
-        engine reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
-    label : column of labels: class indices, or names listed in `classes`.
-    score : column of P(positive). probs : class probabilities instead: a pattern such as "p_*", a list, or one column of lists.
-    logits : the same as logits, turned into probabilities by the engine: one column is the log odds of the positive class.
-    lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
-    weights : column of weights. select : tc.by_label(...) and the like.
-    by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
-    engine : for files: "polars" (default), "duckdb", "spark" or "dask"; or a SparkSession, DuckDB connection or Dask client, used
-        as it is. A frame is run by the engine that holds it. Parquet is read by the engine, in bounded memory; a file of text is
-        parsed in memory, one file at a time, the same for every engine.
-    storage_options : credentials and the like for addresses, handed on to polars, Dask or fsspec.
-    drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
-    progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
+    source : str, Path, list of these, or data frame
+        A path, a folder, a pattern such as "logs/*.parquet" (parquet, csv, jsonl; addresses such as s3:// as far as the engine
+        reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
+    label : str
+        Column of labels: class indices, or names. Two names beside one column of predictions are taken in alphabetical order,
+        which takes a pass of its own; others are listed in `classes`.
+    score : str, default None
+        Column of P(positive). One of `score`, `probs` and `logits` is given.
+    probs : str or sequence of str, default None
+        Class probabilities: a pattern such as "p_*", a list of columns, or one column of lists.
+    logits : str or sequence of str, default None
+        The same of logits, turned into probabilities by the engine; one column is the log odds of the positive class.
+    lens : TopLabel, OneClass or ClassWise, default None
+        What is judged; None is the positive class of two, the top label of more.
+    weights : str, default None
+        Column of weights.
+    by : str or sequence of str, default None
+        One answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
+    select : Selection, default None
+        Which rows are judged, such as ``tc.by_column("site", "north")``.
+    classes : sequence, default None
+        Class names in the order of the columns, the positive one of two last.
+    engine : {"polars", "duckdb", "spark", "dask"}, SparkSession, DuckDB connection or Dask client, default None
+        What reads files; None is polars, else DuckDB. A session is used as it is. A frame is run by the engine that holds it.
+    storage_options : mapping, default None
+        Credentials and the like for addresses, handed on to polars, Dask or fsspec.
+    drop_null : bool, default False
+        Leave out rows with missing values and report their number; otherwise they are an error that counts them.
+    progress : callable, default None
+        Called with (files done, files in all); files are then read in up to 100 parts, one after the other.
 
+    Returns
+    -------
+    scan : Scan
+        Sketches of all rows, or of every group.
+
+    Raises
+    ------
+    FileError
+        A file is not there, damaged, named twice, or unlike the others; the message names it.
+    InputError
+        A column is not there, or rows are missing or invalid; the message counts them and names the first file that has one.
+
+    Notes
+    -----
+    Only sums over the 25,025 cells of a sketch leave the engine. Cells are found by additions, multiplications and comparisons
+    that every engine rounds alike, so that all of them give the same sketch. Parquet is read by the engine, in bounded memory; a
+    file of text is parsed in memory, one file at a time, by the reader of :func:`truecal.read`.
+
+    See Also
+    --------
+    truecal.read : Files that fit into memory.
+    truecal.Accumulator : A stream.
+
+    Examples
+    --------
     >>> import polars as pl, numpy as np, truecal as tc
     >>> from truecal.engines import scan
     >>> rng = np.random.default_rng(0)

@@ -1,5 +1,7 @@
 """Lenses and Samples: a lens decides which scores and outcomes of Predictions are judged, a Sample holds them."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,12 +40,24 @@ class Sample:
         What the units are.
     pooled : bool, default False
         Whether rows are pairs of one row and one class.
-    names : tuple of str
+    names : tuple of str, default ("event", "other")
         The events in order; one probability stands for two, the event and its complement.
     implied : int or None, default 1
         Position of the one event whose probability is 1 minus the others; None when all are explicit.
     event : int, default 0
         The event that a one-dimensional binning or an interval distance looks at when there are only two.
+
+    See Also
+    --------
+    Lens.samples : Makes them of Predictions.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
+    >>> sample = tc.OneClass().sample(preds)
+    >>> sample.scores, sample.outcomes, sample.independent
+    (array([0.9, 0.2, 0.7]), array([ True, False,  True]), True)
     """
 
     scores: Floats
@@ -66,8 +80,29 @@ class Sample:
         names: tuple[str, ...] = ("event", "other"),
         implied: int | None = 1,
         event: int = 0,
-    ) -> "Sample":
-        """Take scores and outcomes of every row of predictions, with their weights and clusters."""
+    ) -> Sample:
+        """Take scores and outcomes of every row of predictions, with their weights and clusters.
+
+        Parameters
+        ----------
+        preds : Predictions
+            The rows.
+        scores : ndarray of shape (n,) or (n, e)
+            One probability per row, or several.
+        outcomes : ndarray of shape (n,)
+            What happened.
+        names : tuple of str, default ("event", "other")
+            The events in order.
+        implied : int or None, default 1
+            Position of the event whose probability is 1 minus the others.
+        event : int, default 0
+            The event that one-dimensional binning looks at.
+
+        Returns
+        -------
+        sample : Sample
+            One row per prediction.
+        """
         unit = "rows" if preds.clusters is None else "clusters"
         return cls(scores, outcomes, preds.weights, preds.clusters, unit, False, names, implied, event)
 
@@ -142,7 +177,7 @@ class Sample:
         every[self.implied] = remainder(self.probs)
         return every
 
-    def weighing(self) -> "Sample":
+    def weighing(self) -> Sample:
         """Take the rows of positive weight."""
         if self.weights is None or self.weights.all():
             return self
@@ -150,14 +185,36 @@ class Sample:
             raise InputError("all rows have weight zero; nothing is left to measure")
         return self.take(self.weights > 0)
 
-    def take(self, rows: NDArray[np.bool_] | Indices) -> "Sample":
-        """Take some rows, in the order given."""
+    def take(self, rows: NDArray[np.bool_] | Indices) -> Sample:
+        """Take some rows, in the order given.
+
+        Parameters
+        ----------
+        rows : ndarray of bool or int
+            Which rows.
+
+        Returns
+        -------
+        sample : Sample
+            Those rows.
+        """
         weights = None if self.weights is None else self.weights[rows]
         units = None if self.units is None else self.units[rows]
         return replace(self, scores=self.scores[rows], outcomes=self.outcomes[rows], weights=weights, units=units)
 
-    def with_units(self, units: Indices) -> "Sample":
-        """Take the same rows with other units."""
+    def with_units(self, units: Indices) -> Sample:
+        """Take the same rows with other units.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n,)
+            The unit of each row.
+
+        Returns
+        -------
+        sample : Sample
+            The same rows.
+        """
         return self if units is self.units else replace(self, units=units)
 
 
@@ -206,15 +263,46 @@ _BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (abou
 
 @dataclass(frozen=True)
 class Lens(ABC):
-    """Predictions -> Samples: one primitive, from which all else follows."""
+    """Decide which scores and which outcomes of Predictions are judged.
+
+    A subclass defines `samples` and `describe`; everything else follows from them.
+
+    See Also
+    --------
+    truecal.TopLabel : The predicted class.
+    truecal.OneClass : The probability of one class.
+    truecal.lenses.default_lens : What is judged where no lens is given.
+    """
 
     @abstractmethod
     def samples(self, preds: Predictions) -> Iterator[Sample]:
-        """The datasets this lens looks at, one after the other."""
+        """Yield the datasets that this lens judges, one after the other.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Scores and outcomes of one dataset.
+        """
 
     @abstractmethod
     def describe(self, preds: Predictions) -> str:
-        """What is judged, in words."""
+        """Describe what is judged, in words.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            Such as "top label" or "class cat".
+        """
 
     @property
     def several(self) -> bool:
@@ -227,31 +315,88 @@ class Lens(ABC):
         return "frequency"
 
     def shares(self, preds: Predictions) -> Float64s | None:
-        """Weight of each dataset in the overall error, or None where there is one dataset."""
+        """Weigh the datasets in the overall error.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        shares : ndarray of shape (datasets,) or None
+            Weights that sum to 1; None where there is one dataset.
+        """
         return None
 
-    def parts(self, preds: Predictions) -> Sequence["Lens"]:
-        """Lenses on parts of what this one sees, for a table beside it: smaller k, single groups."""
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        """List lenses on parts of what this one judges, for a table beside it: smaller k, single groups.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        parts : sequence of Lens
+            Empty where there are none.
+        """
         return ()
 
     def every_column(self, preds: Predictions) -> bool:
-        """Whether the datasets are the columns of the matrix of probabilities, each with its own class as the outcome."""
+        """Tell whether the datasets are the columns of the matrix of probabilities, each with its own class as the outcome.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        every_column : bool
+            True for ClassWise on several columns.
+        """
         return False
 
     def pushed_down(self) -> PushedDown:
-        """What an engine must find in a row; lenses that need more than that refuse."""
+        """Say what an engine must find in a row; lenses that need more than that refuse."""
         raise InputError(
             f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
         )
 
     def sample(self, preds: Predictions) -> Sample:
-        """The one dataset of a lens that has one."""
+        """Return the one dataset of a lens that has one.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        sample : Sample
+            Its scores and outcomes.
+        """
         if self.shares(preds) is not None:
             raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
         return next(self.samples(preds))
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
-        """Scores and outcomes of the one dataset, without what else a Sample knows: small batches come often."""
+        """Return scores and outcomes of the one dataset, without what else a Sample holds: small batches come often.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Probabilities.
+        outcomes : ndarray of shape (n,)
+            Whether each came true.
+        """
         sample = self.sample(preds)
         return sample.scores, sample.outcomes
 
@@ -263,7 +408,18 @@ class Lens(ABC):
         return batch(list(self.samples(preds)))
 
     def profiles(self, preds: Predictions) -> Iterator[Profile]:
-        """The same in parts of bounded memory."""
+        """Yield the sorted datasets in parts of bounded memory.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        profile : Profile
+            One dataset, or a batch of them.
+        """
         if self.shares(preds) is None:
             yield self.sample(preds).profile
             return
@@ -277,6 +433,23 @@ class Lens(ABC):
 
 
 def check_lens(lens: object) -> None:
-    """Refuse what is neither a lens nor None."""
+    """Refuse what is neither a lens nor None.
+
+    Parameters
+    ----------
+    lens : object
+        What was given as a lens.
+
+    Raises
+    ------
+    InputError
+        It is something else; the message names a lens to write.
+
+    Examples
+    --------
+    >>> check_lens("top-label")
+    Traceback (most recent call last):
+    truecal.errors.InputError: lens must be one of truecal's, such as tc.TopLabel() or tc.TopK(5), not 'top-label'
+    """
     if lens is not None:
         options.instance(lens, Lens, "lens", "one of truecal's, such as tc.TopLabel() or tc.TopK(5)")

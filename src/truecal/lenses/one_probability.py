@@ -1,5 +1,7 @@
 """Lenses that judge one probability at a time: top label, one class, class-wise, all labels."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +22,24 @@ from truecal.types import Float64s, Floats
 
 @dataclass(frozen=True)
 class TopLabel(Lens):
-    """Score: the largest probability of a row. Outcome: whether that class was the label (the first of equals counts).
+    r"""Judge the predicted class: whether it is right as often as it is confident.
 
+    Notes
+    -----
+    The score of a row is its largest probability, :math:`\max_k p_k`; the outcome is whether that class was the label. Of equal
+    probabilities the first class counts, of one column the positive class at exactly 0.5.
+
+    References
+    ----------
+    Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q. (2017). On calibration of modern neural networks. ICML.
+
+    See Also
+    --------
+    truecal.TopK : The k most probable classes together.
+    truecal.ClassWise : Every class by itself.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
     >>> profile = tc.TopLabel()(preds)
@@ -60,10 +78,28 @@ class TopLabel(Lens):
 
 @dataclass(frozen=True)
 class OneClass(Lens):
-    """Score: the probability of a class, by name or index. Outcome: whether it was the label.
+    """Judge the probability of one class.
 
-    Without a class: the positive class of two, which is the second column of two.
+    Parameters
+    ----------
+    name : object, default None
+        The class by name, or by index where classes have no names; None is the positive class of two, the second column.
 
+    Raises
+    ------
+    InputError
+        There is no such class, or more than two and none is named.
+
+    Notes
+    -----
+    The score is the probability of the class, the outcome whether it was the label (or among the labels of a row).
+
+    See Also
+    --------
+    truecal.ClassWise : All classes, one after the other.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], ["a", "b"], classes=["a", "b", "c"])
     >>> tc.OneClass("b")(preds).scores
@@ -76,7 +112,18 @@ class OneClass(Lens):
         validation.check_name(self.name)
 
     def index(self, preds: Predictions) -> int:
-        """The column of the class."""
+        """Return the column of the class.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        index : int
+            Position of the class.
+        """
         if self.name is not None:
             return preds.class_index(self.name)
         if preds.class_count != 2:
@@ -108,11 +155,33 @@ _BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
 
 @dataclass(frozen=True)
 class ClassWise(Lens):
-    """One dataset per class: score the probability of the class, outcome whether it was the label.
+    r"""Judge the probability of every class, each as a dataset of its own: the marginal calibration error.
 
-    The overall error is (sum_k w_k error_k^p)^(1/p) with w_k = 1/K unless `weights` gives one per class (Kumar et al. 2019, the
-    marginal calibration error). Many classes are worked through in blocks of columns.
+    Parameters
+    ----------
+    weights : sequence of float, default None
+        Weight of every class; None weighs all equally.
 
+    Raises
+    ------
+    InputError
+        Weights are negative, all zero, or not one per class.
+
+    Notes
+    -----
+    The overall error is :math:`(\sum_k w_k\, e_k^p)^{1/p}` with the error :math:`e_k` of class k and :math:`w_k = 1/K` unless
+    weights are given. Many classes are worked through in blocks of columns, so that memory stays bounded.
+
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS.
+
+    See Also
+    --------
+    truecal.AllLabels : All classes pooled into one dataset.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
     >>> tc.ClassWise()(preds)
@@ -177,12 +246,25 @@ class ClassWise(Lens):
 
 @dataclass(frozen=True)
 class AllLabels(Lens):
-    """One dataset of n x K pairs: score the probability of a class in a row, outcome whether it was the row's label.
+    """Judge all pairs of a row and a class as one dataset: the "all-label" error.
 
-    The "all-label" variant of Nixon et al. (2019) and Minderer et al. (2021). Unlike :class:`ClassWise` it pools the classes, so
-    that errors of opposite sign at the same confidence cancel. The K pairs of a row are not independent; intervals therefore
-    come from resampling rows (or clusters of rows), not pairs. Its n is the number of pairs.
+    Notes
+    -----
+    The score of a pair is the probability of the class in the row, the outcome whether it was the row's label. Unlike
+    :class:`ClassWise` this pools the classes, so that errors of opposite sign at the same confidence cancel. The K pairs of a row
+    are not independent: intervals come from resampling rows (or clusters of rows), not pairs. n is the number of pairs.
 
+    References
+    ----------
+    Nixon, J. et al. (2019). Measuring calibration in deep learning. CVPR workshops.
+    Minderer, M. et al. (2021). Revisiting the calibration of modern neural networks. NeurIPS.
+
+    See Also
+    --------
+    truecal.ClassWise : Every class as a dataset of its own.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.75, 0.25], [0.5, 0.5]], [0, 1])
     >>> profile = tc.AllLabels()(preds)
@@ -214,7 +296,26 @@ _POSITIVE, _TOP, _EVERY = OneClass(), TopLabel(), ClassWise()
 
 
 def default_lens(preds: Predictions) -> Lens:
-    """Return the positive class of two classes (one column or two), class by class for several labels, else the top label."""
+    """Choose what is judged where no lens is given.
+
+    Parameters
+    ----------
+    preds : Predictions
+        What is judged.
+
+    Returns
+    -------
+    lens : Lens
+        The positive class of two classes (one column or two), class by class for several labels per row, else the top label.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> default_lens(tc.Predictions.from_probs([0.9, 0.2], [1, 0]))
+    OneClass(name=None)
+    >>> default_lens(tc.Predictions.from_probs([[0.7, 0.2, 0.1]], [0]))
+    TopLabel()
+    """
     if preds.multilabel:
         return _EVERY
     return _POSITIVE if preds.class_count == 2 else _TOP

@@ -1,5 +1,7 @@
 """Lenses that judge several probabilities of a row at once: top k, groups of classes, all classes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,14 +21,46 @@ from truecal.types import Float64s, Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
+def _refuse_unnormalized(preds: Predictions, what: str) -> None:
+    """Refuse rows that need not sum to 1, where a distribution over the classes is judged."""
+    if not preds.normalized:
+        raise InputError(
+            f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
+            "or class by class"
+        )
+
+
 @dataclass(frozen=True)
 class TopK(Lens):
-    r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).
+    """Judge the k most probable classes of a row at once, in order, and everything else together.
 
-    The top-k lens of eq. 4 in Kirchenbauer, Oaks & Heim (2022), after
-    Vaicenavicius et al. (2019), with the rest added so that the events have probability 1 together. Among equal probabilities
-    the first class ranks higher, as in :class:`TopLabel`; TopK(1) judges what TopLabel judges.
+    Parameters
+    ----------
+    k : int
+        Number of classes, at most as many as there are.
 
+    Raises
+    ------
+    InputError
+        k is no whole number of at least 1, or above the number of classes.
+
+    Notes
+    -----
+    The events are "the most probable class is right", ..., "the k-th most probable class is right" and "none of these": k + 1
+    events whose probabilities sum to 1 (equation 4 of Kirchenbauer et al., with the rest added). Among equal probabilities the
+    first class ranks higher, as in :class:`TopLabel`; TopK(1) judges what TopLabel judges.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? ICLR workshop.
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS.
+
+    See Also
+    --------
+    truecal.GeneralizedECE : Measures several probabilities at once.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.125, 0.5, 0.375], [0.25, 0.25, 0.5]], [2, 1])
     >>> top = tc.TopK(2).sample(preds)
@@ -47,7 +81,7 @@ class TopK(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
-        preds.refuse_unnormalized(f"TopK({self.k})")
+        _refuse_unnormalized(preds, f"TopK({self.k})")
         self._refuse_fewer_classes(preds)
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         if preds.binary:  # at 0.5 the positive class is predicted, as by TopLabel
@@ -100,11 +134,24 @@ def _ranked(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
 
 @dataclass(frozen=True)
 class Canonical(Lens):
-    """Full calibration: among predictions that say g, the classes occur with the frequencies g: P(Y | g(X)) = g(X).
+    r"""Judge the whole distribution over the classes.
 
-    The strictest condition and the hardest to measure: the more classes, the fewer predictions share a neighbourhood. Look at
-    :func:`sweep_granularity` before quoting it.
+    Notes
+    -----
+    Full calibration: among predictions :math:`g(X) = g` the classes occur with the frequencies g,
+    :math:`P(Y = k \mid g(X) = g) = g_k`. It is the strictest condition and the hardest to measure: the more classes, the fewer
+    predictions share a neighbourhood. Look at :func:`truecal.estimators.sweep_granularity` before quoting it.
 
+    References
+    ----------
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS.
+
+    See Also
+    --------
+    truecal.GeneralizedECE : Measures several probabilities at once.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
     >>> tc.Canonical().sample(preds).dimension
@@ -116,7 +163,7 @@ class Canonical(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
-        preds.refuse_unnormalized("Canonical()")
+        _refuse_unnormalized(preds, "Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
             yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, event=1)
@@ -135,11 +182,33 @@ _BLOCK_GROUPING = 1 << 18  # probabilities added up together
 
 @dataclass(frozen=True)
 class Grouping(Lens):
-    r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.
+    """Judge groups of classes: miscalibration inside a group does not count.
 
-    The grouping lens of eq. 5-6 in Kirchenbauer, Oaks & Heim (2022). Classes are
-    given by name, or by index where they have no names; every class must be in exactly one group.
+    Parameters
+    ----------
+    groups : mapping of str to sequence
+        Classes of every group, by name, or by index where they have no names; every class is in exactly one group.
 
+    Raises
+    ------
+    InputError
+        Groups overlap, are empty, leave out a class or name one that is not there.
+
+    Notes
+    -----
+    The events are "the label is in group 1", "in group 2", ...; the probability of a group is the sum over its classes
+    (equations 5 and 6 of Kirchenbauer et al.).
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? ICLR workshop.
+
+    See Also
+    --------
+    truecal.Canonical : All classes, each by itself, at once.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
     >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
@@ -178,10 +247,22 @@ class Grouping(Lens):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the groups, in order."""
         return tuple(name for name, _ in self.groups)
 
     def group_of(self, preds: Predictions) -> Indices:
-        """The group of every class, shape (classes,)."""
+        """Find the group of every class.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        group : ndarray of shape (classes,)
+            Numbers of groups.
+        """
         group = np.full(preds.class_count, -1, np.intp)
         twice = []
         for i, (_, members) in enumerate(self.groups):
@@ -198,8 +279,19 @@ class Grouping(Lens):
         return group
 
     def predictions(self, preds: Predictions) -> Predictions:
-        """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
-        preds.refuse_unnormalized("a grouping")
+        """Turn predictions of classes into those of groups: any lens, selection or estimator can follow.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        grouped : Predictions
+            Its classes are the groups.
+        """
+        _refuse_unnormalized(preds, "a grouping")
         group = self.group_of(preds)
         if len(self.groups) == 1:
             raise InputError(f"all classes are in one group ({self.groups[0][0]!r}): nothing is left to judge")
@@ -228,9 +320,21 @@ class Grouping(Lens):
     def describe(self, preds: Predictions) -> str:
         return f"{len(self.groups)} groups of classes"
 
-    def coarser(self, groups: Mapping[str, Sequence[object]]) -> "Grouping":
-        """The next level of a hierarchy: groups of these groups, as a Grouping of the original classes.
+    def coarser(self, groups: Mapping[str, Sequence[object]]) -> Grouping:
+        """Build the next level of a hierarchy: groups of these groups, as a Grouping of the original classes.
 
+        Parameters
+        ----------
+        groups : mapping of str to sequence
+            Names of the present groups in every new group.
+
+        Returns
+        -------
+        grouping : Grouping
+            Fewer groups of the same classes.
+
+        Examples
+        --------
         >>> import truecal as tc
         >>> genus = tc.Grouping({"Felis": ["cat"], "Canis": ["dog", "wolf"], "Vulpes": ["fox"]})
         >>> genus.coarser({"cats": ["Felis"], "dogs": ["Canis", "Vulpes"]}).groups
@@ -249,8 +353,21 @@ class Grouping(Lens):
             raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
         return Grouping({name: tuple(c for m in members for c in lower[m]) for name, members in upper.groups})
 
-    def then(self, lens: Lens, *, select: Selection | None = None) -> "GroupedLens":
-        """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
+    def then(self, lens: Lens, *, select: Selection | None = None) -> GroupedLens:
+        """Judge the groups by another lens.
+
+        Parameters
+        ----------
+        lens : Lens
+            What of the groups is judged.
+        select : Selection, default None
+            Which rows, by the labels and probabilities of the groups.
+
+        Returns
+        -------
+        lens : GroupedLens
+            Usable wherever `lens` is.
+        """
         check_lens(lens)
         return GroupedLens(self, lens, select)
 

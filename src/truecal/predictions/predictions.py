@@ -1,5 +1,7 @@
 """Predictions: what a classifier said, and what was true. Checked once, here; everything after trusts it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -43,19 +45,37 @@ ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probab
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Probabilities and labels, row by row, with optional weights, clusters and further columns.
+    """Hold probabilities and labels, row by row, with optional weights, clusters and further columns.
+
+    Build them with `from_probs`, `from_logits`, `from_frame`, `from_multilabel` or `from_answers`, or with :func:`truecal.read`:
+    these check every row; the constructor takes rows that were checked.
 
     Attributes
     ----------
-    probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices, signed integers of the size they came in.
-    weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
-    clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
-    classes : class names in the order of the columns, or None.
-    columns : further columns to select or group by.
-    judge : (n, j) verdicts of judges for every row, -1 to 1 or log odds, or None; labels of rows without a trusted one are -1.
-    normalized : False where the rows are one probability per class that need not sum to 1 (one map per class, left as it is).
+    probs : ndarray of shape (n,) or (n, k)
+        P(positive class) of binary predictions, or class probabilities.
+    labels : ndarray of shape (n,), or (n, k) for several labels per row
+        Class indices, signed integers of the size they came in; 0 or 1 for every label of a row.
+    weights : ndarray of shape (n,) or None
+        Whole numbers count repetitions, others are importance weights.
+    clusters : ndarray of shape (n,) or None
+        Cluster numbers; rows of one cluster (a patient, a question) are not independent.
+    classes : tuple or None
+        Class names in the order of the columns.
+    columns : mapping of str to ndarray
+        Further columns to select or group by.
+    normalized : bool
+        False where rows are one probability per class that need not sum to 1 (one map per class, left as it is).
+    judge : ndarray of shape (n, j) or None
+        Verdicts of judges for every row, -1 to 1 or log odds; labels of rows without a trusted one are -1.
 
+    See Also
+    --------
+    truecal.read : From a file.
+    truecal.measure : The calibration error of predictions.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
     Predictions(3 rows, binary)
@@ -85,19 +105,51 @@ class Predictions:
         columns: Mapping[str, ArrayLike] | None = None,
         normalized: bool = True,
         judge: ArrayLike | None = None,
-    ) -> "Predictions":
-        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
+    ) -> Predictions:
+        """Build predictions from probabilities. Nothing is copied that need not be.
 
-        Two classes given as text need no `classes`: they are taken in alphabetical order, as scikit-learn does, and the second is
-        the positive one unless `pos_label` names it.
+        Parameters
+        ----------
+        probs : array-like of shape (n,) or (n, k)
+            P(positive), or one column per class.
+        labels : array-like of shape (n,)
+            Class indices, or names listed in `classes`. Two classes given as text need no `classes`: they are taken in
+            alphabetical order, as scikit-learn does, and the second is the positive one unless `pos_label` names it.
+        weights : array-like of shape (n,), default None
+            Row weights: whole numbers count repetitions, others are importance weights.
+        clusters : array-like of shape (n,), default None
+            Rows of one cluster (a patient, a question) are not independent.
+        classes : sequence, default None
+            Class names in the order of the columns, where labels are names.
+        pos_label : object, default None
+            The positive of two classes.
+        columns : mapping of str to array-like, default None
+            Further columns to select or group by.
+        normalized : bool, default True
+            False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need a
+            distribution over the classes then refuse.
+        judge : array-like of shape (n,) or (n, j), default None
+            Verdicts (0 or 1, or the probability of 1) of one judge for every row, or of several as columns. Labels may then be
+            missing (NaN or None): rows that have one are trusted.
 
-        normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
-        a distribution over the classes then refuse.
+        Returns
+        -------
+        preds : Predictions
+            Checked rows.
 
-        `judge` holds verdicts (0 or 1, or the probability of 1) of one judge for every row, or of several as columns. Labels may
-        then be missing (NaN or None): rows that have one are trusted, and must be a random sample, or `weights` are one over the
-        probability with which each was labelled. `tc.measure` then corrects the verdicts by the trusted labels.
+        Raises
+        ------
+        InputError
+            A probability is missing or outside [0, 1], a row does not sum to 1, a label is no class, lengths differ, or the
+            arguments are swapped; the message names the row, the value and the remedy.
 
+        Notes
+        -----
+        With a judge, trusted rows must be a random sample, or `weights` are one over the probability with which each was
+        labelled; `tc.measure` corrects the verdicts by the trusted labels.
+
+        Examples
+        --------
         >>> import truecal as tc
         >>> preds = tc.Predictions.from_probs([[0.9, 0.4], [0.2, 0.7]], [0, 1], normalized=False)
         >>> tc.OneClass(1)(preds).scores
@@ -131,7 +183,7 @@ class Predictions:
         classes: Sequence[object] | None,
         pos_label: object,
         columns: Mapping[str, ArrayLike] | None,
-    ) -> "Predictions":
+    ) -> Predictions:
         """Build binary predictions of which some labels are missing and all rows have verdicts."""
         trusted, filled = split_missing(labels)
         verdicts = check_verdicts(judge, len(trusted))
@@ -157,20 +209,22 @@ class Predictions:
         weights: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
-    ) -> "Predictions":
+    ) -> Predictions:
         """Build predictions of several yes-or-no labels per row, each with its own probability.
 
         Parameters
         ----------
-        probs : array of shape (n, k)
+        probs : array-like of shape (n, k)
             Probability of each label; rows need not sum to 1.
-        labels : array of 0 and 1, shape (n, k)
+        labels : array-like of 0 and 1, shape (n, k)
             Whether each label applies.
-        classes : sequence, optional
+        classes : sequence, default None
             Names of the labels in the order of the columns.
-        weights, clusters : array of shape (n,), optional
-            Row weights, and rows that are not independent of each other.
-        columns : mapping of arrays, optional
+        weights : array-like of shape (n,), default None
+            Row weights: whole numbers count repetitions, others are importance weights.
+        clusters : array-like of shape (n,), default None
+            Rows of one cluster (a patient, a question) are not independent.
+        columns : mapping of str to array-like, default None
             Further columns to select or group by.
 
         Returns
@@ -226,8 +280,45 @@ class Predictions:
         clusters: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
-    ) -> "Predictions":
-        """From logits: 2-D through a softmax, 1-D (the log odds of the positive class) through a sigmoid, both in float64."""
+    ) -> Predictions:
+        """Build predictions from logits.
+
+        Parameters
+        ----------
+        logits : array-like of shape (n,) or (n, k)
+            Log odds of the positive class, through a sigmoid, or one column per class, through a softmax; both in float64.
+        labels : array-like of shape (n,)
+            Class indices, or names listed in `classes`.
+        weights : array-like of shape (n,), default None
+            Row weights: whole numbers count repetitions, others are importance weights.
+        clusters : array-like of shape (n,), default None
+            Rows of one cluster (a patient, a question) are not independent.
+        classes : sequence, default None
+            Class names in the order of the columns, where labels are names.
+        columns : mapping of str to array-like, default None
+            Further columns to select or group by.
+
+        Returns
+        -------
+        preds : Predictions
+            Checked rows.
+
+        Raises
+        ------
+        InputError
+            A logit is NaN or infinite, or what `from_probs` refuses.
+
+        Warns
+        -----
+        TruecalWarning
+            All logits look like probabilities.
+
+        Examples
+        --------
+        >>> import truecal as tc
+        >>> tc.Predictions.from_logits([0.0, 2.0], [0, 1]).probs.round(3)
+        array([0.5  , 0.881])
+        """
         refuse_other_order(labels=labels, logits=logits, weights=weights, clusters=clusters)
         refuse_swapped(labels, logits, "logits come first in from_logits(logits, labels)")
         z = as_floats(logits, "logits")
@@ -248,9 +339,34 @@ class Predictions:
         weights: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
-    ) -> "Predictions":
-        """From answers: the confidence in each, and whether it was correct (1 or True). See `of_answers`.
+    ) -> Predictions:
+        """Build predictions from answers: the confidence in each, and whether it was correct.
 
+        Parameters
+        ----------
+        confidence : array-like of shape (n,)
+            Probability that the answer is correct.
+        correct : array-like of shape (n,)
+            1 or True where it is; words are refused.
+        weights : array-like of shape (n,), default None
+            Row weights: whole numbers count repetitions, others are importance weights.
+        clusters : array-like of shape (n,), default None
+            Rows of one cluster (a patient, a question) are not independent.
+        columns : mapping of str to array-like, default None
+            Further columns to select or group by.
+
+        Returns
+        -------
+        preds : Predictions
+            Checked rows.
+
+        Raises
+        ------
+        InputError
+            There are several confidences per answer, words instead of 0 and 1, or what `from_probs` refuses.
+
+        Examples
+        --------
         >>> import truecal as tc
         >>> tc.Predictions.from_answers([0.9, 0.1], [True, False]).classes
         ('wrong', 'correct')
@@ -280,13 +396,42 @@ class Predictions:
         classes: Sequence[object] | None = None,
         normalized: bool = True,
         judge: str | None = None,
-    ) -> "Predictions":
-        """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
+    ) -> Predictions:
+        """Build predictions from columns of a pandas, polars, pyarrow or any other frame that narwhals reads.
 
-        `probs` (or `logits`) names one column (P(positive)), a pattern such as "p_*", or a list of columns in class order. With
-        a pattern, the part matched by the star names the classes. All other columns are kept for selecting and grouping.
-        With `judge`, a column (or pattern) of verdicts, labels may be missing: see :meth:`from_probs`.
+        Parameters
+        ----------
+        frame : data frame
+            One row per prediction. Columns that nothing names are there to select and group by.
+        label : str
+            Column of labels.
+        probs : str or sequence of str, default None
+            One column (P(positive)), a pattern such as "p_*" whose star names the classes, or columns in the order of the classes.
+        logits : str or sequence of str, default None
+            The same of logits; one of the two is given.
+        weights : str, default None
+            Column of weights.
+        clusters : str, default None
+            Column of clusters.
+        classes : sequence, default None
+            Class names in the order of the columns.
+        normalized : bool, default True
+            As in `from_probs`.
+        judge : str, default None
+            Column, or pattern of columns, of verdicts; labels may then be missing, as in `from_probs`.
 
+        Returns
+        -------
+        preds : Predictions
+            Checked rows.
+
+        Raises
+        ------
+        InputError
+            A column is not there, named twice or has missing values, or what `from_probs` refuses.
+
+        Examples
+        --------
         >>> import pandas as pd, truecal as tc
         >>> frame = pd.DataFrame({"y": ["a", "b"], "p_a": [0.9, 0.3], "p_b": [0.1, 0.7], "site": ["x", "y"]})
         >>> tc.Predictions.from_frame(frame, label="y", probs="p_*").classes
@@ -318,7 +463,7 @@ class Predictions:
         classes: Sequence[object] | None,
         columns: Mapping[str, ArrayLike] | None,
         pos_label: object = None,
-    ) -> "Predictions":
+    ) -> Predictions:
         rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
         names = check_classes(classes, count)
         if pos_label is not None or (names is None and count == 2):
@@ -349,7 +494,18 @@ class Predictions:
         return self.labels.ndim == 2
 
     def outcomes(self, index: int) -> NDArray[Any]:
-        """Whether a class is the label of each row, or among its labels, shape (n,)."""
+        """Tell whether a class is the label of each row, or among its labels.
+
+        Parameters
+        ----------
+        index : int
+            Position of the class.
+
+        Returns
+        -------
+        outcomes : ndarray of shape (n,)
+            True or 1 where it is.
+        """
         if self.judge is not None:
             raise InputError(
                 "rows without a trusted label are judged by tc.measure, tc.compare and tc.report alone; "
@@ -357,8 +513,19 @@ class Predictions:
             )
         return np.asarray(self.labels[:, index] if self.multilabel else self.labels == index)
 
-    def one_label(self, name: object) -> "Predictions":
-        """Predictions of one class against the others: of one label, where rows have several."""
+    def one_label(self, name: object) -> Predictions:
+        """Take one class against the others: one label, where rows have several.
+
+        Parameters
+        ----------
+        name : object
+            The class by name, or by index where classes have no names.
+
+        Returns
+        -------
+        preds : Predictions
+            Binary predictions of that class.
+        """
         index = self.class_index(name)
         labels: NDArray[Any] = self.outcomes(index).astype(np.uint8)
         classes = None if self.classes is None else (f"not {self.class_name(index)}", self.classes[index])
@@ -372,7 +539,13 @@ class Predictions:
         )
 
     def refuse_multilabel(self, what: str) -> None:
-        """Raise where one label per row is needed, and where rows lack trusted labels."""
+        """Refuse rows of several labels, and rows that lack trusted labels.
+
+        Parameters
+        ----------
+        what : str
+            What needs one label per row.
+        """
         if self.multilabel:
             raise InputError(
                 f"{what} needs one label per row, and these rows have {self.class_count} each; "
@@ -380,14 +553,6 @@ class Predictions:
             )
         if self.judge is not None:
             self.outcomes(0)
-
-    def refuse_unnormalized(self, what: str) -> None:
-        """Raise where a distribution over the classes is needed and rows need not sum to 1."""
-        if not self.normalized:
-            raise InputError(
-                f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
-                "or class by class"
-            )
 
     @property
     def binary(self) -> bool:
@@ -401,10 +566,22 @@ class Predictions:
 
     @property
     def class_count(self) -> int:
+        """Number of classes."""
         return 2 if self.binary else int(self.probs.shape[1])
 
     def class_index(self, name: object) -> int:
-        """The column of a class given by name, or by index where classes have no names."""
+        """Find the column of a class.
+
+        Parameters
+        ----------
+        name : object
+            The class by name, or by index where classes have no names.
+
+        Returns
+        -------
+        index : int
+            Its position.
+        """
         if self.classes is not None and name in self.classes:
             return self.classes.index(name)
         if options.is_whole(name) and name in range(self.class_count):
@@ -413,7 +590,18 @@ class Predictions:
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{names}")
 
     def class_probs(self, index: int) -> Floats:
-        """The probability of one class in every row."""
+        """Return the probability of one class in every row.
+
+        Parameters
+        ----------
+        index : int
+            Position of the class.
+
+        Returns
+        -------
+        probs : ndarray of shape (n,)
+            Its probabilities.
+        """
         if not options.is_whole(index) or not 0 <= index < self.class_count:
             raise InputError(f"there is no class {index!r} among the {self.class_count} classes; give its column")
         if not self.binary:
@@ -421,10 +609,33 @@ class Predictions:
         return self.probs if index == 1 else 1 - self.probs
 
     def class_name(self, index: int) -> str:
+        """Name a class by its position.
+
+        Parameters
+        ----------
+        index : int
+            Position of the class.
+
+        Returns
+        -------
+        name : str
+            Its name, or the position where classes have no names.
+        """
         return str(index if self.classes is None else self.classes[index])
 
-    def take(self, rows: ArrayLike) -> "Predictions":
-        """Some of the rows, in the order asked for: True or False for each, or their numbers."""
+    def take(self, rows: ArrayLike) -> Predictions:
+        """Take some of the rows, in the order asked for.
+
+        Parameters
+        ----------
+        rows : array-like of bool or int
+            True or False for each row, or numbers of rows.
+
+        Returns
+        -------
+        preds : Predictions
+            Those rows, with their weights, clusters and columns.
+        """
         chosen = check_rows(rows, len(self))
         if chosen.dtype == np.bool_:  # looked through once, not for every column
             chosen = np.flatnonzero(chosen)

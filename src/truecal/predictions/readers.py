@@ -95,23 +95,65 @@ def read(
 
     Parameters
     ----------
-    label, score, probs, logits : names of columns (npz: of arrays), told from the usual names where left out. `score` is
-        P(positive); `probs` and `logits` name one column (also of lists or of objects by class), a pattern such as "p_*", or a
-        list of columns in class order.
-    weights, clusters : columns of weights, and of ids of what rows belong to (patient, question).
-    judge : column (or pattern) of a judge's verdicts for every row; labels may then be missing. See :func:`calibration_error`.
-    classes : class names in column order, the positive one last.
-    pos_label : the positive of two classes; default the last of the two in order.
-    percent : the predictions are percent ("90%" or 90); never guessed.
-    words : the probabilities that words stand for, such as {"likely": 0.8}, where predictions are words.
-    drop_null : leave out rows in which something needed is missing or NaN, and say how many.
-    preset : which confidence of a language model: "stated", "options" (softmax over the log-likelihoods of the options;
-        "options-per-character" divides them by the length of the option), or "agreement" (share of the samples of a question
-        that give the commonest answer).
-    multilabel : several yes-or-no labels per row: `probs` and `label` are patterns ("p_*" and "y_*" where left out) whose stars
-        name the same labels, columns of lists, or arrays of one shape. See :meth:`Predictions.from_multilabel`.
-    progress : called with what was read in words, such as which columns were recognised.
+    path : str or Path
+        The file.
+    label : str, default None
+        Column of labels; None detects it by name, or by its values where one column has two.
+    score : str, default None
+        Column of P(positive). Without `score`, `probs` and `logits` the predictions are detected by name, or by values from 0 to 1.
+    probs : str or sequence of str, default None
+        Columns of class probabilities: a pattern such as "p_*", a list, or one column of lists.
+    logits : str or sequence of str, default None
+        The same of logits; one column is the log odds of the positive class.
+    weights : str, default None
+        Column of weights.
+    clusters : str, default None
+        Column of clusters: rows that are not independent.
+    judge : str, default None
+        Column (or pattern of columns) of verdicts of a judge for every row; labels may then be missing.
+    classes : sequence, default None
+        Class names in the order of the columns. Two labels that are text need none: they are taken in alphabetical order.
+    pos_label : object, default None
+        The positive of two classes, where it is not the last.
+    percent : bool, default False
+        Whether predictions are percent, as numbers or as text such as "90%".
+    words : mapping of str to float, default None
+        Probabilities that words stand for, such as {"likely": 0.8}, where predictions are words.
+    drop_null : bool, default False
+        Leave out rows in which something needed is missing or NaN, and say how many.
+    preset : {"stated", "options", "options-per-character", "agreement"}, default None
+        Which confidence of a language model: as stated; softmax over the log-likelihoods of the options (divided by the length of
+        each option); or the share of the samples of a question that give the commonest answer.
+    multilabel : bool, default False
+        Several yes-or-no labels per row: `probs` and `label` are patterns ("p_*" and "y_*" where left out) whose stars name the
+        same labels, columns of lists, or arrays of one shape.
+    progress : callable, default None
+        Called with what was read in words, such as which columns were recognised.
 
+    Returns
+    -------
+    preds : Predictions
+        Checked rows; columns that nothing names are there to select and group by.
+
+    Raises
+    ------
+    FileError
+        The file is not there, damaged, or unpacks to more than is allowed; the message names the line where there is one.
+    InputError
+        A column is not there or ambiguous, or a row is invalid; the message names the column, the row and the option that mends it.
+
+    Notes
+    -----
+    Text is parsed by one reader for files in memory and for every engine of :func:`truecal.scan`: the separator of the first line,
+    UTF-8 or UTF-16, types decided by all rows, words such as "NA" missing in columns of numbers, blank lines skipped.
+
+    See Also
+    --------
+    truecal.scan : Files that do not fit into memory.
+    truecal.Predictions.from_frame : Frames in memory.
+
+    Examples
+    --------
     >>> import tempfile, pathlib, truecal as tc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "answers.csv")

@@ -3,6 +3,8 @@
 A selection is a small value that you call with Predictions. It answers with the chosen rows, and refuses to answer with none.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -75,13 +77,13 @@ class Selection(ABC):
             raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
         return preds.take(rows)
 
-    def __and__(self, other: "Selection") -> "Selection":
+    def __and__(self, other: Selection) -> Selection:
         return Combined("and", self, other)
 
-    def __or__(self, other: "Selection") -> "Selection":
+    def __or__(self, other: Selection) -> Selection:
         return Combined("or", self, other)
 
-    def __invert__(self) -> "Selection":
+    def __invert__(self) -> Selection:
         return Negated(self)
 
 
@@ -178,10 +180,38 @@ class ByLabel(Selection):
 
 
 def by_label(*names: object) -> Selection:
-    """Rows whose label is one of the classes, given by name (or index where classes have no names).
+    """Select rows whose label is one of the classes named.
 
-    The label-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1: what does the model say about pedestrians?
+    Parameters
+    ----------
+    *names : object
+        Classes by name, or by index where classes have no names.
 
+    Returns
+    -------
+    selection : Selection
+        Combines with others by ``&``, ``|`` and ``~``.
+
+    Raises
+    ------
+    InputError
+        No class is named; when it is used, also where there is no such class.
+
+    Notes
+    -----
+    The label-conditional selection of Kirchenbauer et al., section 4.1. Selected by label, even a calibrated model shows an error.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? ICLR workshop.
+
+    See Also
+    --------
+    truecal.by_output : Rows by a probability.
+    truecal.by_column : Rows by another column.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], ["car", "ped", "ped"], classes=["car", "ped"])
     >>> len(tc.by_label("ped")(preds))
@@ -221,11 +251,44 @@ def output(preds: Predictions, class_name: object = None) -> Floats:
 
 
 def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
-    """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
+    """Select rows whose probability of a class lies in an interval.
 
-    The output-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1. Without a class it looks at P(positive)
-    of binary predictions, or at the largest probability of each row.
+    Parameters
+    ----------
+    class_name : object, default None
+        The class by name, or by index where classes have no names; None is P(positive) of two classes, of more the largest
+        probability of each row.
+    low : float, default 0.0
+        Lower end.
+    high : float, default 1.0
+        Upper end.
+    closed : {"both", "left", "right", "neither"}, default "both"
+        Which ends belong to the interval.
 
+    Returns
+    -------
+    selection : Selection
+        Combines with others by ``&``, ``|`` and ``~``.
+
+    Raises
+    ------
+    InputError
+        The interval is none.
+
+    Notes
+    -----
+    The output-conditional selection of Kirchenbauer et al., section 4.1.
+
+    References
+    ----------
+    Kirchenbauer, J., Oaks, J. and Heim, E. (2022). What is your metric telling you? ICLR workshop.
+
+    See Also
+    --------
+    truecal.by_label : Rows by their label.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1])
     >>> tc.by_output(low=0.5)(preds).probs, tc.by_output(low=0.5, closed="neither")(preds).probs
@@ -334,7 +397,7 @@ class RowGroups:
     member: Indices
 
     @classmethod
-    def from_categories(cls, categories: Sequence[tuple[Sequence[str], Indices]]) -> "RowGroups":
+    def from_categories(cls, categories: Sequence[tuple[Sequence[str], Indices]]) -> RowGroups:
         """Group rows by every combination of categories that occurs, in their order."""
         code = categories[0][1]
         for words, index in categories[1:]:
@@ -370,8 +433,39 @@ def by_column(
     closed: Closed = "both",
     where: Callable[[NDArray[Any]], Any] | None = None,
 ) -> Selection:
-    """Rows by a further column: one of some `values`, a range from `low` to `high`, or a test `where` on the whole column.
+    """Select rows by a further column: by values, by a range, or by a test of the whole column.
 
+    Parameters
+    ----------
+    name : str
+        The column.
+    *values : object
+        Values to select, numbers or text.
+    low : float, default None
+        Lower end of a range; None is minus infinity.
+    high : float, default None
+        Upper end of a range; None is infinity.
+    closed : {"both", "left", "right", "neither"}, default "both"
+        Which ends belong to the range.
+    where : callable, default None
+        Function of the column as an array that answers True or False for each row; engines cannot run it.
+
+    Returns
+    -------
+    selection : Selection
+        Combines with others by ``&``, ``|`` and ``~``.
+
+    Raises
+    ------
+    InputError
+        None of values, range and test is given, or more than one.
+
+    See Also
+    --------
+    truecal.by_label : Rows by their label.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> columns = {"site": ["north", "south", "east"], "age": [31, 47, 64]}
     >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1], columns=columns)
