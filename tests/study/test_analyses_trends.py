@@ -162,7 +162,7 @@ def test_residuals_of_scores():
     assert lines["brier"]["slope"] == pytest.approx(1.4)
     assert any("more than 99 % of the variance" in note and "brier on digits" in note for note in found.notes)
     few = tc.study.residuals(study([0.1, 0.2, 0.3], {"nll": [0.3, 0.5, 0.8]}), metrics=["nll"])
-    assert any("3 models leave no residuals" in note for note in few.notes)
+    assert any("3 models are too few for residuals" in note for note in few.notes)
     same = tc.study.residuals(study([0.1] * 5, {"nll": [0.1, 0.2, 0.3, 0.4, 0.5]}), metrics="nll")
     assert any("one and the same error" in note for note in same.notes)
 

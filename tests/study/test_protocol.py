@@ -236,7 +236,7 @@ def declared(folder, datasets, more=""):
         "typo": ("datasets: {c-*: {clena: clean}}\n", "no option 'clena'; did you mean 'clean'"),
         "never": ("datasets: {x-*: {clean: clean}}\n", "describes 'x-\\*', but no prediction file"),
         "shares": ("datasets: {c-*: {clean: clean}, ood: {clean: clean}}\n", "has other labels than .*clean/m0.npz"),
-        "nothing": ("", "no file of dataset 'c-blur', severity 0, seed 0 to learn from"),
+        "nothing": ("", "no file of dataset 'c-blur', severity 0, seed 0 to fit on"),
     }.values(),
 )
 def test_declarations_that_cannot_be_meant(folder, datasets, words):

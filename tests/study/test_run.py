@@ -106,14 +106,14 @@ def test_recalibrators_learnt_on_another_dataset(tmp_path):
     assert (row["value"], row["n"]) == (pytest.approx(tc.scores.log_loss(preds), abs=1e-12), 120)
     assert value_of(frame, dataset="digits", severity=1.0, recalibrator="none")["n"] == 96
     (tmp_path / "runs/digits/mlp-0-0.npz").unlink()
-    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to learn from"):
+    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to fit on"):
         run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n")
 
 
 def test_a_shifted_file_without_a_clean_one_must_be_asked_to_learn_on_itself(tmp_path):
     write_files(tmp_path, models=("mlp",), severities=(2,))
     more = "metrics: [nll]\nrecalibrators: [temperature]\n"
-    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to learn from"):
+    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to fit on"):
         run(tmp_path, more)
     frame = run(tmp_path, more + "split: {fit: same}\n").frame()
     assert value_of(frame, recalibrator="temperature")["fit_rows"] == 24

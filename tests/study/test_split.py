@@ -32,5 +32,5 @@ def test_seeds_differ_and_rows_are_drawn_at_random():
 
 
 def test_nothing_left():
-    with pytest.raises(tc.InputError, match="nothing to learn from"):
+    with pytest.raises(tc.InputError, match="nothing to fit on"):
         held_out(np.zeros(3, int), 0.2, 0)

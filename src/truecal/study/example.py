@@ -5,11 +5,13 @@ clean. Digits are shifted in three ways, which share their clean images; columns
 scaled to mean 0 and standard deviation 1, digits as a whole, the others column by column.
 """
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,6 @@ from truecal.writing import write_whole
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-SEVERITIES = (0, 1, 2, 3, 4, 5)
 _LEARNT = 0.8  # share of the rows set aside for learning that one seed learns from
 
 
@@ -174,63 +175,19 @@ class ExampleModel:
         return load_object(self.path)(**self.arguments, **({"random_state": seed} if self.seeded else {}))
 
 
-_BOOSTING = "sklearn.ensemble:HistGradientBoostingClassifier"
-_LOGISTIC = "sklearn.linear_model:LogisticRegression"
-_MLP = "sklearn.neural_network:MLPClassifier"
-_NEIGHBOURS = "sklearn.neighbors:KNeighborsClassifier"
-_SHALLOW = {"max_leaf_nodes": 8, "max_bins": 32, "early_stopping": False}
-_TREE = "sklearn.tree:DecisionTreeClassifier"
-_FOREST = "sklearn.ensemble:RandomForestClassifier"
-_SKLEARN = [
-    ExampleModel("logistic-strong", "linear", 650, _LOGISTIC, {"C": 0.01, "max_iter": 300}),
-    ExampleModel("logistic", "linear", 650, _LOGISTIC, {"C": 1.0, "max_iter": 300}),
-    ExampleModel("tree-16", "trees", 200, _TREE, {"max_leaf_nodes": 16}, seeded=True),
-    ExampleModel("tree", "trees", 1_300, _TREE, {}, seeded=True),
-    ExampleModel("forest-10", "trees", 15_000, _FOREST, {"n_estimators": 10, "n_jobs": 1}, seeded=True),
-    ExampleModel("forest-100", "trees", 150_000, _FOREST, {"n_estimators": 100, "n_jobs": 1}, seeded=True),
-    ExampleModel(
-        "extra-trees-100",
-        "trees",
-        300_000,
-        "sklearn.ensemble:ExtraTreesClassifier",
-        {"n_estimators": 100, "n_jobs": 1},
-        seeded=True,
-    ),
-    ExampleModel("boosting-10", "boosting", 3_000, _BOOSTING, {"max_iter": 10, **_SHALLOW}, seeded=True),
-    ExampleModel("boosting-50", "boosting", 15_000, _BOOSTING, {"max_iter": 50, **_SHALLOW}, seeded=True),
-    ExampleModel("neighbours-3", "neighbours", 46_000, _NEIGHBOURS, {"n_neighbors": 3, "n_jobs": 1}),
-    ExampleModel("neighbours-20", "neighbours", 46_000, _NEIGHBOURS, {"n_neighbors": 20, "n_jobs": 1}),
-    ExampleModel("naive-bayes", "bayes", 1_300, "sklearn.naive_bayes:GaussianNB", {"var_smoothing": 1e-2}),
-    ExampleModel(
-        "linear-discriminant",
-        "bayes",
-        650,
-        "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
-        {"solver": "lsqr", "shrinkage": 0.1},
-    ),
-    ExampleModel("svm-linear", "svm", 22_000, "sklearn.svm:SVC", {"kernel": "linear"}),
-    ExampleModel("svm-rbf", "svm", 31_000, "sklearn.svm:SVC", {"kernel": "rbf"}),
-    *(
-        ExampleModel(
-            f"mlp-{width}",
-            "mlp",
-            size,
-            _MLP,
-            {"hidden_layer_sizes": (width,), "max_iter": 60, "batch_size": 64},
-            seeded=True,
-        )
-        for width, size in ((16, 1_210), (64, 4_810), (256, 19_210))
-    ),
-]
-_TORCH = [
-    ExampleModel(f"torch-{width}", "torch", size, "truecal.study.example:Network", {"hidden": width}, seeded=True)
-    for width, size in ((64, 8_970), (256, 85_002))
-]
+@cache
+def _content() -> dict[str, Any]:
+    """The models, and the parts of the example: the whole, and a quick one."""
+    content: dict[str, Any] = json.loads(
+        (resources.files("truecal.study") / "example.json").read_text(encoding="utf-8")
+    )
+    return content
 
 
 def models() -> list[ExampleModel]:
     """All of them; those of torch only where it is installed."""
-    return _SKLEARN + (_TORCH if find_spec("torch") else [])
+    every = [ExampleModel(**model) for model in _content()["models"]]
+    return every if find_spec("torch") else [model for model in every if model.family != "torch"]
 
 
 def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array], seed: int) -> list[Any]:
@@ -258,9 +215,6 @@ def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array
 # ----------------------------------------------------------------------------------------------------
 # A real study to look at: real models on real and generated data, under shift, several times over
 
-_SEEDS = (0, 1, 2)
-_QUICK_MODELS = ("logistic", "tree-16", "boosting-10", "naive-bayes", "svm-linear")
-_QUICK_DATA = ("digits", "cancer")
 _STUDY = """\
 # Classifiers on data that get worse: noise, blur and missing pixels on handwritten digits, noise on tables.
 # Evaluate:  truecal study run study.yaml --store store
@@ -274,7 +228,7 @@ columns: {{label: labels, logits: logits}}
 lenses: [{lenses}]
 metrics: [{metrics}]
 recalibrators: [temperature]
-split: {{fraction: 0.2, seed: 0, fit: clean}}   # temperatures are learnt on a fifth of the clean rows
+split: {{fraction: 0.2, seed: 0, fit: clean}}   # temperatures are fitted on a fifth of the clean rows
 """
 
 
@@ -300,12 +254,9 @@ def plan(*, quick: bool = False) -> ExamplePlan:
     >>> len(plan(quick=True).models), plan(quick=True).severities
     (5, (0, 3))
     """
-    every = models()
-    if quick:
-        few = tuple(model for model in every if model.name in _QUICK_MODELS)
-        metrics = ("error", "nll", "brier", "rank-series-l2", "debiased-15-l2", "ece-width-15-l1", "ece-mass-100-l1")
-        return ExamplePlan(few, _QUICK_DATA, (0, 3), (0,), ("top-label",), metrics)
-    return ExamplePlan(tuple(every), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
+    part = {name: tuple(values) for name, values in _content()["quick" if quick else "whole"].items()}
+    chosen = tuple(model for model in models() if model.name in part["models"])
+    return ExamplePlan(**{**part, "models": chosen})
 
 
 def make_example(
@@ -364,10 +315,10 @@ def make_example(
         ]
         for model, name, seed in example.trainings
     }
-    strange = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths.values() for path in group}
-    if strange:
+    foreign = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths.values() for path in group}
+    if foreign:
         raise InputError(
-            f"{root} holds predictions that are no part of this example, such as {min(strange)}; choose another folder"
+            f"{root} holds predictions that are no part of this example, such as {min(foreign)}; choose another folder"
         )
     missing = [task for task, group in paths.items() if not all(map(_is_whole, group))]
     progress(parallel.Step("training", len(paths) - len(missing), len(paths)))

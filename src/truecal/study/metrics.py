@@ -13,7 +13,7 @@
     aurc                                                        area under the risk-coverage curve
     abstain-0.2-0.1     abstain-<rate>-<cost ratio>             cost per row of not answering the least confident 20 %
 
-Minderer et al. speak of 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
+Minderer et al. mention 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
 grid holds the whole product over bins from 5 to 100, of which any such 28 are a part, with the scores and our estimators.
 """
 

@@ -172,7 +172,7 @@ def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
     chosen = np.zeros(n, bool)
     chosen[order[np.diff(steps) > 0]] = True
     if not chosen.any() or chosen.all():
-        raise InputError(f"{fraction:g} of {n} rows leaves nothing to learn from, or nothing to judge; give more rows")
+        raise InputError(f"{fraction:g} of {n} rows leaves nothing to fit on, or nothing to judge; give more rows")
     return chosen
 
 
@@ -242,7 +242,7 @@ def check_files(
             refuse(head.source, difference)
         _check_columns(document, head, options)
     if options.recalibrators:
-        usable = _check_teachers(document, usable, options, refuse)
+        usable = _check_fit_sources(document, usable, options, refuse)
         _check_clean(document, list(first.values()), options)
     _check_classes(document, list(first.values()), options)
     return [*(head.source for head in usable), *([] if skip_broken else absent)], broken
@@ -276,7 +276,7 @@ def _check_columns(document: Document, head: _Head, options: Options) -> None:
             document.add((key,), text)
 
 
-def _check_teachers(
+def _check_fit_sources(
     document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[PredictionFile, str], None]
 ) -> list[_Head]:
     """Every file needs a clean file of its model to fit on, of the same classes and, where rows are shared, the same labels."""
@@ -288,21 +288,24 @@ def _check_teachers(
     usable = []
     for head in heads:
         path = head.source.path
-        model, clean, _, seed = options.teacher(head.source)
-        teacher = by_key.get(options.teacher(head.source))
-        if teacher is None:
+        model, clean, _, seed = options.fit_source(head.source)
+        fit_source = by_key.get(options.fit_source(head.source))
+        if fit_source is None:
             refuse(
                 head.source,
-                f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to learn from; name a clean dataset "
-                "(datasets), or learn on each file itself: split: {fit: same}",
+                f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to fit on; name a clean dataset "
+                "(datasets), or fit on each file itself: split: {fit: same}",
             )
-        elif (teacher.count, teacher.classes) != (head.count, head.classes):
-            refuse(head.source, f"{path} has other classes than {teacher.source.path}, to be learnt from")
-        elif options.shares_rows(head.source.dataset) and teacher.digest != head.digest:
+        elif (fit_source.count, fit_source.classes) != (head.count, head.classes):
             refuse(
                 head.source,
-                f"{path} has other labels than {teacher.source.path} of severity 0, so the rows a recalibrator "
-                "learnt from cannot be left out; use the same rows, declare the dataset independent, or split: {fit: same}",
+                f"{path} has other classes than {fit_source.source.path}, on which its recalibrators are fitted",
+            )
+        elif options.shares_rows(head.source.dataset) and fit_source.digest != head.digest:
+            refuse(
+                head.source,
+                f"{path} has other labels than {fit_source.source.path} of severity 0, so the rows of the "
+                "fit cannot be left out; use the same rows, declare the dataset independent, or split: {fit: same}",
             )
         else:
             usable.append(head)

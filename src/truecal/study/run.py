@@ -162,7 +162,7 @@ class Study:
         todo = [replace(job, pairs=tuple(missing[job.name])) for job in jobs if job.name in missing]
         if todo:  # several runs on one store start at different files
             start = os.getpid() % len(todo)
-            todo = sorted(todo[start:] + todo[:start], key=lambda job: job.teacher != job.source)
+            todo = sorted(todo[start:] + todo[:start], key=lambda job: job.fit_source != job.source)
         done = len(jobs) - len(todo)
         progress(parallel.Step(spec.name, done, len(jobs)))
         workers = workers if workers is not None else spec.workers
@@ -278,7 +278,7 @@ class Job:
 
     name: str
     source: PredictionFile
-    teacher: PredictionFile
+    fit_source: PredictionFile
     options: Options
     fingerprint: tuple[object, ...]
     fits: tuple[Pair, ...]  # recalibrator, name of its fit in the store
@@ -303,9 +303,10 @@ def make_jobs(spec: Spec) -> list[Job]:
     columns, split = asdict(options.columns), asdict(options.split)
     jobs = []
     for source in spec.sources:
-        teacher = by_key[options.teacher(source)] if options.recalibrators else source
+        fit_source = by_key[options.fit_source(source)] if options.recalibrators else source
         fits = tuple(
-            (name, _digest([prints[teacher.path], teacher.key, name, columns, split])) for name in options.recalibrators
+            (name, _digest([prints[fit_source.path], fit_source.key, name, columns, split]))
+            for name in options.recalibrators
         )
         facts = {
             "store": VERSION,
@@ -322,7 +323,7 @@ def make_jobs(spec: Spec) -> list[Job]:
             "intervals": options.intervals,
             "level": options.level,
         }
-        jobs.append(Job(_digest(facts), source, teacher, options, prints[source.path], fits, spec.by_content))
+        jobs.append(Job(_digest(facts), source, fit_source, options, prints[source.path], fits, spec.by_content))
     return jobs
 
 
@@ -389,10 +390,10 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
         mask = ~held_out(rows.labels, options.split.fraction, options.split.seed)
     yield "none", None, rows.predictions(mask, job.subset)
     for name, file in job.fits:
-        path, of_teacher = fits / f"{file}.json", rows if job.teacher == job.source else None
-        fit = read_fit(path) or fit_recalibrator(path, job.teacher, name, options, of_teacher)
+        path, rows_of_fit = fits / f"{file}.json", rows if job.fit_source == job.source else None
+        fit = read_fit(path) or fit_recalibrator(path, job.fit_source, name, options, rows_of_fit)
         if shares and fit.labels != labels_digest(rows.labels):
-            raise InputError(f"{job.teacher.path} has other labels than {job.source.path}; it has changed")
+            raise InputError(f"{job.fit_source.path} has other labels than {job.source.path}; it has changed")
         probs = fit.apply(rows.select(mask))
         yield name, fit, None if probs is None else rows.predictions(mask, job.subset, probs)
 

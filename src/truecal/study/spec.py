@@ -118,7 +118,7 @@ class Options:
         dataset = self.dataset(name)
         return not dataset.independent and (dataset.clean is not None or self.clean_of(name) == name)
 
-    def teacher(self, source: PredictionFile) -> tuple[str, str, float, int]:
+    def fit_source(self, source: PredictionFile) -> tuple[str, str, float, int]:
         """Key of the file that the recalibrators of a file are fitted on."""
         if self.split.fit == "same":
             return source.key

@@ -154,7 +154,7 @@ def points(
         remarks.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
     table = table.filter(pl.col("value").is_finite())
     if table.is_empty():
-        raise InputError("none of the wanted numbers is finite")
+        raise InputError("none of these numbers is finite")
     for row in table.filter(table.select(*_KEY, "seed").is_duplicated()).iter_rows(named=True):
         raise InputError(
             f"two values of {row['metric']} for {row['model']} {where(row)} (seed {row['seed']:g}): models need names of their own"

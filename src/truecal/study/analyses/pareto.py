@@ -191,7 +191,7 @@ def pareto(
         supported = pl.Series("supported", _supported(part, front), dtype=pl.Boolean)
         parts.append(part.with_columns(pl.Series("front", front), supported))
         if part.height < 3:
-            remarks.append((f"a front among {part.height} models says little", where(condition)))
+            remarks.append((f"a front among {part.height} models carries little information", where(condition)))
     table = pl.concat(parts).sort("metric", "lens", *CONDITION, "error", "model")
     tested = table["supported"].drop_nulls()
     if tested.is_empty():

@@ -249,9 +249,11 @@ def rank_agreement(
     for condition, part in base.by_condition(values):
         orders = _Orders(part)
         if orders.incomplete:
-            remarks.append((f"left out for want of some metric: {', '.join(orders.incomplete)}", where(condition)))
+            remarks.append(
+                (f"models without all of the metrics are left out: {', '.join(orders.incomplete)}", where(condition))
+            )
         if len(orders.names) < 2 or len(orders.models) < 2:
-            remarks.append(("fewer than two models or metrics leave nothing to compare", where(condition)))
+            remarks.append(("a comparison needs two models and two metrics", where(condition)))
             continue
         rows += [{**condition, **row} for row in orders.agreements(level)]
     notes += [*base.few_models(values), *base.gather(remarks)]

@@ -181,7 +181,7 @@ def _describe_shift(table: Any, metric: str) -> list[str]:
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
         if count < _MIN_SEVERITIES:
-            text = f"{count} severities, the clean one included, are too few to speak of a trend"
+            text = f"{count} severities, the clean one included, are too few for a trend"
             remarks.append((text, str(dataset)))
         worst += part.filter(pl.col("severity") == part["severity"].max())["supported"].drop_nulls().to_list()
     notes = base.gather(remarks)

@@ -399,8 +399,8 @@ def residuals(
     for line in lines.iter_rows(named=True):
         words, n = f"{line['metric']} {where(line)}", line["models"]
         if n < _MIN_RESIDUALS or np.isnan(line["slope"]):
-            why = f"{n} models" if n < _MIN_RESIDUALS else "models of one and the same error"
-            remarks.append((f"{why} leave no residuals to speak of", words))
+            why = f"{n} models are too few" if n < _MIN_RESIDUALS else "models of one and the same error do not suffice"
+            remarks.append((f"{why} for residuals", words))
         elif n < base.FEW:
             remarks.append((f"a line through {n} models follows each of them; read residuals with care", words))
         if line["explained"] > 0.99 and n >= _MIN_RESIDUALS:
