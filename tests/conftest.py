@@ -21,6 +21,7 @@ _FIRST = (
     "tests/integrations/test_continuous_integration.py",
     "tests/papers/test_papers.py::test_the_page_command_writes_a_page_and_results",
     "tests/study/test_kill.py",
+    "tests/watch/test_watch.py::test_the_state_of_ten_classes_is_bounded",
 )
 
 
