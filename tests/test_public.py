@@ -1,4 +1,4 @@
-"""The public surface, what importing costs, and that every door works without optional packages."""
+"""The public surface, what importing costs, and that every public name works without optional packages."""
 
 import ast
 import subprocess

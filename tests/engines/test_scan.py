@@ -281,7 +281,7 @@ def test_files_that_are_not_there_or_not_alike(folder):
 
 
 @pytest.mark.parametrize("estimator", [tc.RankSeries(), tc.SweepECE(), tc.BinnedECE(scheme="mass")])
-def test_the_answer_is_that_of_the_front_door(folder, estimator):
+def test_answer_equals_calibration_error(folder, estimator):
     held = table()
     found = scan(f"{folder}/*.parquet", label="y", score="p").measure(estimator=estimator)
     exact = tc.calibration_error(held["y"], held["p"], estimator=estimator)

@@ -1,4 +1,4 @@
-"""Streams: the accumulator and the torchmetrics metric, against the front door and against what others get wrong."""
+"""Streams: the accumulator and the torchmetrics metric, against calibration_error and against what others get wrong."""
 
 import copy
 import pickle
@@ -31,7 +31,7 @@ def test_batches_of_any_size_are_the_sketch_of_all_rows(sizes, seed):
     same(acc.sketch, Sketch.from_arrays(c, y))
 
 
-def test_compute_is_the_front_door_and_more_batches_may_follow():
+def test_compute_equals_calibration_error_and_more_batches_may_follow():
     c, y = draw("saturated", 6000, 0)
     acc = Accumulator()
     for end in (2000, 6000):

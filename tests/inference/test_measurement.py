@@ -1,4 +1,4 @@
-"""The front door: what an Estimate carries, says and warns of."""
+"""Calls of calibration_error: what an Estimate carries, says and warns of."""
 
 import numpy as np
 import pytest

@@ -101,7 +101,7 @@ def test_large_counts_are_looked_at_in_steps():
 
 @pytest.mark.parametrize("name", ["spread", "confident", "hard 0 and 1, one miss"])
 def test_the_atlas_asks_what_verify_answers(name):
-    """The door of few outputs judges counts; the same rows through verify are promised or not alike."""
+    """The atlas judges counts of few outputs; the same rows through verify are promised or not alike."""
     world, n = FEW_OUTPUTS[name], 400
     s, shares, rates = world.at(n)
     rng = np.random.default_rng(1)

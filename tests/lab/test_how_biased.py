@@ -33,7 +33,7 @@ def test_the_answer_is_near_the_bias_in_the_true_world():
     assert "bias" in str(answer)
 
 
-def test_predictions_go_through_the_lens_of_the_front_door():
+def test_predictions_go_through_the_lens_of_calibration_error():
     probs, labels = TopLabelWorld(World(Uniform(0.4, 1.0), Power(1.5)), classes=3).draw(2000, rng=1)
     preds = Predictions.from_probs(probs, labels)
     top = how_biased(preds, estimators=TWO, m=20)

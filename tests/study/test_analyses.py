@@ -297,7 +297,7 @@ def test_agreement_notes_and_lenses():
     )
 
 
-# ------------------------------------------------------------------ the door
+# ------------------------------------------------------------------ public names
 
 
 def test_no_module_of_the_study_hides_a_function():

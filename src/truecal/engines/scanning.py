@@ -140,7 +140,7 @@ def _odd(columns: list[str], expected: list[str]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# From sketches to an Estimate: the front door's answer, for data of which only cells were seen
+# From sketches to an Estimate: the answer of measure, for data of which only cells were seen
 
 
 def measure_classes(

@@ -1,4 +1,4 @@
-"""The front door: labels and probabilities in, an honest Estimate out."""
+"""Measure calibration: labels and probabilities in, an Estimate with interval, test and warnings out."""
 
 from __future__ import annotations
 
