@@ -58,7 +58,7 @@ def test_what_is_not_predictions_is_refused():
 def test_a_world_that_does_not_fit_is_said():
     # A curve no GLM can follow: the check must notice.
     wave = World(Uniform(), lambda c: 0.5 + 0.45 * np.sin(12 * c))
-    assert "does not look like yours" in str(how_biased(profile_of(wave), estimators=TWO, m=30))
+    assert "simulated data differ from yours" in str(how_biased(profile_of(wave), estimators=TWO, m=30))
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ class TestCommandLine:
         assert {row["estimator"] for row in found["rows"]} >= {"RankSeries", "SweepECE"}
         assert found["rows"][0]["n"] == 100
         code, out, _ = run("bias", predictions_file, "--m", 5, "--n", 100, "--workers", 1)
-        assert "fitted world" in out
+        assert "simulated world" in out
 
     def test_fit(self, run, predictions_file):
         code, out, _ = run("fit", predictions_file, "--json")
@@ -111,7 +111,7 @@ class TestCommandLine:
         assert 30 < json.loads(out)["n"] < 600
         code, out, _ = run("power", predictions_file, "--error", 0.08, "--m", 40, "--workers", 1)
         assert code == 0
-        assert "rows are needed to find an error of 0.08 (norm 2)" in out
+        assert "rows detect an error of 0.08 (norm 2)" in out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

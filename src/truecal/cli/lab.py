@@ -26,7 +26,7 @@ class Simulation:
     """How simulations are run; only the seed changes the numbers.
 
     --workers N     Processes to use.  [default: all cores]
-    --cache FOLDER  Keep finished batches here; a later run takes them up.
+    --cache FOLDER  Store finished batches here; a later run reads them.
     --seed N        Seed of random numbers.
     """
 
@@ -80,7 +80,7 @@ def lab() -> None:
 
     \b
     truecal lab bias preds.parquet           how biased is each estimator on data like mine?
-    truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
+    truecal lab power --error 0.02           how many rows detect an error of 0.02?
     truecal lab leaderboard                  which estimator is the least biased?
     truecal lab coverage --n 500             how often does an interval contain the true error?
     truecal lab sample-size --prevalence 0.1 --c-statistic 0.8   how many rows for narrow intervals?
@@ -123,7 +123,19 @@ def fit(source: OneFile) -> Reply:
         "true_error_beta": fitted.world.true_error(),
         **_goodness(tc.lab.goodness(fitted, world)),
     }
-    text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
+    best = fitted.best
+    text = "\n".join(
+        [
+            f"scores: Beta({beta.scores.alpha:.4g} +- {beta.alpha_standard_error:.2g}, "
+            f"{beta.scores.beta:.4g} +- {beta.beta_standard_error:.2g}); "
+            f"exactly 0: {beta.zeros:g}, exactly 1: {beta.ones:g}",
+            f"curve with the smallest AIC: {best.name}, b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}",
+            f"true error (norm 2): {facts['true_error']:.4f} on scores like those of FILE, "
+            f"{facts['true_error_beta']:.4f} on scores of the Beta",
+            f"check: ECE of FILE {facts['ece_on_data']:.4f}, of simulated data {facts['ece_simulated']:.4f} "
+            f"+- {facts['ece_simulated_std']:.4f} (standard deviation)",
+        ]
+    )
     return _answer("lab fit", curves, facts, f"{text}\n\n{curves.to_text()}")
 
 
@@ -162,14 +174,14 @@ def power(
     m: Several = 400,
     world: str | None = None,
 ) -> Reply:
-    """Find how many rows it takes to find an error of this size.
+    """Find how many rows detect an error of this size.
 
     Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm, by default 2): the
     same curve has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
 
-    --error E     The true error to be found.
-    --target P    Probability to find it.
+    --error E     The true error to detect.
+    --target P    Probability of detecting it.
     --alpha P     Type I error.
     --m N         Simulated datasets per n tried.
     --world NAME  One of the papers' worlds (see: truecal lab worlds), or your own as MODULE:NAME.
@@ -187,8 +199,8 @@ def power(
         for n, d in needed.tried.items()
     )
     text = (
-        f"about n = {needed.n} rows are needed to find an error of {error:g} (norm {estimator.norm:g}) with probability "
-        f"{target:g} ({tried.estimator}); 95 % interval of n, for the noise of the simulations: {needed.low} to {needed.high}"
+        f"about n = {needed.n} rows detect an error of {error:g} (norm {estimator.norm:g}) with probability {target:g} by "
+        f"{tried.estimator}; simulation error: {needed.low} to {needed.high} rows (95 %)"
     )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **question}
     return _answer("lab power", rows, {"estimator": tried.estimator, **numbers}, f"{text}\n\n{rows.to_text()}")
@@ -218,7 +230,7 @@ def sample_size(
     --width NAME=WIDTH   Of an interval: oe, intercept, slope, c_statistic; may be repeated.
     --thresholds T,...   Also for net benefit at these risks.
     """
-    if bool(source.files) == (prevalence is not None or c_statistic is not None):
+    if bool(source.files) == (prevalence is not None and c_statistic is not None):
         raise click.UsageError("give FILE, or --prevalence and --c-statistic")
     needed = tc.clinical.sample_size(
         load(source).preds.class_probs(1) if source.files else None,
@@ -285,7 +297,8 @@ def coverage(
                 rates = {"coverage": result.rate, "coverage_se": result.standard_error, "width": result.width}
                 records.append({"world": name, "n": size, "m": m, "true_error": result.truth, **rates})
     rows = Frame.from_records(records)
-    text = f"{tried.estimator}: share of {m} datasets whose {100 * level:g} % interval contains the true error"
+    whose = f"{tried.estimator} (norm {estimator.norm:g})"
+    text = f"{whose}: share of {m} datasets whose {100 * level:g} % interval contains the true error"
     facts = {"estimator": tried.estimator, "level": level, "m": m}
     return _answer("lab coverage", rows, facts, f"{text}\n\n{rows.to_text()}")
 

@@ -560,7 +560,10 @@ def power_curve(error: float, *, norm: float = 2) -> Power:
     options.between(error, "error", -1, 1)
     worst = World(Uniform(), Power(1000.0)).true_error(norm)
     if not 0 <= error < worst:
-        raise InputError(f"on uniform scores the error of c^d can be at most {worst:.3f}, not {error!r}")
+        raise InputError(
+            f"error must be from 0 to {worst:.3f}, the largest of curves c^d on uniform scores, not {error!r}; "
+            "other worlds have larger errors"
+        )
     if error == 0:
         return Power(1.0)
     d = brentq(lambda d: World(Uniform(), Power(d)).true_error(norm) - error, 1.0, 1000.0, xtol=1e-10)

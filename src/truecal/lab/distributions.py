@@ -427,7 +427,7 @@ class Discrete(Scores):
         return np.asarray(self.values), np.asarray(self.probabilities)
 
     def describe(self) -> str:
-        return f"as {self._arrays[0].size} given ones, with repeats"
+        return f"with {self._arrays[0].size:,} given values"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values, chances = self._arrays
@@ -482,7 +482,7 @@ class Empirical(Scores):
         object.__setattr__(self, "values", values)
 
     def describe(self) -> str:
-        return f"spread like {np.size(self.values)} given ones"
+        return f"distributed like {np.size(self.values):,} given ones"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values = np.asarray(self.values)

@@ -132,7 +132,7 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     inside = (scores > 0) & (scores < 1)
     if np.unique(scores[inside]).size < 2:
         raise InputError(
-            "a Beta needs at least two different scores strictly between 0 and 1; use Discrete scores instead"
+            "a Beta needs at least two different scores strictly between 0 and 1; in Python, use tc.lab.Discrete scores"
         )
     w = weights[inside]
     sums = (float(w @ np.log(scores[inside])), float(w @ np.log1p(-scores[inside])), float(w.sum()))
@@ -543,7 +543,7 @@ def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -
     weights = weights * (float(profile.size[0]) / weights.sum())
     right = float(weights @ outcomes / weights.sum())
     if right in (0.0, 1.0):
-        raise InputError(f"every outcome is {right:.0f}: no calibration curve can be fitted to that")
+        raise InputError(f"every outcome is {right:.0f}; a calibration curve needs both outcomes")
     try:
         beta = fit_beta(scores, weights, resolution=resolution)
         c, rest = _impute_ends(scores, beta)

@@ -1,4 +1,4 @@
-"""The user's question: how biased is my metric, on data like mine, at my n?"""
+"""Bias of estimators on data like the user's, of the same size."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.table import Frame
 
-_MOST_ROWS = 10_000_000
-# Simulated to see whether the world looks like the data, in at least 20 datasets of their size.
-_CHECKED_ROWS = 20_000_000
+_MAX_ROWS = 10_000_000
+_CHECKED_ROWS = 20_000_000  # simulated for the goodness of fit, in at least 20 datasets
 
 
 @dataclass(frozen=True)
@@ -67,16 +66,17 @@ class HowBiased:
     def __str__(self) -> str:
         best = self.fit.best
         lines = [
-            f"fitted world: scores {self.world.scores.describe()}, "
+            f"simulated world: scores {self.world.scores.describe()}, "
             f"curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
-            f"true error {self.world.true_error():.4f} (that of the curve on these scores)",
-            f"check: ECE on your data {self.goodness.on_data:.4f}, on data simulated from it "
-            f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f}",
+            f"true error {self.world.true_error():.4f} (norm 2)",
+            f"check: ECE of your data {self.goodness.on_data:.4f}, of simulated data "
+            f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f} (standard deviation)",
         ]
         if abs(self.goodness.z) > 3:
-            lines.append("the simulated data does not look like yours: read the biases below with care")
+            lines.append("warning: simulated data differ from yours; the biases below may not be those on your data")
         columns = self.table.select("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse")
-        return "\n".join([*lines, "", columns.to_text()])
+        note = "truth: true error in the norm of the estimator; bias: mean less truth; bias_se: its standard error"
+        return "\n".join([*lines, "", columns.to_text(), note])
 
 
 @takes_arrays
@@ -140,10 +140,8 @@ def how_biased(
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n
-    if isinstance(size, int) and size > _MOST_ROWS:
-        raise InputError(
-            f"datasets of {size:,} rows are too large to simulate {m} of; give n= of at most {_MOST_ROWS:,}"
-        )
+    if isinstance(size, int) and size > _MAX_ROWS:
+        raise InputError(f"{m} datasets of {size:,} rows are too many to simulate; give n of at most {_MAX_ROWS:,}")
     results = trials(
         all_estimators() if estimators is None else estimators,
         {"fitted": world},
