@@ -126,3 +126,10 @@ def test_the_shell_completes_file_names(words):
         "COMP_CWORD": str(len(words.split()) - 1),
     }
     assert run(env=environment).stdout.decode().strip() == "file,pre"  # which makes the shell offer its files
+
+
+def test_without_docstrings_there_are_no_options_and_the_command_says_so():
+    program = [sys.executable, "-OO", "-m", "truecal.cli.main", "measure", "--help"]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "without -OO" in ran.stderr

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,16 +62,15 @@ class TriedEstimator:
             if self.bins is not None or self.norm is not None:
                 raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
             return as_estimator(_load("--estimator", self.estimator))
-        plain = make_estimator(self.estimator, bins=self.bins, norm=self.norm)
-        if self.norm is not None or default_norm is None or not hasattr(plain, "norm"):
-            return plain
-        return make_estimator(self.estimator, bins=self.bins, norm=default_norm)
+        estimator = make_estimator(self.estimator, bins=self.bins, norm=self.norm)
+        if self.norm is None and default_norm is not None and "norm" in {f.name for f in fields(estimator)}:
+            return replace(estimator, norm=default_norm)  # type: ignore[call-arg]
+        return estimator
 
 
 def _answer(kind: str, rows: Frame, facts: dict[str, Any] | None = None, text: str | None = None) -> Reply:
-    """Reply with a table and facts besides; numbers that are missing become null in JSON."""
-    records = [{key: None if value != value else value for key, value in row.items()} for row in rows]
-    return Reply(kind, {**(facts or {}), "rows": records}, rows.to_text() if text is None else text)
+    """Reply with a table and facts besides."""
+    return Reply(kind, {**(facts or {}), "rows": list(rows)}, rows.to_text() if text is None else text)
 
 
 @click.group()

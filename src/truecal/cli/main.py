@@ -187,6 +187,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # our products are small: a second thread takes longer to start
     if not _HAS_CLICK:
         return _fail(MissingExtraError.of("click and rich", "cli"))
+    if sys.flags.optimize > 1:  # options and their help are read from docstrings, which -OO removes
+        return _fail("the command line reads its options from docstrings; run Python without -OO (PYTHONOPTIMIZE=2)")
     with warnings.catch_warnings():
         _show_warnings_as_lines()
         try:

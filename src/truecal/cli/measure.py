@@ -371,7 +371,12 @@ def _around_prevalence(preds: "tc.Predictions") -> list[float]:
 def _abstention(curve: Any) -> View:
     rows = [row for row in curve.frame() if round(100 * row["answered"]) % 10 == 0]
     lines = [
-        [f"{r['answered']:.0%}", f"{r['threshold']:.4f}", f"{r['risk']:.2%}", f"{r['low']:.2%} to {r['high']:.2%}"]
+        [
+            f"{r['answered']:.0%}",
+            digits.percent(r["threshold"]),
+            f"{r['risk']:.1%}",
+            f"{r['low']:.1%} to {r['high']:.1%}",
+        ]
         for r in rows
     ]
     area, interval = curve.area, curve.area.interval

@@ -153,7 +153,7 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
         gauges = {name: float(numbers[name]) for name in _GAUGES}
         gauges["last_batch"] = float(time_number(watching.group(*group.group).history.latest))
         labels = dict(zip(settings.by, group.group, strict=True))
-        sentence = str(group).partition(": ")[2]
+        sentence = str(group).removeprefix(f"{group.name}: ")
         statements.append(
             Statement(group.name, sentence, gauges if settings.by else off | gauges, group.state == "ok", labels)
         )

@@ -28,6 +28,7 @@ from truecal.types import Float64s, Indices
 
 BEFORE = "uncalibrated"
 Score = Literal["log loss", "brier"]
+_LISTED_PAIRS = 3  # of recalibrators whose order is disputed, in print
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Evaluation(Tabular):
 
     def _recommendation(self) -> tuple[str, str]:
         if BEFORE in self.tied:
-            return BEFORE, f"no map lowers the {self.score} significantly at {self.level:.0%}"
+            return BEFORE, f"no map lowers the {self._score_name()} significantly at {self.level:.0%}"
         accurate = [name for name in self.tied if self[name].accuracy_change.high >= 0]
         inaccurate = [name for name in self.tied if name not in accurate]
         candidates = accurate or list(self.tied)
@@ -159,10 +160,13 @@ class Evaluation(Tabular):
         count = self[best].parameters
         dropped = f"; {', '.join(inaccurate)} would lose accuracy" if inaccurate and accurate else ""
         if len(candidates) == 1:
-            return best, f"lowest {self.score}, and significantly so{dropped}"
+            return best, f"lowest {self._score_name()}, and significantly so{dropped}"
         others = ", ".join(name for name in candidates if name != best)
         parameters = f"{count} parameter{'s' if count != 1 else ''}"
-        return best, f"{parameters}, the fewest of those tied at the lowest {self.score} (with {others}){dropped}"
+        return (
+            best,
+            f"{parameters}, the fewest of those tied at the lowest {self._score_name()} (with {others}){dropped}",
+        )
 
     def frame(self) -> Frame:
         """Return a table with one row per recalibrator."""
@@ -180,14 +184,19 @@ class Evaluation(Tabular):
         if all(np.isinf(row.log_loss) for row in self.rows):
             lines.append("every log loss is infinite (a label was given probability 0), so the Brier score decides")
         close = f"; not significantly worse: {', '.join(self.tied[1:])}" if len(self.tied) > 1 else ""
-        lines.append(f"lowest {self.score}: {self.winner}{close}")
+        lines.append(f"lowest {self._score_name()}: {self.winner}{close}")
         lines.append(f"recommended: {self.recommended} ({self.reason})")
         lines.append(self._describe_decomposition())
         lines.extend(f"{name} could not be fitted: {reason}" for name, reason in self.refused)
         if self.disagreements:
-            pairs = "; ".join(f"{a} / {b}" for a, b in self.disagreements)
+            pairs = "; ".join(f"{a} / {b}" for a, b in self.disagreements[:_LISTED_PAIRS])
+            more = len(self.disagreements) - _LISTED_PAIRS
+            pairs += f"; and {more} more" if more > 0 else ""
             lines.append(f"equal-width bins and the sweep disagree on the order of: {pairs}")
         return "\n".join(lines)
+
+    def _score_name(self) -> str:
+        return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
         """Return the score of the uncalibrated predictions as a sum, in a sentence."""
@@ -196,8 +205,8 @@ class Evaluation(Tabular):
         total, split = (before.log_loss, before.log_loss_split) if is_log_loss else (before.brier, before.brier_split)
         span = split.calibration_interval
         return (
-            f"{self.score} {total:.4f} = {split.calibration:.4f} [{span.low:.4f}, {span.high:.4f}] removed by recalibration "
-            f"+ {split.refinement:.4f} that remains"
+            f"{self._score_name()} {total:.4f} = {split.calibration:.4f} [{span.low:.4f}, {span.high:.4f}] removed by "
+            f"recalibration + {split.refinement:.4f} that remains"
         )
 
 
