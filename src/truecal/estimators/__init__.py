@@ -9,7 +9,7 @@ from truecal.estimators.generalized.distances import ClassWeighted, InterInterva
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.generalized.granularity import sweep_granularity
 from truecal.estimators.isotonic import IsotonicError
-from truecal.estimators.literature import AdaptiveECE, DirichletECE, ForeignECE, KernelError, KSError
+from truecal.estimators.literature import AdaptiveECE, ConventionECE, DirichletECE, KernelError, KSError
 from truecal.estimators.nearest import NearestECE
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.smoothing import KernelDensityECE, SmoothECE
@@ -19,6 +19,7 @@ __all__ = [
     "AdaptiveECE",
     "BinnedECE",
     "ClassWeighted",
+    "ConventionECE",
     "DebiasedECE",
     "DirichletECE",
     "EqualMass",
@@ -26,7 +27,6 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Estimator",
-    "ForeignECE",
     "GeneralizedECE",
     "InterInterval",
     "Interval",

@@ -17,11 +17,25 @@ _LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
 
 @dataclass(frozen=True)
 class IsotonicError(Estimator):
-    r"""Root of the CORP miscalibration: MCB = 1/n sum (c_i - y_i)^2 - 1/n sum (m(c_i) - y_i)^2, m the isotonic fit of y on c.
+    r"""Estimate the root of the CORP miscalibration: what an isotonic fit would take off the Brier score.
 
-    Dimitriadis, Gneiting and Jordan (2021). How much the Brier score would improve if scores were replaced by the best
-    non-decreasing function of themselves; never negative, and needs no bins. Like every in-sample fit it is biased upwards.
+    Notes
+    -----
+    :math:`\mathrm{MCB} = \frac1n \sum (c_i - y_i)^2 - \frac1n \sum (m(c_i) - y_i)^2`, m the isotonic fit of y on c: how much the
+    Brier score would improve if scores were replaced by the best non-decreasing function of themselves; never negative, and
+    needs no bins. Like every in-sample fit it is biased upwards.
 
+    References
+    ----------
+    Dimitriadis, T., Gneiting, T. and Jordan, A. I. (2021). Stable reliability diagrams for probabilistic classifiers.
+    PNAS 118, e2016191118. doi:10.1073/pnas.2016191118
+
+    See Also
+    --------
+    truecal.inference.decompose_score : The same decomposition without the upward bias.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> est = tc.estimators.IsotonicError()(tc.profile.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
     >>> round(est.power, 3)  # Brier 0.2; the fit (0, 1/2, 1/2, 1) has Brier 0.125

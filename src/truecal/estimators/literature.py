@@ -1,5 +1,7 @@
 """Errors that papers and other tools report: ACE, KS, kernel, Dirichlet, and other tools' binned errors."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass
@@ -28,7 +30,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # What errors on pairs of rows have in common: several probabilities at once, blocks that bound the cost, no bins
 
-_BLOCK = 2000  # rows whose pairs are looked at together
+_BLOCK = 2000  # rows whose pairs are taken together: 32 MB of kernel values
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class PairEstimator(VectorEstimator):
     """An error made of pairs of rows, of one or several probabilities; independent rows of equal weight."""
 
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
-        """The error of a sample of predictions."""
+        """Measure a sample of predictions."""
         if not isinstance(data, Sample):
             raise InputError(
                 f"{type(self).__name__} judges rows; use tc.measure(preds, estimator={type(self).__name__}())"
@@ -56,14 +58,25 @@ class PairEstimator(VectorEstimator):
             raise InputError(f"{type(self).__name__} has no form for weights; use tc.GeneralizedECE")
         if len(sample) < 2:
             raise InputError(f"{type(self).__name__} needs two rows or more, not {len(sample)}")
-        return self.judge(sample, rng)
+        return self.measure_rows(sample, rng)
 
     @abstractmethod
-    def judge(self, sample: Sample, rng: np.random.Generator) -> Estimate:
-        """The Estimate of one dataset of independent rows."""
+    def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+        """Measure one dataset of independent rows.
+
+        Parameters
+        ----------
+        sample : Sample
+            At least two rows.
+        rng : numpy.random.Generator
+            Draws blocks of rows and redrawn outcomes.
+
+        Returns
+        -------
+        Estimate
+        """
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
-        """The Estimate of a power."""
         return Estimate(
             value=min(float(root(np.array([power]), self.norm)[0]), 1.0),
             power=power,
@@ -78,7 +91,7 @@ class PairEstimator(VectorEstimator):
 
 
 def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s, Float64s]]:
-    """Probabilities and outcomes minus probabilities, shape (rows, events), of random blocks of about equal size."""
+    """Yield probabilities and residuals, shape (rows, events), of random blocks of about equal size."""
     n = len(sample)
     parts = -(-n // _BLOCK)
     order = rng.permutation(n) if parts > 1 else np.arange(n)
@@ -95,15 +108,42 @@ def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s,
 
 @dataclass(frozen=True)
 class AdaptiveECE(Estimator):
-    r"""ACE = (1/R sum_r |mean y_r - mean c_r|^p)^(1/p) over R bins of equal mass. TACE: of scores at or above `threshold`.
+    r"""Estimate the adaptive calibration error (ACE): bins of equal mass with equal weights, optionally above a threshold (TACE).
 
-    Nixon et al. (2019), "Measuring calibration in deep learning", judge every class (``lens=ClassWise()``), R = 15, p = 1, and for
-    TACE a threshold of 0.01. Without ties this is :class:`BinnedECE` of equal mass, except that bins count alike and not by their
-    rows; with ties the bins that stay filled are averaged.
+    Parameters
+    ----------
+    bins : int, default 15
+        Number R of bins.
+    norm : float, default 1
+        The p of the error.
+    threshold : float, default 0.0
+        Scores below it are left out: TACE.
+    ties : {"keep", "split"}, default "keep"
+        Whether equal scores stay in one bin.
+    n_bins : int, default None
+        Second spelling of `bins`.
+
+    Raises
+    ------
+    InputError
+        For options out of range; from a sketch, which has no rows to cut.
+
+    Notes
+    -----
+    :math:`(\frac1R \sum_r |\bar y_r - \bar c_r|^p)^{1/p}` over R bins of equal mass. Nixon et al. take every class
+    (``lens=ClassWise()``), R = 15, p = 1, and for TACE a threshold of 0.01. Without ties this is :class:`BinnedECE` of equal mass,
+    except that bins do not count by their rows; with ties the bins that stay filled are averaged.
 
     Use it to compare with published numbers. Not as an estimate: the plug-in bias grows with R, and the value of TACE depends on a
     threshold that hides most of the probabilities of a model with many classes. Its interval is a bootstrap of rows.
 
+    References
+    ----------
+    Nixon, J., Dusenberry, M. W., Zhang, L., Jerfel, G. and Tran, D. (2019). Measuring calibration in deep learning. CVPR
+    Workshops. arXiv:1904.01685
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.0, 0.001, 0.2, 0.4, 0.7, 0.8], [0, 0, 1, 0, 1, 0])
     >>> [round(tc.estimators.AdaptiveECE(bins=2, threshold=t)(profile).value, 6) for t in (0, 0.01)]
@@ -126,9 +166,21 @@ class AdaptiveECE(Estimator):
 
     @property
     def folds(self) -> bool:
+        """Whether halves of the rows are used to reduce the bias of resamples."""
         return False
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut the sorted rows into the bins.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        Cut
+        """
         start = profile.places(np.array([self.threshold]), "left")
         k = np.arange(self.bins + 1)
         if profile.weights is None:
@@ -171,12 +223,27 @@ def walks(profile: Profile) -> Float64s:
 
 @dataclass(frozen=True)
 class KSError(Estimator):
-    r"""max_k |F_k|, F_k = 1/n sum over the k lowest scores of (y - c): the largest distance between cumulative outcomes and scores.
+    r"""Estimate the largest distance between cumulative outcomes and cumulative scores (KS error, ECCE-MAD).
 
-    The KS calibration error of Gupta et al. (2021), "Calibration of neural networks using splines"; ECCE-MAD of Arrieta-Ibarra et
-    al. (2022). It needs no bins and no bandwidth, is small when errors alternate in sign over short ranges, and is biased upwards
-    for calibrated models; the interval resamples rows. :func:`truecal.inference.kuiper` is the test.
+    Notes
+    -----
+    :math:`\max_k |F_k|` with :math:`F_k = \frac1n \sum_{i \le k} (y_{(i)} - c_{(i)})` over the k lowest scores. It needs no
+    bins and no bandwidth, is small when errors alternate in sign over short ranges, and is biased upwards for calibrated
+    models; the interval resamples rows.
 
+    References
+    ----------
+    Gupta, K. et al. (2021). Calibration of neural networks using splines. ICLR. arXiv:2006.12800
+
+    Arrieta-Ibarra, I., Gujral, P., Tannen, J., Tygert, M. and Xu, C. (2022). Metrics of calibration for probabilistic
+    predictions. JMLR 23. arXiv:2205.09680
+
+    See Also
+    --------
+    truecal.inference.kuiper : The test.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.2, 0.6, 0.9], [0, 1, 1])  # F = -0.2/3, 0.2/3, 0.3/3
     >>> round(tc.estimators.KSError()(profile).value, 6)
@@ -210,18 +277,44 @@ _BANDWIDTHS = np.logspace(-3, 0, 13)  # tried for the likelihood of the scores
 
 @dataclass(frozen=True)
 class DirichletECE(PairEstimator):
-    r"""(1/n sum_j 1/2 sum_k |T_k(p_j) - p_jk|^p)^(1/p), T(p_j) = sum_{i != j} K(p_j; p_i) e_i / sum_{i != j} K(p_j; p_i).
+    r"""Estimate the canonical calibration error by Dirichlet kernels on the simplex (ECE-KDE).
 
-    Popordanoska, Sayer and Blaschko (2022), "A consistent and differentiable Lp canonical calibration error estimator": K(.; p_i)
-    is the Dirichlet density with parameters p_i / h + 1, so that no mass leaves the simplex, and h maximises the leave-one-out
-    likelihood of the predictions unless given. Half the sum, so that two classes give the error of one probability (the paper's
-    value for p = 1 is twice this).
+    Parameters
+    ----------
+    norm : {1, 2}, default 1
+        The p of the error.
+    bandwidth : float or None, default None
+        Of the kernel; None for the largest leave-one-out likelihood of the predictions.
+
+    Raises
+    ------
+    InputError
+        For clusters, weights, class-wise lenses and fewer than two rows.
+
+    Notes
+    -----
+    .. math:: \Bigl(\frac1n \sum_j \frac12 \sum_k |T_k(p_j) - p_{jk}|^p\Bigr)^{1/p}, \quad
+              T(p_j) = \frac{\sum_{i \ne j} K(p_j; p_i) e_i}{\sum_{i \ne j} K(p_j; p_i)},
+
+    with K(.; p_i) the Dirichlet density with parameters p_i / h + 1, so that no mass leaves the simplex. Half the sum, so that
+    two classes give the error of one probability (the paper's value for p = 1 is twice this).
 
     A plug-in without debiasing: for a calibrated model it falls only as slowly as kernel regression converges, and with ten classes
     and a thousand rows it is mostly noise. Use it to compare with that paper; to test canonical calibration use
     :class:`KernelError`. It has no interval: resampled rows repeat, and a repeated row is its own nearest neighbour. More than
-    2000 rows are judged in blocks.
+    2000 rows are measured in blocks.
 
+    References
+    ----------
+    Popordanoska, T., Sayer, R. and Blaschko, M. B. (2022). A consistent and differentiable Lp canonical calibration error
+    estimator. NeurIPS 35. arXiv:2210.07810
+
+    See Also
+    --------
+    KernelError : Tests canonical calibration.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.1, 0.2, 0.7]], [0, 0, 2, 1])
     >>> round(tc.measure(preds, estimator=tc.estimators.DirichletECE(bandwidth=0.01)).value, 4)
@@ -239,7 +332,7 @@ class DirichletECE(PairEstimator):
     def own_lens(self, lens: Lens | None) -> Lens:
         return lens or Canonical()
 
-    def judge(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+    def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         parts = list(blocks(sample, rng))
         bandwidth = self.bandwidth or _likeliest(parts[0][0])
         total = 0.0
@@ -259,20 +352,11 @@ def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
 
     alpha = probs / bandwidth
     constant = gammaln(alpha.sum(axis=1) + probs.shape[1]) - gammaln(alpha + 1).sum(axis=1)
-    powers = xlogy(alpha[None, :, :], probs[:, None, :]).sum(axis=2) if probs.size < 50_000 else _powers(alpha, probs)
-    log: Float64s = powers + constant
+    log = np.broadcast_to(constant, (len(probs), len(probs))).copy()
+    for k in range(probs.shape[1]):
+        log += xlogy(alpha[None, :, k], probs[:, None, k])
     np.fill_diagonal(log, -np.inf)
     return log
-
-
-def _powers(alpha: Float64s, probs: Float64s) -> Float64s:
-    """sum_k alpha_ik log p_jk, one class at a time."""
-    from scipy.special import xlogy
-
-    total = np.zeros((len(probs), len(probs)))
-    for k in range(probs.shape[1]):
-        total += xlogy(alpha[None, :, k], probs[:, None, k])
-    return total
 
 
 def _weights(log: Float64s) -> Float64s:
@@ -379,13 +463,39 @@ _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
 @dataclass(frozen=True)
-class ForeignECE(Estimator):
-    r"""ECE_BIN on the bins of another tool, for numbers that must match; made by :func:`like`.
+class ConventionECE(Estimator):
+    r"""Compute the binned error on the bins of another tool, for numbers that must match.
 
-    (sum_k s_k |mean c_k - mean y_k|^p)^(1/p), where s_k is the share of rows in the bin (average="rows") or one over the number of
-    bins that hold rows (average="bins"). With debias=True (p = 2) a bin loses Y_k (1 - Y_k) / (n_k - 1) from its square, and one of
-    fewer than two rows counts 0; a negative sum is 0.
+    Parameters
+    ----------
+    rule : str
+        How the other tool assigns scores to bins, one of the names in `truecal.estimators.literature.RULES`.
+    bins : int, default 15
+        Number of bins.
+    norm : float, default 1
+        The p of the error.
+    average : {"rows", "bins"}, default "rows"
+        Whether bins count by their rows or equally.
+    debias : bool, default False
+        Whether a bin loses the variance of its rate (norm 2 only).
 
+    Raises
+    ------
+    InputError
+        For options out of range, importance weights with bins by rows, and sketches.
+
+    Notes
+    -----
+    :math:`(\sum_k s_k |\bar c_k - \bar y_k|^p)^{1/p}`, with :math:`s_k` the share of rows in the bin or one over the number of bins
+    that hold rows. With `debias` a bin loses :math:`\bar y_k (1 - \bar y_k) / (n_k - 1)` from its square, and one of fewer than
+    two rows counts 0; a negative sum is 0.
+
+    See Also
+    --------
+    truecal.like : Makes it, with the lens of the tool.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.9, 1.0], [1, 0])
     >>> estimator, _ = tc.like("torchmetrics", bins=2)  # which has a bin for 1.0 alone
@@ -407,9 +517,21 @@ class ForeignECE(Estimator):
 
     @property
     def folds(self) -> bool:
+        """Whether halves of the rows are used to reduce the bias of resamples."""
         return self.norm == 1 and self.average == "rows"
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut the sorted rows into the bins.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        Cut
+        """
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
             raise InputError(
@@ -457,28 +579,45 @@ _PAIRS = 500  # rows among which the median distance is taken
 
 @dataclass(frozen=True)
 class KernelError(PairEstimator):
-    r"""Root of 1/(n(n-1)) sum_{i != j} k(p_i, p_j) <e_i - p_i, e_j - p_j> / 2, e the one-hot outcome, k = exp(-|p_i - p_j| / h).
+    r"""Estimate the root of the squared kernel calibration error (SKCE), of one probability or of all classes at once.
 
-    The unbiased estimate of half the squared kernel calibration error of Widmann, Lindsten and Zachariah (2019); half, so that for
-    one probability the product is that of y - c. It is zero in expectation for a calibrated model and positive for any other, of
-    one probability or, with ``lens=tc.Canonical()``, of all classes at once, where bins would hold a row each. The bandwidth h is
-    the median distance of predictions unless given.
+    Parameters
+    ----------
+    bandwidth : float or None, default None
+        Of the kernel; None for the median distance of predictions.
+    level : float, default 0.95
+        Level of the interval.
+    resamples : int, default 199
+        Outcomes redrawn for the p-value.
 
-    Use it to test calibration of all classes together. Its size is no distance in probability: it depends on the kernel, so compare
-    models with the same bandwidth only. More than 2000 rows are judged in random blocks of about that size, whose mean is unbiased
-    as well.
+    Raises
+    ------
+    InputError
+        For clusters, weights, class-wise lenses and fewer than two rows.
+
+    Notes
+    -----
+    The root of :math:`\frac{1}{n(n-1)} \sum_{i \ne j} k(p_i, p_j) \langle e_i - p_i, e_j - p_j \rangle / 2`, with e the one-hot
+    outcome and :math:`k = \exp(-|p_i - p_j| / h)`: an unbiased estimate of half the squared error; half, so that for one
+    probability the product is that of y - c. It is zero in expectation for a calibrated model and positive for any other, of
+    one probability or, with ``lens=tc.Canonical()``, of all classes at once, where bins would hold a row each.
+
+    Use it to test calibration of all classes together. Its size is no distance in probability: it depends on the kernel, so
+    compare models with the same bandwidth only. More than 2000 rows are measured in random blocks of about that size, whose
+    mean is unbiased as well.
 
     The interval takes the variance of a U-statistic, 4 Var(h_1) / n + 2 E[h^2] / (n (n-1)), h the summand and h_1 its mean over the
     second row. The p-value redraws outcomes from the probabilities, which is valid at any n: in six worlds of 1000 calibrated
     datasets each (3, 10 and 100 classes, one probability spread out, near 0 and on tenths; 30 to 200 rows) it was at most 0.05 in
     3.9 to 5.3 % of them.
 
-    Parameters
+    References
     ----------
-    bandwidth : of the kernel; None: the median distance.
-    level : of the interval.
-    resamples : outcomes redrawn for the p-value.
+    Widmann, D., Lindsten, F. and Zachariah, D. (2019). Calibration tests in multi-class classification: a unifying framework.
+    NeurIPS 32. arXiv:1910.11385
 
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1], size=400)
@@ -511,7 +650,7 @@ class KernelError(PairEstimator):
     def bias(self) -> Bias:
         return "none"
 
-    def judge(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+    def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         bandwidth = self.bandwidth or median_distance(sample, rng)
         powers, variances, redrawn = [], [], []
         for probs, residual in blocks(sample, rng):

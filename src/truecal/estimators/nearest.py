@@ -1,4 +1,6 @@
-"""The nearest-neighbour calibration error: every score judged against its neighbours."""
+"""The nearest-neighbour calibration error: every score against its neighbours."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
@@ -10,23 +12,46 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.sketch_bounds import DENSE, MOST_ROWS, STRIPES, nearest_range
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.types import Float64s, Indices
 
-_FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
+_FEW = 5  # derived: a mean of fewer outcomes has a standard error of at least 0.22 at rate 1/2
+_MAX_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
+_STRIPES = 500  # resolution with which the dense region is searched
+_DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
 
 
 @dataclass(frozen=True)
 class NearestECE(Estimator):
-    r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).
+    r"""Estimate the calibration error from the nearest neighbours of every score.
 
-    Peng, Alamzadeh and Ester (2023). With neighbors="auto", k = (n - n_r) / (1 + ln(n/alpha)), where n_r counts the scores in
-    the dense region; the paper picks that region by eye (for example [0.998, 1] on CIFAR-10), here it is found: of 500 stripes of
-    equal width, the run around the fullest in which every stripe holds at least 8 times its uniform share. Give `region` to set
-    it by hand. Where n < alpha the logarithm would be negative; the divisor then stays at 1, so that k <= n - n_r.
+    Parameters
+    ----------
+    neighbors : int, "auto" or "risk", default "auto"
+        Number k of neighbours, the score itself included; "auto" by the rule of the paper, "risk" by leave-one-out prediction.
+    norm : float, default 2
+        The p of the error; infinity for the largest gap.
+    region : pair of float, default None
+        Dense region of scores for "auto"; None to search it.
+    alpha : float, default 100
+        Constant of the rule "auto".
+    score : {"mean", "own"}, default "mean"
+        Whether the mean score of the neighbours, or each score itself, is compared with their mean outcome.
+
+    Raises
+    ------
+    InputError
+        For options out of range, and for weights with "risk".
+
+    Notes
+    -----
+    :math:`\mathrm{ECE}_{KNN} = (\frac1n \sum_i |\bar c_{N(i)} - \bar y_{N(i)}|^p)^{1/p}`, with N(i) the k scores nearest to
+    c_i. With neighbors="auto", k = (n - n_r) / (1 + ln(n/alpha)), where n_r counts the scores in the dense region; the paper
+    picks that region by eye (for example [0.998, 1] on CIFAR-10), here it is searched: of 500 stripes of equal width, the run
+    around the fullest in which every stripe holds at least 8 times its uniform share. Give `region` to set it by hand. Where n
+    < alpha the logarithm would be negative; the divisor then stays at 1, so that k <= n - n_r.
 
     neighbors="risk" needs neither alpha nor a region: of k = 2, 3, 4, 6, 8, 11, ... n (powers of the root of 2) it takes the one
     whose windows, each without its own row, predict the gap of that row best: least (1/n) sum_i ((c_i - y_i - g_i) / (1 - h_i))^2,
@@ -39,8 +64,18 @@ class NearestECE(Estimator):
     In one dimension the k nearest form a window of the sorted scores, and the window's start only ever moves up: one search per
     score. Of two scores equally far the lower counts as nearer; a group of equal scores that is only partly among the k counts
     with the mean of its outcomes. Above 65,536 rows the neighbours are counted among 65,536 cells of equal mass, which moves the
-    value by less than one part in ten thousand.
+    value by less than one part in ten thousand. From a sketch the value has no bound.
 
+    References
+    ----------
+    Peng, S., Alamzadeh, P. and Ester, M. (2023). Better calibration error estimation for reliable uncertainty quantification.
+
+    See Also
+    --------
+    truecal.RankSeries : Without a number of neighbours, and with its bias corrected.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
     >>> round(tc.NearestECE(neighbors=2, norm=1)(profile).value, 6)
@@ -63,7 +98,17 @@ class NearestECE(Estimator):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 
     def count(self, profile: Profile) -> Float64s:
-        """k of every dataset."""
+        """Choose the number of neighbours of every dataset.
+
+        Parameters
+        ----------
+        profile : Profile
+            Scores and outcomes.
+
+        Returns
+        -------
+        array of shape (batch,)
+        """
         n = profile.size
         if self.neighbors == "risk":
             return self._least_risk(profile)
@@ -75,7 +120,7 @@ class NearestECE(Estimator):
 
     def estimate(self, profile: Profile) -> Findings:
         k = self.count(profile)
-        fine = profile.coarsen(MOST_ROWS, moments=False)
+        fine = profile.coarsen(_MAX_ROWS, moments=False)
         warnings = self._warnings(k)
         if fine.weights is None:
             return Findings(self._by_rows(fine, k.astype(np.intp)), warnings=warnings, settings={"neighbors": k})
@@ -96,18 +141,22 @@ class NearestECE(Estimator):
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
         return Findings(power, warnings=warnings, settings={"neighbors": k})
 
-    def fixed_to(self, profile: Profile) -> "NearestECE":
-        """Fix the number of neighbours that is chosen by risk, before resamples are drawn."""
+    def fixed_to(self, profile: Profile) -> NearestECE:
+        """Fix the number of neighbours that is chosen by risk, before resamples are drawn.
+
+        Parameters
+        ----------
+        profile : Profile
+            Scores and outcomes.
+
+        Returns
+        -------
+        NearestECE
+        """
         return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        if self.score == "own":
-            return SketchBound(
-                0.0, 1.0, warnings=("NearestECE(score='own') has no bound from a sketch; use score='mean'",)
-            )
-        assert self.neighbors != "risk", "the cells of a sketch have weights, which were refused"
-        k = None if self.neighbors == "auto" else self.neighbors
-        return SketchBound(*nearest_range(cells, neighbors=k, alpha=self.alpha, region=self.region, norm=self.norm))
+        return SketchBound(0.0, 1.0, warnings=("NearestECE has no bound from a sketch; use tc.RankSeries",))
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
         """Too few neighbours to tell a rate from chance: nearly all scores lie in the dense region."""
@@ -210,14 +259,14 @@ def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
 
 def _dense_share(profile: Profile) -> Float64s:
     """Share of the data in the run of dense stripes around the fullest one; 0 where no stripe is dense."""
-    share = np.diff(profile.sums("w", profile.width_cut(STRIPES)), axis=1) / profile.total[:, None]
-    dense = share * STRIPES >= DENSE
+    share = np.diff(profile.sums("w", profile.width_cut(_STRIPES)), axis=1) / profile.total[:, None]
+    dense = share * _STRIPES >= _DENSE
     dense_share = np.zeros(profile.batch)
     for i, peak in enumerate(share.argmax(axis=1)):
         if dense[i, peak]:
             gaps = np.flatnonzero(~dense[i])
             position = np.searchsorted(gaps, peak)
             first = gaps[position - 1] + 1 if position else 0
-            last = gaps[position] if position < len(gaps) else STRIPES
+            last = gaps[position] if position < len(gaps) else _STRIPES
             dense_share[i] = share[i, first:last].sum()
     return dense_share

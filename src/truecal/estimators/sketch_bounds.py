@@ -7,7 +7,6 @@ nothing is open there.
 """
 
 from dataclasses import dataclass
-from math import log
 from typing import Literal
 
 import numpy as np
@@ -19,9 +18,6 @@ from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.special import positive
 from truecal.types import Float64s, Indices
-
-# ----------------------------------------------------------------------------------------------------
-# What a sketch leaves open about bins: how much of a cell may lie on the other side of a cut
 
 
 @dataclass(frozen=True)
@@ -333,133 +329,10 @@ def label_binned_range(profile: CellProfile, binning: Binning, *, norm: float, v
 
 
 # ----------------------------------------------------------------------------------------------------
-# How far the nearest-neighbour error of a sketch can be from that of all rows
-
-MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
-STRIPES = 500  # resolution with which the dense region is looked for
-DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
-
-
-def nearest_range(
-    profile: CellProfile, *, neighbors: int | None, alpha: float, region: tuple[float, float] | None, norm: float
-) -> tuple[float, float]:
-    """Between which numbers the p-th power of the error of all rows lies; neighbors=None: chosen from the data."""
-    k = _neighbours(profile, neighbors, alpha, region)
-    if k is None or not profile.counted:
-        return 0.0, 1.0
-    gap = _gaps(profile, *k)
-    assert profile.weights is not None
-    share = profile.weights[0] / profile.total[0]
-    p = norm
-    if p == np.inf:
-        low, high = float(gap.low.max()), float(gap.high.max())
-    else:
-        low, high = float(share @ gap.low**p), float(share @ gap.high**p)
-    # Beyond so many rows the estimator itself joins rows, which it states to be worth this much
-    if profile.row_count > MOST_ROWS:
-        low, high = low * (1 - 2e-4), high * (1 + 2e-4)
-    return low - profile.rounding, high + profile.rounding
-
-
-def _gaps(profile: CellProfile, fewest: float, largest: float) -> Range:
-    """Range of |mean c - mean y| over the windows of the rows of every cell, for windows of `fewest` to `most` rows."""
-    weight = profile.prefix("w")[0]
-    n = float(weight[-1])
-    fewest, largest = min(fewest, n), min(largest, n)
-    score, outcome, product = (profile.prefix(name)[0] for name in ("c", "y", "cy"))
-    surplus = score - outcome
-    # Zeros' c and ones' 1 - c
-    loose = np.where(profile.low < profile.high, np.diff(score + outcome - 2 * product), 0.0)
-    walk = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(surplus)) + loose)])  # how much can be gained up to here
-    begin, end = weight[:-1], weight[1:]
-    first = _start(profile.high, weight, largest, profile.low)
-    last = _start(profile.low, weight, fewest, profile.high) + 1
-    first = np.clip(np.clip(first, begin - largest + 1, begin), 0, n - fewest)
-    last = np.clip(np.clip(last, end - fewest, end), 0, n - fewest)
-    first, last = np.minimum(first, last), np.maximum(first, last)
-
-    def at(position: Float64s, table: Float64s) -> Float64s:
-        return np.interp(position, weight, table)
-
-    def cut(position: Float64s) -> Float64s:
-        """What a cell cut at a place leaves open."""
-        cell = np.clip(np.searchsorted(weight, position, "right") - 1, 0, len(loose) - 1)
-        return np.where(position < n, loose[cell], 0.0)
-
-    inside = at(first + fewest, surplus) - at(first, surplus)
-    open_size = at(last, walk) - at(first, walk) + at(np.minimum(last + largest, n), walk) - at(first + fewest, walk)
-    open_size = open_size + cut(first) + cut(last) + cut(first + fewest) + cut(last + largest)
-    size = Range(inside - open_size, inside + open_size).absolute()
-    return Range(np.minimum(size.low / largest, 1.0), np.minimum(size.high / fewest, 1.0))
-
-
-def _start(ends: Float64s, weight: Float64s, k: float, score: Float64s) -> Float64s:
-    """How many windows have their middle below each score, when all rows of a cell have the score in `ends`."""
-    starts = np.sort(np.concatenate([weight[:-1], weight[1:] - k]))
-    starts = starts[(starts >= 0) & (starts <= weight[-1] - k)]
-    last = len(ends) - 1
-    lower, right = (np.clip(np.searchsorted(weight, s, "right") - 1, 0, last) for s in (starts, starts + k))
-    middle = (ends[lower] + ends[right]) / 2
-    return np.append(starts, weight[-1] - k)[np.searchsorted(middle, score)]
-
-
-def _neighbours(
-    profile: CellProfile, neighbors: int | None, alpha: float, region: tuple[float, float] | None
-) -> tuple[float, float] | None:
-    """Smallest and largest k that all rows may ask for; None when even the dense region is not certain."""
-    n = float(profile.size[0])
-    if neighbors is not None:
-        k = float(min(neighbors, max(n, 1.0)))
-        return k, k
-    if region is not None:
-        share = _share_in(profile, region)
-    else:
-        dense = _dense(profile)
-        if dense is None:
-            return None
-        share = dense
-    spread = max(1 + np.log(n) - log(alpha), 1.0)
-    ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
-    return ends[0], ends[1]
-
-
-def _share_in(profile: CellProfile, region: tuple[float, float]) -> tuple[float, float]:
-    """Range of the share of rows in a region: cells surely inside, and cells that reach into it."""
-    assert profile.weights is not None
-    low, high = region
-    sure = (profile.low >= low) & (profile.high <= high)
-    possible = (profile.high >= low) & (profile.low <= high)
-    total = float(profile.total[0])
-    return tuple(float(profile.weights[0, cells].sum()) / total for cells in (sure, possible))  # type: ignore[return-value]
-
-
-def _dense(profile: CellProfile) -> tuple[float, float] | None:
-    """Range of the share in the dense run of stripes, or None when another run may be the one."""
-    box = boxes(profile, Binning(STRIPES, "width", "keep", "left"), STRIPES)
-    lower, upper = box.weight.low / box.total, box.weight.high / box.total
-    dense = lower * STRIPES >= DENSE
-    if (dense != (upper * STRIPES >= DENSE)).any():
-        return None
-    peak = int(lower.argmax())
-    rivals = np.flatnonzero(upper >= lower[peak])
-    gaps = np.flatnonzero(~dense)
-    position = int(np.searchsorted(gaps, peak))
-    first = int(gaps[position - 1]) + 1 if position else 0
-    last = int(gaps[position]) if position < len(gaps) else STRIPES
-    if not dense[peak]:
-        return None if dense[rivals].any() else (0.0, 0.0)
-    if ((rivals < first) | (rivals >= last)).any():
-        return None
-    centre = (lower + upper)[first:last].sum() / 2
-    open_ends = ((upper - lower)[first] + (upper - lower)[last - 1]) / 2
-    return max(float(centre - open_ends), 0.0), min(float(centre + open_ends), 1.0)
-
-
-# ----------------------------------------------------------------------------------------------------
 # Where the sweep of all rows may stop, given the cells, and between which errors it then lies
 
-_ROUNDING = 1e-12  # of a rate
-_MOST_BINS = 1024  # after so many the sweep is not followed any further
+_ROUNDING = 1e-12  # derived: of a rate
+_MAX_BINS = 1024  # after so many the sweep is not followed any further
 
 
 @dataclass(frozen=True)
@@ -479,26 +352,20 @@ class Stops:
 
 def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     """All numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
-    fewest, largest = _most(profile)
+    rows = float(profile.total[0]) if profile.counted else float(profile.row_count)
     first, low, high = 0, np.inf, -np.inf
     box = boxes(profile, binning, 1)
-    for b in range(1, _MOST_BINS):
+    for b in range(1, _MAX_BINS):
         after = boxes(profile, binning, b + 1)
         rising, falling = _rises(picked(after.rate(), after.weight.high > 0))
-        if not rising or b >= fewest:  # the sweep may end here
+        if not rising or b >= int(rows):  # the sweep may end here
             first = first or b
             ends = binned_range(box, norm)
             low, high = min(low, ends[0]), max(high, ends[1])
-        if falling or b >= largest:
+        if falling or b >= rows:
             return Stops(first, b, (low, high))
         box = after
-    return Stops(first or _MOST_BINS, None, _any_bins(norm, profile))
-
-
-def _most(profile: CellProfile) -> tuple[int, float]:
-    """The sweep does not go beyond the number of rows."""
-    rows = float(profile.total[0]) if profile.counted else float(profile.row_count)
-    return int(rows), rows
+    return Stops(first or _MAX_BINS, None, _any_bins(norm, profile))
 
 
 def _any_bins(norm: float, profile: CellProfile) -> tuple[float, float]:

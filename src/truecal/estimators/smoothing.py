@@ -88,13 +88,38 @@ _AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 @dataclass(frozen=True)
 class KernelDensityECE(Estimator):
-    r"""ECE_KDE = (int |c - T(c)|^p f(c) dc)^(1/p), T(c) = sum_i K(c - c_i) y_i / sum_i K(c - c_i), f the density of the scores.
+    r"""Estimate the calibration error by kernel regression of outcomes on scores.
 
-    Zhang, Kailkhura and Han (2020): triweight kernel, reflected at 0 and 1, with standard deviation
-    h = std(c) (2n)^(-1/5) unless `bandwidth` is given. bandwidth="correct" takes the spread of the scores that came true alone, as
-    the code behind Roelofs et al. does: smaller where wrong predictions have low scores, and so less smooth. Computed on 4096 cells
-    of equal width; a bandwidth below two cells is raised to two cells (only scores that hardly vary ask for one).
+    Parameters
+    ----------
+    norm : float, default 2
+        The p of the error.
+    bandwidth : float, "correct" or None, default None
+        Standard deviation h of the kernel; None for :math:`\mathrm{std}(c) (2n)^{-1/5}`, "correct" for the same with the spread of
+        the scores that came true alone, as the code behind Roelofs et al. does: less smooth where wrong predictions have low
+        scores.
 
+    Raises
+    ------
+    InputError
+        For a bandwidth outside (0, 1].
+
+    Notes
+    -----
+    :math:`(\int |c - T(c)|^p f(c)\,dc)^{1/p}` with :math:`T(c) = \sum_i K(c - c_i) y_i / \sum_i K(c - c_i)`, f the density of the
+    scores and K the triweight kernel, reflected at 0 and 1. Computed on 4096 cells of equal width; a bandwidth below two cells
+    is raised to two cells (only scores that hardly vary ask for one).
+
+    References
+    ----------
+    Zhang, J., Kailkhura, B. and Han, T. Y.-J. (2020). Mix-n-Match: ensemble and compositional methods for uncertainty
+    calibration in deep learning. ICML. arXiv:2003.07329
+
+    Roelofs, R., Cain, N., Shlens, J. and Mozer, M. C. (2022). Mitigating bias in calibration error estimation. AISTATS.
+    arXiv:2012.08668
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> scores = [i / 100 for i in range(100)]
     >>> round(tc.estimators.KernelDensityECE(norm=1)(tc.profile.Profile.from_arrays(scores, [1] * 100)).value, 3)
@@ -224,17 +249,35 @@ _PRECISION = 1e-9  # of the bandwidth
 
 @dataclass(frozen=True)
 class SmoothECE(Estimator):
-    r"""smECE = sigma* with sigma* = int_0^1 | 1/n sum_i (y_i - c_i) K_sigma*(t, c_i) | dt, K the Gaussian reflected at 0 and 1.
+    r"""Estimate the smooth calibration error (smECE): residuals smoothed at the scale of the error itself.
 
-    Blasiok and Nakkiran (2023): residuals smoothed at the scale of the error itself, a consistent measure within a factor of the
-    distance to calibration. The right side falls as sigma grows, so the fixed point is unique and found between bounds.
-    Computed on 8192 cells of equal width; errors below 1/8192 are reported as the smoothed residual at that scale.
+    Parameters
+    ----------
+    rule : {"exact", "relplot"}, default "exact"
+        "relplot" gives the number of that package, which searches and smooths on grids of its own (see `tc.like`); from rows
+        only.
 
-    rule="relplot" gives the number of that package, which searches and smooths on grids of its own (see `tc.like`); from rows only.
+    Notes
+    -----
+    :math:`\mathrm{smECE} = \sigma^*` with :math:`\sigma^* = \int_0^1 |\frac1n \sum_i (y_i - c_i) K_{\sigma^*}(t, c_i)|\,dt`, K the
+    Gaussian reflected at 0 and 1: a consistent measure within a factor of the distance to calibration. The right side falls as
+    sigma grows, so the fixed point is unique. Computed on 8192 cells of equal width; errors below 1/8192 are reported as the
+    smoothed residual at that scale.
 
     An absolute (norm 1) error, and a lower one than a binned error of the same data: residuals of opposite sign within sigma of
     each other cancel.
 
+    References
+    ----------
+    Błasiok, J. and Nakkiran, P. (2024). Smooth ECE: principled reliability diagrams via kernel smoothing. ICLR.
+    arXiv:2309.12236
+
+    See Also
+    --------
+    truecal.like : Numbers of other tools.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> round(tc.SmoothECE()(tc.profile.Profile.from_arrays([0.9] * 1000, [1] * 500 + [0] * 500)).value, 3)
     0.4

@@ -1,5 +1,7 @@
 """A simultaneous confidence band for the calibration curve."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,15 +19,28 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # of the largest run
-_CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
+_CELLS = 40  # groups of neighbouring scores; more give finer steps, but more runs that must hold together
 _BLOCK = 1 << 20  # numbers held at a time while the units of runs are counted
 
 
 @dataclass(frozen=True, repr=False)
 class Band(Tabular):
-    """With probability `level` the whole calibration curve lies between `low` and `high`.
+    """A band that holds the whole calibration curve with probability `level`.
 
-    At `score[i]` the curve lies in [low[i], high[i]]; in between, use :meth:`at`.
+    Attributes
+    ----------
+    score : array of shape (m,)
+        Scores at which the band is stated, ascending; in between, use :meth:`at`.
+    low : array of shape (m,)
+        Lower limit of the curve at each score.
+    high : array of shape (m,)
+        Upper limit of the curve at each score.
+    level : float
+        Probability that the whole curve lies inside.
+
+    See Also
+    --------
+    band : Computes it.
     """
 
     score: Float64s
@@ -34,7 +49,7 @@ class Band(Tabular):
     level: float
 
     def frame(self) -> Frame:
-        """One row per score."""
+        """Return one row per score."""
         return Frame({"score": self.score, "low": self.low, "high": self.high})
 
     def __str__(self) -> str:
@@ -44,7 +59,18 @@ class Band(Tabular):
         )
 
     def at(self, scores: ArrayLike) -> tuple[Float64s, Float64s]:
-        """Lower and upper end of the band at any scores."""
+        """Evaluate the band at any scores.
+
+        Parameters
+        ----------
+        scores : array of float
+            Scores in [0, 1].
+
+        Returns
+        -------
+        tuple of two arrays
+            Lower and upper limits.
+        """
         s = validation.check_points(scores, "scores")
         before = np.searchsorted(self.score, s, "right") - 1
         after = np.searchsorted(self.score, s, "left")
@@ -53,32 +79,67 @@ class Band(Tabular):
         return low, high
 
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
-        """Whether a curve lies within the band at all the given scores."""
+        """Decide whether a curve lies within the band at all given scores.
+
+        Parameters
+        ----------
+        scores : array of float
+            Scores in [0, 1].
+        rates : array of float
+            Values of the curve at these scores.
+
+        Returns
+        -------
+        bool
+        """
         low, high = self.at(scores)
         r = validation.check_points(rates, "rates", low.shape)
         return bool(((low <= r) & (r <= high)).all())
 
 
 def band(profile: Profile, *, level: float = 0.95) -> Band:
-    r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
+    r"""Compute a simultaneous confidence band of the calibration curve E[y | c].
 
-    For every run of neighbouring score groups there is a Clopper-Pearson bound for the mean of its outcome rates, all of them
-    at a level at which all hold together. A curve that does not fall is at least that mean beyond the run, and at most that
-    mean before it; the best of all runs is taken (after Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023, with 40 groups of
-    equal mass instead of every pair of scores). Outcomes of different rates are less scattered than binomial ones, so
-    Clopper-Pearson stays valid (Hoeffding 1956). Runs overlap, so the joint level is that of the largest of all sums of
-    neighbouring normal variables, over their standard deviations: at 90 % and 40 groups 3.36 standard deviations, where
-    Bonferroni's correction for 820 runs would ask for 3.84.
+    Parameters
+    ----------
+    profile : Profile
+        Scores and outcomes of one dataset. Rows that belong together (a profile made by a lens from clustered Predictions
+        stores them) count by their effective number, run by run.
+    level : float, default 0.95
+        Probability that the whole curve lies inside.
 
-    Where the diagonal leaves the band, the model is shown to be miscalibrated there. Rows that belong together (a profile made by
-    a lens from clustered Predictions knows them) count by their effective number, run by run.
+    Returns
+    -------
+    Band
 
+    Notes
+    -----
+    It holds for all c at once and any n, if the curve does not fall. For every run of neighbouring score groups there is a
+    Clopper-Pearson bound for the mean of its outcome rates, all of them at a level at which all hold together. A curve that
+    does not fall is at least that mean beyond the run, and at most that mean before it; the best of all runs is taken (after
+    Dimitriadis et al. 2023, with 40 groups of equal mass instead of every pair of scores). Outcomes of different rates are less
+    scattered than binomial ones, so Clopper-Pearson stays valid (Hoeffding 1956). Runs overlap, so the joint level is that of
+    the largest of all sums of neighbouring normal variables, over their standard deviations: at 90 % and 40 groups 3.36
+    standard deviations, where Bonferroni's correction for 820 runs would ask for 3.84.
+
+    Where the diagonal leaves the band, the model is shown to be miscalibrated there.
+
+    References
+    ----------
+    Dimitriadis, T., Dümbgen, L., Henzi, A., Puke, M. and Ziegel, J. (2023). Honest calibration assessment for binary outcome
+    predictions. Biometrika 110, 663-680. doi:10.1093/biomet/asac068
+
+    Hoeffding, W. (1956). On the distribution of the number of successes in independent trials. Annals of Mathematical
+    Statistics 27, 713-721.
+
+    Examples
+    --------
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(5000)
-    >>> found = band(tc.profile.Profile.from_arrays(c, rng.random(5000) < c**1.5))
+    >>> limits = band(tc.profile.Profile.from_arrays(c, rng.random(5000) < c**1.5))
     >>> grid = np.linspace(0, 1, 101)
-    >>> found.contains(grid, grid**1.5), found.contains(grid, grid)
+    >>> limits.contains(grid, grid**1.5), limits.contains(grid, grid)
     (True, False)
     """
     options.level(level)

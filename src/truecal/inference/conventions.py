@@ -10,7 +10,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.literature import AdaptiveECE, ForeignECE
+from truecal.estimators.literature import AdaptiveECE, ConventionECE
 from truecal.estimators.smoothing import SmoothECE
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens
@@ -24,9 +24,20 @@ class Convention:
 
     Attributes
     ----------
-    tool : whose convention. estimator, lens : what reproduces it.
-    differs : what this convention does that truecal's own definitions do not, sentence by sentence.
-    tolerance : how closely the tool's number is met: 1e-9, or 1e-6 where the tool computes in single precision.
+    tool : str
+        Whose convention.
+    estimator : Estimator
+        Reproduces the tool's number.
+    lens : Lens
+        What the tool looks at.
+    differs : tuple of str
+        What this convention does that truecal's own definitions do not, sentence by sentence.
+    tolerance : float
+        How closely the tool's number is met: 1e-9, or 1e-6 where the tool computes in single precision.
+
+    See Also
+    --------
+    like : Returns it.
     """
 
     tool: str
@@ -39,7 +50,21 @@ class Convention:
         return iter((self.estimator, self.lens))
 
     def measure(self, preds: Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Estimate:
-        """The tool's number, with the interval and test that it lacks."""
+        """Compute the tool's number, with the interval and test that it lacks.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What to measure.
+        level : float, default 0.95
+            Level of the interval.
+        rng : int or numpy.random.Generator, default 0
+            Seed or generator of resamples.
+
+        Returns
+        -------
+        Estimate
+        """
         return measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)
 
 
@@ -56,11 +81,29 @@ _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
 def like(tool: str, **options: Any) -> Convention:
-    """The estimator and lens that reproduce another tool's number.
+    """Return the estimator and lens that reproduce another tool's number.
 
     Parameters
     ----------
-    tool : one of the names below, each with the tool's own defaults.
+    tool : str
+        One of the names below, each with the tool's own defaults in brackets.
+    **options : int or str
+        Options of the tool, as in the brackets.
+
+    Returns
+    -------
+    Convention
+        Unpacks as `estimator, lens`.
+
+    Raises
+    ------
+    InputError
+        For an unknown tool or option, and for a convention that cannot be reproduced ("val.prob"), with the reason.
+
+    Notes
+    -----
+    The tools:
+
         "torchmetrics" (bins=15, norm="l1"|"l2"|"max", task="multiclass"|"binary"): CalibrationError.
         "netcal" (bins=10, metric="ece"|"mce"|"ace", task="multiclass"|"binary").
         "sklearn" (bins=5, strategy="uniform"|"quantile", norm="l1"|"l2"): calibration_curve, averaged by rows; "l2" as in the
@@ -72,8 +115,8 @@ def like(tool: str, **options: Any) -> Convention:
         "robustness-metrics" (bins=15): ExpectedCalibrationError.
         "ace", "tace" (bins=15; threshold=0.01): Nixon et al. 2019.
 
-    A convention that cannot be reproduced ("val.prob") is refused with the reason.
-
+    Examples
+    --------
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.95, 1.0, 0.95, 1.0], [1, 0, 1, 1])
     >>> theirs = tc.like("torchmetrics", bins=10, task="binary")
@@ -110,9 +153,9 @@ def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass")
     options.choice(norm, tuple(_NORMS), "norm")
     options.choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
-        estimator = ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
+        estimator = ConventionECE("torch [a, b) and {1}", bins, _NORMS[norm])
         return Convention("torchmetrics", estimator, OneClass(), (_OWN_BIN,))
-    estimator = ForeignECE("torch single [a, b) and {1}", bins, _NORMS[norm])
+    estimator = ConventionECE("torch single [a, b) and {1}", bins, _NORMS[norm])
     return Convention("torchmetrics", estimator, TopLabel(), (_OWN_BIN, _SINGLE), 1e-6)
 
 
@@ -120,7 +163,7 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
     options.choice(metric, ("ece", "mce", "ace"), "metric")
     options.choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
-    estimator = ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
+    estimator = ConventionECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
     notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
     if metric == "ace":
         notes = (*notes, "bins of equal width count alike, however few rows they hold")
@@ -132,7 +175,7 @@ def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> C
     options.choice(norm, ("l1", "l2"), "norm")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
     notes = (_OPEN_LEFT, _LINSPACE, "calibration_curve returns no counts; this weighs its bins by their rows")
-    return Convention("sklearn", ForeignECE(rule, bins, _NORMS[norm]), OneClass(), notes)
+    return Convention("sklearn", ConventionECE(rule, bins, _NORMS[norm]), OneClass(), notes)
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
@@ -141,23 +184,25 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
     options.choice(mode, ("top-label", "marginal", "binary"), "mode")
     lens: Lens = {"top-label": TopLabel(), "marginal": ClassWise(), "binary": OneClass()}[mode]
     if metric == "ece":
-        return Convention("uncertainty-calibration", ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
+        return Convention("uncertainty-calibration", ConventionECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
     notes: tuple[str, ...] = ("the longer bins come first, and equal scores across a cut go down",)
     if metric == "ece_em":
-        return Convention("uncertainty-calibration", ForeignECE("array_split", bins), lens, notes)
+        return Convention("uncertainty-calibration", ConventionECE("array_split", bins), lens, notes)
     notes = (
         *notes,
         "bins of fewer than two rows count 0",
         "of each class negative squares are set to 0 before averaging",
     )
-    return Convention("uncertainty-calibration", ForeignECE("array_split", bins, 2, debias=True), lens, notes)
+    return Convention("uncertainty-calibration", ConventionECE("array_split", bins, 2, debias=True), lens, notes)
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
     options.choice(metric, ("smece", "binned"), "metric")
     lens: Lens = OneClass() if task == "binary" else TopLabel()
     if metric == "binned":
-        return Convention("relplot", ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)"))
+        return Convention(
+            "relplot", ConventionECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)")
+        )
     notes = (
         "the bandwidth is halved ten times, so that it is up to 1/1024 above the fixed point and the error up to 0.002 below",
         "residuals are mirrored at 0 and 1 without the ends: scores of exactly 0 or 1 count half",
@@ -166,7 +211,7 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
 
 
 def _guo(*, bins: int = 15) -> Convention:
-    return Convention("guo2017", ForeignECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
+    return Convention("guo2017", ConventionECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
 
 
 def _helm(*, bins: int = 10) -> Convention:
@@ -174,12 +219,12 @@ def _helm(*, bins: int = 10) -> Convention:
         "ten bins of equal mass, the longer ones first; equal scores across a cut go down",
         "HELM also prints an error after Platt scaling on the same rows, which is not an error on new data",
     )
-    return Convention("helm", ForeignECE("array_split", bins), TopLabel(), notes)
+    return Convention("helm", ConventionECE("array_split", bins), TopLabel(), notes)
 
 
 def _robustness_metrics(*, bins: int = 15) -> Convention:
     notes = ("bins are floor(c * bins)", _SINGLE)
-    return Convention("robustness-metrics", ForeignECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
+    return Convention("robustness-metrics", ConventionECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
 
 
 def _ace(*, bins: int = 15) -> Convention:

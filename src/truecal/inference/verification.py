@@ -11,6 +11,8 @@ p_i > 12/n log(2B/delta), then
 where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribution, and are wide.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +42,7 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model
 
-_MOST_ROWS = 1e18
+_MAX_ROWS = 1e18  # derived: beyond every dataset
 
 
 def upper_bound(
@@ -87,18 +89,48 @@ def rows_needed(
     level: float = 0.95,
     estimator: Literal["plugin", "debiased"] = "debiased",
 ) -> float:
-    """How many rows the explicit bound needs to promise that the root-mean-square error of a binned model is below `threshold`.
-
-    F.6 (plug-in) and F.9 (debiased) of Kumar, Liang & Ma (2019): no approximation, and wide; :func:`verify` promises with far fewer
-    rows. It grows with the number of bins B for the plug-in and with sqrt(B) for the debiased estimator. Infinite where no number
-    is enough.
+    """Compute how many rows the explicit bound needs to promise that the error of a binned model is below a threshold.
 
     Parameters
     ----------
-    threshold, error : the error to be promised, and the one that will be estimated; on the scale of probabilities.
-    bins : number of distinct outputs. smallest : probability of the rarest one; default 1 / bins.
-    level : how sure the promise is to be.
+    threshold : float, default 0.02
+        The root-mean-square error to be promised, on the scale of probabilities.
+    bins : int
+        Number B of distinct outputs.
+    error : float, default 0.0
+        The error that will be estimated.
+    smallest : float or None, default None
+        Probability of the rarest output; None for 1 / bins.
+    level : float, default 0.95
+        Probability of a right promise.
+    estimator : {"plugin", "debiased"}, default "debiased"
+        Whose bound: F.6 or F.9.
 
+    Returns
+    -------
+    float
+        Number of rows; infinite where none is enough.
+
+    Raises
+    ------
+    InputError
+        For numbers outside of (0, 1).
+
+    Notes
+    -----
+    The bounds use no approximation, and are wide: :func:`verify` promises with far fewer rows. The number grows with B for the
+    plug-in and with sqrt(B) for the debiased estimator.
+
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32. arXiv:1909.10155, appendix F.
+
+    See Also
+    --------
+    verify : Promises from data.
+
+    Examples
+    --------
     >>> import truecal as tc
     >>> tc.inference.rows_needed(0.02, bins=10), tc.inference.rows_needed(0.02, bins=10, estimator="plugin")
     (547374.0, 156780.0)
@@ -126,7 +158,7 @@ def rows_for(
     def enough(n: float) -> bool:
         return upper_bound(squared, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator) <= target
 
-    low, high = 0.0, _MOST_ROWS
+    low, high = 0.0, _MAX_ROWS
     if not enough(high):
         return inf
     while high - low > 1:
@@ -139,7 +171,7 @@ def rows_for(
 # Can we promise that the calibration error is below a threshold?
 
 Answer = Literal["promised", "supported", "exceeded", "not enough data"]
-_ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as one of few outputs
+_ROWS_PER_OUTPUT = 10  # derived: the rate of so many rows has a standard error of up to 0.16, so limits say something
 _SMOOTH = (
     "the calibration curve is smooth enough for the rank series to follow; errors finer than that are not excluded"
 )
@@ -153,18 +185,42 @@ class Verification(Tabular):
 
     Attributes
     ----------
-    verdict : "promised": below the threshold, wrong with probability at most 1 - level at any n (models of few outputs).
+    verdict : str
+        "promised": below the threshold, wrong with probability at most 1 - level at any n (models of few outputs).
         "supported": below it if what `assumes` lists holds (continuous outputs, clusters or importance weights). "exceeded":
         above it, wrong with probability near 1 - level. Else "not enough data".
-    assumes : what the verdict rests on.
-    value, low, high : the estimated error and its one-sided limits, each at `level`.
-    explicit : the smaller of Kumar et al.'s bounds F.6 and F.9 on the error, which need no approximation; infinite where their
+    threshold : float
+        The error that is asked about.
+    level : float
+        Level of each limit.
+    n : int
+        Number of rows.
+    lens : str
+        What the scores are of, in words.
+    value : float
+        The estimated error.
+    low : float
+        One-sided lower limit of the error.
+    high : float
+        One-sided upper limit of the error.
+    assumes : tuple of str
+        What the verdict rests on.
+    explicit : float or None
+        The smaller of Kumar et al.'s bounds F.6 and F.9 on the error, which need no approximation; infinite where their
         condition on the rarest output fails, None for a model that is not binned.
-    further : a rough forecast of how many more rows would settle the question if the estimate is right; None when it is
+    further : int or None
+        A rough forecast of how many more rows would settle the question if the estimate is right; None when it is
         settled, or when the estimate is too close to the threshold for any number.
-    outputs : number of distinct outputs (over all classes), None for a model with continuous outputs.
-    balance : the smallest alpha for which outputs are alpha-well-balanced, 1/(alpha B) <= P(output) <= alpha/B, in this
-        data.
+    outputs : int or None
+        Number of distinct outputs (over all classes), None for a model with continuous outputs.
+    balance : float or None
+        The smallest alpha for which outputs are alpha-well-balanced, 1/(alpha B) <= P(output) <= alpha/B, in this data.
+    warnings : tuple of str
+        What to know before quoting the numbers.
+
+    See Also
+    --------
+    verify : Returns it.
     """
 
     verdict: Answer
@@ -191,7 +247,7 @@ class Verification(Tabular):
         return None if self.balance is None else self.balance <= 2
 
     def frame(self) -> Frame:
-        """One row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
+        """Return one row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
         names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
         return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
 
@@ -257,20 +313,45 @@ def verify(
 ) -> Verification:
     """Answer whether the root-mean-square calibration error is below `threshold`.
 
-    A model with few distinct outputs (at least ten rows for each on average, such as one recalibrated by `ScalingBinning` or
-    `HistogramBinning`) has a calibration error that can be promised to lie below a limit, at any n: outputs near 0 and 1, rare
-    outputs and outputs never seen are accounted for (see `limit.py` for the test that is inverted). For continuous outputs no
-    such promise exists (Kumar et al. 2019, section 3): the answer is "supported" at best, and `assumes` says by what. So it is
-    with clusters and importance weights.
-
     Parameters
     ----------
-    preds : predictions on rows that neither the model nor a recalibrator was fitted on (or a Sketch of them). Whole-number
-        weights count repetitions.
-    threshold : in [0, 1], on the scale of probabilities.
-    level : a true error above the threshold is promised to be below it with probability at most 1 - level.
-    lens : default the positive class or the top label. A class-wise lens judges the outputs of all classes together.
-    outputs : all outputs the model can give, where they are known (a fitted binning map knows its own): then none can be missing.
+    preds : Predictions, Sketch, or ``y_true, y_prob``
+        Rows that neither the model nor a recalibrator was fitted on. Whole-number weights count repetitions.
+    threshold : float, default 0.02
+        In [0, 1], on the scale of probabilities.
+    level : float, default 0.95
+        A true error above the threshold is promised to be below it with probability at most 1 - level.
+    lens : Lens, default None
+        None for the positive class or the top label. A class-wise lens takes the outputs of all classes together.
+    outputs : array of float, default None
+        All outputs the model can give, where they are known (a fitted binning map stores its own): then none can be missing.
+
+    Returns
+    -------
+    Verification
+        Verdict, limits, and what they rest on; true where the error is promised to lie below the threshold.
+
+    Raises
+    ------
+    InputError
+        For a threshold outside [0, 1], outputs that are not listed, and a class-wise lens of continuous outputs.
+
+    Notes
+    -----
+    A model with few distinct outputs (at least ten rows for each on average, such as one recalibrated by `ScalingBinning` or
+    `HistogramBinning`) has a calibration error that can be promised to lie below a limit, at any n, by inverting a test: outputs
+    near 0 and 1, rare outputs and outputs never observed are accounted for. For continuous outputs no such promise exists
+    (Kumar et al. 2019, section 3): the answer is "supported" at best, and `assumes` says by what. So it is with clusters and
+    importance weights.
+
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32. arXiv:1909.10155
+
+    See Also
+    --------
+    truecal.measure : The error with a two-sided interval.
+    truecal.inference.rows_needed : Rows that the explicit bounds need.
 
     Examples
     --------
