@@ -81,6 +81,18 @@ class _Draws:
     rng: np.random.Generator
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """The models of a comparison, what was judged of them and how."""
+
+    models: Mapping[str, ComparedModel]
+    estimator: Estimator
+    lens: str
+    n: int
+    method: str
+    paired: bool
+
+
 def _resample_models(
     estimator: Estimator,
     all_preds: Mapping[str, Predictions],
@@ -513,50 +525,28 @@ def compare_many(
     options.resamples(resamples)
     options.level(level)
     check_lens(lens)
-    options_of_rows = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
-    data = _data_by_name(y_true, probs, options_of_rows)
+    rows = {"weights": sample_weight, "clusters": clusters, "classes": classes, "judge": judge}
+    data = _data_by_name(y_true, probs, rows)
     pairs = _pairs(list(data), reference)
     draws = _Draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), paired, level, options.generator(rng))
-    first = next(iter(data.values()))
-    with_judge = any(isinstance(each, Predictions) and each.judge is not None for each in data.values())
-    if with_judge:
-        refuse_options(None if estimator is None else as_estimator(estimator), lens)
-    if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
-    estimator = as_estimator(estimator)
+    if estimator is not None:
+        estimator = as_estimator(estimator)
     if any(isinstance(each, Sketch) for each in data.values()):
-        if not all(isinstance(each, Sketch) for each in data.values()) or lens is not None or key is not None:
-            raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
-        draws, described, n = replace(draws, paired=False), "scores", min(sketch.rows for sketch in data.values())
-        models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
-        method = "rows, unpaired, and what the sketches leave open"
+        compared = _sketched_models(estimator, data, lens, key, draws)
+    elif any(each.judge is not None for each in data.values()):
+        compared = _judged_models(estimator, data, lens, key, draws)
     else:
-        if isinstance(estimator, VectorEstimator):
-            lens = estimator.own_lens(lens)
-        if with_judge:
-            if key is not None or not paired:
-                raise InputError(
-                    "models with a judge are compared row by row, in order; leave out key= and paired=False"
-                )
-            models = {name: ComparedModel(side.value, side=side) for name, side in judged_sides(data).items()}
-            kind = "rows with a judge" if first.clusters is None else "clusters with a judge"
-        else:
-            models, kind = _compared_models(estimator, data, lens, key, draws)
-        described, n = (lens or default_lens(first)).describe(first), min(map(len, data.values()))
-        how = "rank series" if models[pairs[0][0]].side is not None else "bootstrap"
-        method = f"paired {how} of {kind}" if paired else f"{how} of {kind}, unpaired"
-    paired_models = [(models[a], models[b]) for a, b in pairs]
-    p_values, intervals = [], []
-    for one, other in paired_models:
-        low, high, p_value = limits(one, other, level, paired=draws.paired)
+        compared = _compared_models(estimator, data, lens, key, draws)
+    comparisons = []
+    for a, b in pairs:
+        one, other = compared.models[a], compared.models[b]
+        low, high, p = limits(one, other, level, paired=compared.paired)
         difference, sketched = one.value - other.value, one.sketch_error + other.sketch_error
-        intervals.append(Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, method))
-        p_values.append(p_value)
-    facts = zip(pairs, paired_models, intervals, p_values, holm(np.array(p_values)).tolist(), strict=True)
-    return [
-        Comparison(*names, one.value, other.value, interval, p_value, adjusted, estimator, described, n)
-        for names, (one, other), interval, p_value, adjusted in facts
-    ]
+        interval = Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, compared.method)
+        facts = compared.estimator, compared.lens, compared.n
+        comparisons.append(Comparison(a, b, one.value, other.value, interval, p, p, *facts))
+    adjusted = holm(np.array([comparison.p_value for comparison in comparisons])).tolist()
+    return [replace(pair, adjusted_p=p) for pair, p in zip(comparisons, adjusted, strict=True)]
 
 
 def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -586,24 +576,61 @@ def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]
 
 
 def _compared_models(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
-) -> tuple[dict[str, ComparedModel], str]:
-    """Measure every model, by formula where the estimator has one, else on resamples; with the kind of units drawn."""
+    estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
+) -> _Compared:
+    """Measure every model, by formula where the estimator has one, else on resamples."""
+    if estimator is None:
+        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    if isinstance(estimator, VectorEstimator):
+        lens = estimator.own_lens(lens)
     lenses, several = {}, False
-    for name, preds in all_preds.items():
+    for name, preds in data.items():
         lenses[name] = lens or default_lens(preds)
         several = several or lenses[name].shares(preds) is not None
-    units = _units(all_preds, lenses, key, draws)
-    kind = next(iter(units.values())).kind
+    units = _units(data, lenses, key, draws)
+    how, models = "bootstrap", {}
     if isinstance(estimator, VectorEstimator):
-        return _resample_vectors(estimator, all_preds, lenses, units, draws), kind
-    if several or not isinstance(estimator, RankSeries) or estimator.norm != 2:
-        return _resample_models(estimator, all_preds, lenses, units, draws), kind
-    models = {}
-    for name, preds in all_preds.items():
-        side = comparison_side(next(lenses[name].samples(preds)), units[name])
-        models[name] = ComparedModel(side.value, side=side)
-    return models, kind
+        models = _resample_vectors(estimator, data, lenses, units, draws)
+    elif several or not isinstance(estimator, RankSeries) or estimator.norm != 2:
+        models = _resample_models(estimator, data, lenses, units, draws)
+    else:
+        how = "rank series"
+        for name, preds in data.items():
+            side = comparison_side(next(lenses[name].samples(preds)), units[name])
+            models[name] = ComparedModel(side.value, side=side)
+    first = next(iter(data))
+    method = f"{how} of {units[first].kind}"
+    method = f"paired {method}" if draws.paired else f"{method}, unpaired"
+    return _Compared(
+        models, estimator, lenses[first].describe(data[first]), min(map(len, data.values())), method, draws.paired
+    )
+
+
+def _judged_models(
+    estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
+) -> _Compared:
+    """Measure models of which few rows have trusted labels and all have verdicts of a judge."""
+    refuse_options(estimator, lens)
+    if key is not None or not draws.paired:
+        raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
+    models = {name: ComparedModel(side.value, side=side) for name, side in judged_sides(data).items()}
+    first = next(iter(data.values()))
+    kind = "rows" if first.clusters is None else "clusters"
+    described = (lens or default_lens(first)).describe(first)
+    method = f"paired rank series of {kind} with a judge"
+    return _Compared(models, estimator or RankSeries(), described, min(map(len, data.values())), method, True)
+
+
+def _sketched_models(
+    estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
+) -> _Compared:
+    """Measure the cells of sketches, which are drawn like the rows in them."""
+    if not all(isinstance(each, Sketch) for each in data.values()) or lens is not None or key is not None:
+        raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+    estimator = estimator or RankSeries()
+    models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
+    method = "rows, unpaired, and what the sketches leave open"
+    return _Compared(models, estimator, "scores", min(sketch.rows for sketch in data.values()), method, False)
 
 
 def _units(
