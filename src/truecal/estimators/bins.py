@@ -204,11 +204,13 @@ def effective_rows(sums: UnitSums) -> Float64s:
 
 def distinct_cut(profile: Profile) -> Cut:
     """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
-    starts = np.full((profile.scores.shape[0], int(profile.distinct.max()) + 1), profile.rows)
+    scores = profile.scores
+    dataset, row = np.nonzero(scores[:, 1:] != scores[:, :-1])
+    changes = np.bincount(dataset, minlength=len(scores))
+    number = np.arange(len(row)) - np.repeat(np.cumsum(changes) - changes, changes)
+    starts = np.full((len(scores), int(changes.max()) + 2), profile.rows)
     starts[:, 0] = 0
-    for row, scores in zip(starts, profile.scores, strict=True):
-        inner = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-        row[1 : len(inner) + 1] = inner
+    starts[dataset, number + 1] = row + 1
     return Cut(starts, starts)
 
 

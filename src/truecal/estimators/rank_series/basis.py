@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.estimators.bins import distinct_cut
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.special import positive
@@ -117,7 +118,7 @@ def rank_cells(profile: Profile) -> RankCells:
         return _single_rows(profile, lower_rows)
     distinct = np.minimum(profile.distinct, MAX_CELLS)
     if profile.distinct.max() <= MAX_CELLS:
-        cut = _distinct_score_cut(profile)
+        cut = distinct_cut(profile)
     else:
         cut = _move_nearest(profile.mass_cut(MAX_CELLS), lower_rows, profile.rows)
     return _cells_between(profile, cut, distinct.astype(float), cut.below[:, :-1] >= lower_rows)
@@ -206,16 +207,6 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArra
         upper=np.broadcast_to(upper[datasets], counts.shape),
         units=profile.size[datasets],
     )
-
-
-def _distinct_score_cut(profile: Profile) -> Cut:
-    """Cut between distinct scores; datasets with fewer of them end in empty cells."""
-    ends = np.full((len(profile.scores), int(profile.distinct.max()) + 1), profile.rows)
-    ends[:, 0] = 0
-    for dataset_ends, scores in zip(ends, profile.scores, strict=True):
-        starts = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-        dataset_ends[1 : len(starts) + 1] = starts
-    return Cut(ends, ends)
 
 
 # ---------------------------------------------------------------------- basis
