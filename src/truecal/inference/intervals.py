@@ -13,15 +13,16 @@ from truecal.estimators.bootstrap import (
     sign_flips,
 )
 from truecal.estimators.estimate import Interval
-from truecal.estimators.rank_series import clusters, interval
+from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.inference.tests import Verdict
+from truecal.estimators.rank_series.interval import Pivot
+from truecal.inference.tests import Verdict, tested_profile, verdict_of
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays, takes_arrays_second
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
-from truecal.resampling import cells, units
+from truecal.resampling import cells
 from truecal.resampling.units import Units
 from truecal.special import positive
 
@@ -209,7 +210,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     return Interval(low, high, level, f"debiased, {bins} bins")
 
 
-def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
+def debiased_pivot(profile: Profile, bins: int) -> Pivot:
     """X, and its variance at any theta, of every dataset."""
     cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
     weight, score, one, square, product = (
@@ -234,7 +235,7 @@ def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
     noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / divisor)
     sampled = np.where(flat, 0.0, np.maximum(fourth / divisor**2 - 1, 0.0) / n[:, 0])
     center = (p * (gap**2 - spread)).sum(axis=1)
-    return interval.Pivot(center, floor, noise, sampled, center)
+    return Pivot(center, floor, noise, sampled, center)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -290,32 +291,8 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     """
     options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
-    pivot, single = _pivot(data, lens)
+    profile = tested_profile(data, lens)
+    pivot = RankSeries().pivot(profile) if profile.units is None else ClusteredSeries.of_profile(profile).pivot
     p, z = pivot.p_value(threshold), pivot.z_score(threshold)
     hypothesis = f"the error is at least {threshold:g}"
-    method = "rank-series test of equivalence"
-    if single:
-        return Verdict(float(z[0]), float(p[0]), hypothesis, method)
-    return Verdict(z, p, hypothesis, method)
-
-
-def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[interval.Pivot, bool]:
-    """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
-    if isinstance(data, Profile):
-        if lens is not None:
-            raise InputError("a lens needs Predictions: a Profile is already one lens's view")
-        return (
-            RankSeries().pivot(data) if data.units is None else clusters.ClusteredSeries.of_profile(data).pivot
-        ), data.single
-    check_predictions(data, Profile, name="data")
-    check_lens(lens)
-    lens = default_lens(data) if lens is None else lens
-    if lens.shares(data) is None:
-        sample = lens.sample(data)
-        sample.refuse_pooled()
-        if sample.independent:
-            return RankSeries().pivot(sample.profile), True
-        return clusters.ClusteredSeries.of(sample, units.Units.of(sample, np.random.default_rng(0))).pivot, True
-    if data.clusters is not None:
-        raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
-    return RankSeries().pivot(lens(data)), False
+    return verdict_of(profile, z, p, "rank-series test of equivalence", hypothesis)

@@ -282,7 +282,10 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
     if lens.several:
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
     if shares is not None:
-        return _many(preds, estimator, lens, shares, level, rng)
+        binning = _column_bins(preds, estimator, lens)
+        if binning is not None:
+            return _columns(preds, estimator, lens, binning, shares, level, rng)
+        return _joint(preds, estimator, lens, shares, level, rng)
     if isinstance(lens, AllLabels) and not preds.multilabel and columns.groups_suffice(preds):
         return _all_labels(preds, estimator, level, rng)
     sample = next(lens.samples(preds))
@@ -290,7 +293,7 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
         return measure_profile(sample.profile, estimator, level, rng)
     if sample.unit == "clusters":
         return _clustered(sample, estimator, level, rng)
-    return _pooled(sample, estimator, level, rng)
+    return _joint(preds, estimator, lens, None, level, rng)
 
 
 def _if_calibrated(
@@ -360,22 +363,6 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
     return replace(estimate, p_value=series.test(rng=rng)[1])
 
 
-def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure one dataset of several pairs per row: rows are resampled."""
-    estimate = report(estimator, sample.profile, estimator.estimate(sample.profile))
-    units = Units.of(sample, rng)
-    if units.count < 2:
-        return _unknowable(estimate, level, _ONE_UNIT)
-    resampled = _resample(estimator, [sample], None, units, level, rng, flip_rows=True)
-    assert resampled.parts is not None
-    return replace(
-        estimate,
-        interval=resampled.interval(),
-        p_value=resampled.joint_p_value,
-        parts=root(resampled.parts, estimator.norm),
-    )
-
-
 def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """Measure very many pairs of a row and a class: bins are counted by blocks, and random groups of rows are resampled."""
     outcomes = np.zeros(preds.probs.shape, np.uint8)
@@ -384,7 +371,7 @@ def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.
     estimate = report(estimator, profile, estimator.estimate(profile))
     binning = _counted_bins(preds, estimator)
     if estimate.bins is not None and binning is None:
-        return _pooled(AllLabels().sample(preds), estimator, level, rng)
+        return _joint(preds, estimator, AllLabels(), None, level, rng)
     units = columns.row_groups(len(preds))
     sums = all_label_sums(estimator, preds, profile, binning, units)
     flips = sign_flips(units, 1, rng, rows=True)
@@ -400,22 +387,30 @@ def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.
     )
 
 
-def _many(
-    preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
+def _joint(
+    preds: Predictions,
+    estimator: Estimator,
+    lens: Lens,
+    shares: Float64s | None,
+    level: float,
+    rng: np.random.Generator,
 ) -> Estimate:
-    """Measure one error over all datasets of a lens on the same rows, which are drawn for all of them together."""
-    binning = _column_bins(preds, estimator, lens)
-    if binning is not None:
-        return _columns(preds, estimator, lens, binning, shares, level, rng)
-    estimate = _combined(preds, estimator, lens, shares)
-    units = Units.of(next(lens.samples(preds)), rng)
+    """Measure all datasets of a lens on the same rows, or one of several pairs per row: rows are drawn for all of them."""
+    first = next(lens.samples(preds))
+    if shares is None:
+        estimate = report(estimator, first.profile, estimator.estimate(first.profile))
+    else:
+        estimate = _combined(preds, estimator, lens, shares)
+    units = Units.of(first, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
-    few = not preds.multilabel and units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
-    resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng, flip_rows=not few)
-    p = resampled.joint_p_value
-    if few:
+    one_label = shares is not None and units.kind == "rows" and not preds.multilabel
+    if shares is None or not one_label or len(preds) * len(shares) > _MOST_LABELS:
+        resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng, flip_rows=True)
+        p = resampled.joint_p_value
+    else:
+        resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng)
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
         p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     assert resampled.parts is not None

@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.estimators import sweep
 from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.estimators.bins import Binning
-from truecal.estimators.rank_series import clusters
+from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -20,7 +20,7 @@ from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
-from truecal.resampling import cells, draws, sign_flips, units
+from truecal.resampling import cells, draws, sign_flips
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
@@ -433,31 +433,30 @@ def rank_series_test(
     >>> tc.inference.rank_series_test(tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
     0.001
     """
-    check_predictions(data, Profile, name="data")
-    if isinstance(data, Predictions):
-        check_lens(lens)
-        lens = default_lens(data) if lens is None else lens
-        if lens.shares(data) is None:
-            sample = lens.sample(data)
-            sample.refuse_pooled()
-            if not sample.independent:
-                generator = options.generator(rng)
-                series = clusters.ClusteredSeries.of(sample, units.Units.of(sample, generator))
-                return Verdict(
-                    *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"
-                )
-            data = sample.profile
-        elif data.clusters is not None:
-            raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
-        else:
-            data = lens(data)
-    elif lens is not None:
-        raise InputError("a lens needs Predictions: a Profile is already one lens's view")
-    if data.units is not None:
-        tested = clusters.ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
+    profile = tested_profile(data, lens)
+    if profile.units is not None:
+        tested = ClusteredSeries.of_profile(profile).test(resamples=resamples, rng=rng)
         return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
-    redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
-    return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")
+    redrawn = RankSeries().test(profile, resamples=resamples, rng=rng)
+    return verdict_of(profile, redrawn.statistic, redrawn.p_value, "rank-series test")
+
+
+def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:
+    """Take the sorted rows that a test judges: a profile, or what a lens sees of Predictions."""
+    check_predictions(data, Profile, name="data")
+    if isinstance(data, Profile):
+        if lens is not None:
+            raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+        return data
+    check_lens(lens)
+    lens = default_lens(data) if lens is None else lens
+    if lens.shares(data) is not None:
+        if data.clusters is not None:
+            raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
+        return lens(data)
+    sample = lens.sample(data)
+    sample.refuse_pooled()
+    return sample.profile
 
 
 # ----------------------------------------------------------------------------------------------------

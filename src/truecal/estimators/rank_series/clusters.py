@@ -73,11 +73,13 @@ class ClusteredSeries:
     def of_profile(cls, profile: Profile) -> "ClusteredSeries":
         """Fit the series of a profile that stores the units of its rows."""
         assert profile.units is not None
-        codes, cluster = np.unique(profile.units, return_inverse=True)
+        codes = np.unique(profile.units if profile.weights is None else profile.units[profile.weights[0] > 0])
         if len(codes) < 2:
             raise InputError(
-                "all rows belong to one unit: it cannot tell how much another would differ; give at least two"
+                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
             )
+        # Rows of weight 0 belong to any cluster.
+        cluster = np.minimum(np.searchsorted(codes, profile.units), len(codes) - 1)
         return cls._of_rows(profile, cluster.astype(np.intp), len(codes))
 
     @classmethod
@@ -101,12 +103,8 @@ class ClusteredSeries:
         """The series by side of 1/2 if its risk is lower by more than one standard error (9a), else this one."""
         if self.cells.few_scores[0] or not self.cells.sides.small.any():
             return self
-        gain = self.risk.min() - self.by_side.risk.min()
-        return self.by_side if gain > np.sqrt(self.by_side.null_variance) else self
-
-    def with_terms(self, terms: int) -> "ClusteredSeries":
-        """Fit the same rows with another number of terms."""
-        return replace(self, terms=min(terms, len(self.functions)))
+        gain = self._risk.min() - self.by_side._risk.min()
+        return self.by_side if gain > np.sqrt(self.by_side._null_variance) else self
 
     # ------------------------------------------------------------------ fit
 
@@ -127,14 +125,14 @@ class ClusteredSeries:
         return np.cumsum(self.coefficients**2 - (self.sums**2).sum(axis=0)) / self._between_share
 
     @cached_property
-    def risk(self) -> Float64s:
+    def _risk(self) -> Float64s:
         """The risk (9) with 1, ..., K terms, shape (K,)."""
         return -self.theta + PENALTY * np.cumsum(self._covariance.diagonal())
 
     @cached_property
     def order(self) -> int:
         """Number of terms that minimises the risk, all of them where scores are few (4b)."""
-        return len(self.theta) if self.cells.few_scores[0] else int(np.argmin(self.risk)) + 1
+        return len(self.theta) if self.cells.few_scores[0] else int(np.argmin(self._risk)) + 1
 
     @cached_property
     def gap(self) -> Float64s:
@@ -186,7 +184,7 @@ class ClusteredSeries:
         return (functions * (self.cells.shares[0] * variances / independent)) @ functions.T
 
     @cached_property
-    def null_variance(self) -> float:
+    def _null_variance(self) -> float:
         """The variance a of the estimate with all terms under calibration, by the larger of both covariances."""
         return 2 * max(float((v**2).sum()) for v in (self._covariance, self._null_covariance))
 
@@ -211,16 +209,7 @@ class ClusteredSeries:
         relative = np.tile(self.gap**2 / self._mean_square - 1, 2)
         return float(((self._cluster_sums(relative) / self.n) ** 2).sum())
 
-    def _shape_ratio(self, norm: float) -> float:
-        """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2."""
-        return 1.0 if norm == 2 else float(shape_ratio(self.cells, self.gap[None])[0])
-
     # ------------------------------------------------------------------ inference
-
-    def estimate(self, norm: float) -> tuple[float, float]:
-        """Compute the error and its signed power, as `RankSeries` states them."""
-        value = self.value * self._shape_ratio(norm)
-        return value, value**norm if value > 0 else min(float(self.theta[self.order - 1]), 0.0)
 
     @cached_property
     def pivot(self) -> Pivot:
@@ -228,31 +217,28 @@ class ClusteredSeries:
         center = float(self.theta[-1])
         return Pivot(
             center=np.array([center]),
-            null_variance=np.array([self.null_variance]),
+            null_variance=np.array([self._null_variance]),
             slope=np.array([self._slope]),
             curvature=np.array([self._curvature]),
             upper_center=np.array([max(center, *map(self._window_estimate, WINDOWS_PER_TERM))]),  # (16c)
             unexpected=self._unexpected_outcomes(),
         )
 
-    def interval(self, level: float, norm: float = 2) -> Interval:
-        """Compute the confidence interval of the error; it contains the value."""
+    def estimate(self, level: float, norm: float = 2) -> tuple[float, float, Interval]:
+        """Compute the error, its signed power, and its confidence interval, which contains the error."""
         from scipy.special import ndtr, stdtrit
 
         quantile = float(stdtrit(self._clusters - 1, 0.5 + level / 2))
         lower, upper = np.zeros(1), np.ones(1)
         if quantile < _MAX_QUANTILE:
             lower, upper = self.pivot.interval(float(2 * ndtr(quantile) - 1))
-        ratio = self._shape_ratio(norm)
-        value, _ = self.estimate(norm)
+        ratio = 1.0 if norm == 2 else float(shape_ratio(self.cells, self.gap[None])[0])
+        value = self.value * ratio
+        power = value**norm if value > 0 else min(float(self.theta[self.order - 1]), 0.0)
         assert self.pivot.unexpected is not None
         upper = self.pivot.unexpected.raise_limit(upper * ratio, level)
-        return Interval(
-            min(float(lower[0]) * ratio, value),
-            min(max(float(upper[0]), value), 1.0),
-            level,
-            "clustered rank series",
-        )
+        low, high = min(float(lower[0]) * ratio, value), min(max(float(upper[0]), value), 1.0)
+        return value, power, Interval(low, high, level, "clustered rank series")
 
     def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
         """Test calibration by the statistic (18) with signs of whole clusters flipped (wild bootstrap, Liu 1988)."""

@@ -103,7 +103,7 @@ def _row_side(sample: Sample, units: Units) -> Side:
 def _cluster_side(sample: Sample, units: Units) -> Side:
     """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
     series = ClusteredSeries.of(sample.with_units(units.of_row), units)
-    longer = series.by_side.with_terms(len(series.functions))
+    longer = replace(series.by_side, terms=len(series.functions))
     value, gap = series.lower_risk.value, longer.gap[None]
     pivot = replace(
         longer.pivot,

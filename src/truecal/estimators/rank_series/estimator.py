@@ -165,8 +165,7 @@ class RankSeries(Estimator):
         interval : Interval
             The confidence interval.
         """
-        series = series.lower_risk
-        return (*series.estimate(self.norm), series.interval(level, self.norm))
+        return series.lower_risk.estimate(level, self.norm)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         range_ = super().sketch_bound(cells, estimate)
