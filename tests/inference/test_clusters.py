@@ -37,7 +37,7 @@ def test_clusters_keep_the_level_that_independent_rows_would_miss(exponent):
     ours, theirs, trials = 0, 0, datasets(200)
     for _ in range(trials):
         c, y, g = clustered(50, 20, lambda c: c**exponent, rng)
-        found = series(c, y, g).interval(0.9)
+        found = series(c, y, g).estimate(0.9)[2]
         ours += found.low <= truth <= found.high
         naive = tc.RankSeries(level=0.9)(tc.profile.Profile.from_arrays(c, y)).interval
         theirs += naive.low <= truth <= naive.high
@@ -110,17 +110,17 @@ def test_weights_that_repeat_rows_within_clusters_equal_repeated_rows():
 
 def test_outcomes_that_are_all_alike_leave_room_for_clusters_that_differ():
     c, g = np.full(100, 0.9), np.repeat(np.arange(10), 10)
-    found = series(c, np.ones(100, int), g).interval(0.95)
+    found = series(c, np.ones(100, int), g).estimate(0.95)[2]
     assert found.low <= 0.1 <= found.high
     assert found.high - found.low > 0.1  # ten clusters cannot exclude that one in ten is bad
 
 
 def test_levels_nest_and_two_clusters_say_next_to_nothing():
     c, y, g = clustered(15, 10, lambda c: c**2, np.random.default_rng(2))
-    ends = [series(c, y, g).interval(level) for level in (0.5, 0.8, 0.95, 0.99)]
+    ends = [series(c, y, g).estimate(level)[2] for level in (0.5, 0.8, 0.95, 0.99)]
     assert all(a.low >= b.low and a.high <= b.high for a, b in pairwise(ends))
     two = series(c, y, (g > 7).astype(int))
-    assert two.interval(0.95).high > 0.9
+    assert two.estimate(0.95)[2].high > 0.9
     assert two.test()[1] > 0.2
 
 
