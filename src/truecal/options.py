@@ -125,12 +125,6 @@ def path(value: object, name: str = "path") -> None:
     instance(value, (str, os.PathLike), name, "text or a Path")
 
 
-def number(value: object, name: str) -> None:
-    """Refuse what is not a real number."""
-    if not is_number(value):
-        raise InputError(f"{name} must be a number, not {_shown(value)}")
-
-
 def _shown(value: object) -> str:
     """Format a value for a message: plain values as they are, objects by their class."""
     plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))

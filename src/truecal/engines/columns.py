@@ -345,7 +345,7 @@ def _finite(z: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What `truecal.predictions.selection.EngineRows` asks for."""
+    """Rows of an engine, as `truecal.predictions.selection.Rows` describes them."""
 
     columns: SourceColumns
     names: list[str]  # all columns of the source
@@ -360,18 +360,21 @@ class _Rows:
             return each[self.columns.specimen.class_index(class_name)]
         return each[1] if self.columns.count == 2 else nw.max_horizontal(*each)
 
-    def column(self, name: str) -> Any:
+    def among(self, name: str, values: tuple[object, ...]) -> Any:
+        return _any(self.numbers(name) == literal(value) for value in values)
+
+    def numbers(self, name: str) -> Any:
         if name not in self.names:
             raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
         return nw.col(name)
 
-    def among(self, values: Any, accepted: tuple[object, ...]) -> Any:
-        return _any(values == literal(value) for value in accepted)
+    def passing(self, name: str, test: object) -> Any:
+        raise InputError(f"a test of column {name!r} runs Python code, which an engine cannot; give values or a range")
 
 
 def as_filter(selection: Selection, columns: SourceColumns, names: list[str]) -> Any:
     """The selection as an expression over the source's own columns; what is null is not selected."""
-    return selection.expression(_Rows(columns, names))
+    return selection.condition(_Rows(columns, names))
 
 
 def _any(conditions: Any) -> Any:

@@ -149,7 +149,10 @@ class SweepECE(Estimator):
             The power of the error in these bins.
         """
         # What a norm does not change is found once for all of them.
-        count, finest = profile.once(f"sweep {self.scheme} {self.ties}", self._counts)
+        key = f"sweep {self.scheme} {self.ties}"
+        if key not in profile.cache:
+            profile.cache[key] = self._counts(profile)
+        count, finest = profile.cache[key]
         power = np.empty(profile.batch)
         length = np.where(finest, len(_LENGTHS) + 1, np.searchsorted(_LENGTHS, count))
         for i in range(len(_LENGTHS) + 2):

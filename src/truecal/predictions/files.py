@@ -13,7 +13,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,19 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an npz file") from error
+
+
+def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an object that was saved as an npz file with its format, truecal.KIND, and a version of that."""
+    name, arrays = Path(path).name, read_arrays(path)
+    if str(arrays.get("format")) != f"truecal.{kind}" or "version" not in arrays:
+        raise FileError(f"{name} is not a saved {kind}")
+    if int(arrays["version"]) > version:
+        raise FileError(f"{name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
+    missing = {*required} - arrays.keys()
+    if missing:
+        raise FileError(f"{name} is damaged: {min(missing)} is missing")
+    return arrays
 
 
 def read_json(file: Path) -> Any:

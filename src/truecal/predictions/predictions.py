@@ -155,10 +155,11 @@ class Predictions:
         >>> tc.OneClass(1)(preds).scores
         array([[0.4, 0.7]])
         """
-        if judge is not None:
-            return cls._judged(probs, labels, judge, weights, clusters, classes, pos_label, columns)
         options.choice(normalized, (True, False), "normalized")
         refuse_other_order(labels=labels, probs=probs, weights=weights, clusters=clusters)
+        if judge is not None:
+            trusted, labels = split_missing(labels)
+            verdicts = check_verdicts(judge, len(trusted))
         refuse_swapped(labels, probs, "probabilities come first in from_probs(probs, labels)")
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -169,35 +170,28 @@ class Predictions:
         else:
             refuse_several_labels(labels, p.shape)
             check_probabilities(p, sums=normalized)
-        checked = cls._checked(p, labels, weights, clusters, classes, columns, pos_label)
-        return checked if normalized else replace(checked, normalized=False)
-
-    @classmethod
-    def _judged(
-        cls,
-        probs: ArrayLike,
-        labels: ArrayLike,
-        judge: ArrayLike,
-        weights: ArrayLike | None,
-        clusters: ArrayLike | None,
-        classes: Sequence[object] | None,
-        pos_label: object,
-        columns: Mapping[str, ArrayLike] | None,
-    ) -> Predictions:
-        """Build binary predictions of which some labels are missing and all rows have verdicts."""
-        trusted, filled = split_missing(labels)
-        verdicts = check_verdicts(judge, len(trusted))
-        preds = cls.from_probs(
-            probs, filled, weights=weights, clusters=clusters, classes=classes, pos_label=pos_label, columns=columns
+        rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
+        names = check_classes(classes, count)
+        if pos_label is not None or (names is None and count == 2):
+            names, first_is_positive = binary_classes(labels, names, pos_label, count, columns=p.ndim)
+            p = p[:, ::-1] if first_is_positive else p
+        preds = cls(
+            p,
+            check_labels(labels, rows, names, count),
+            None if weights is None else check_weights(weights, (rows,)),
+            None if clusters is None else check_clusters(clusters, rows),
+            names,
+            MappingProxyType(check_columns(columns, rows)),
+            normalized,
         )
+        if judge is None:
+            return preds
         if not preds.binary:
             raise InputError(
                 "a judge says yes or no, so it needs one probability per row: the confidence in the answer, and labels "
                 "that say whether it was right; see Predictions.from_answers"
             )
-        if trusted.all():
-            return preds
-        return replace(preds, labels=np.where(trusted, preds.labels, -1), judge=verdicts)
+        return preds if trusted.all() else replace(preds, labels=np.where(trusted, preds.labels, -1), judge=verdicts)
 
     @classmethod
     def from_multilabel(
@@ -328,7 +322,7 @@ class Predictions:
         check_finite(z)
         warn_of_probabilities(z)
         p = expit(z) if z.ndim == 1 else softmax(z)
-        return cls._checked(p, labels, weights, clusters, classes, columns)
+        return cls.from_probs(p, labels, weights=weights, clusters=clusters, classes=classes, columns=columns)
 
     @classmethod
     def from_answers(
@@ -452,31 +446,6 @@ class Predictions:
         if probs is None:
             return cls.from_logits(values, labels, **further)
         return cls.from_probs(values, labels, **further, normalized=normalized)
-
-    @classmethod
-    def _checked(
-        cls,
-        p: Floats,
-        labels: ArrayLike,
-        weights: ArrayLike | None,
-        clusters: ArrayLike | None,
-        classes: Sequence[object] | None,
-        columns: Mapping[str, ArrayLike] | None,
-        pos_label: object = None,
-    ) -> Predictions:
-        rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
-        names = check_classes(classes, count)
-        if pos_label is not None or (names is None and count == 2):
-            names, first_is_positive = binary_classes(labels, names, pos_label, count, columns=p.ndim)
-            p = p[:, ::-1] if first_is_positive else p
-        return cls(
-            p,
-            check_labels(labels, rows, names, count),
-            None if weights is None else check_weights(weights, (rows,)),
-            None if clusters is None else check_clusters(clusters, rows),
-            names,
-            MappingProxyType(check_columns(columns, rows)),
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and deepcopy, which cannot take a read-only view of a mapping."""

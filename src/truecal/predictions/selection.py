@@ -26,8 +26,8 @@ Mask = NDArray[np.bool_]
 SMALL = 100  # a selection of fewer rows than this earns a warning
 
 
-class EngineRows(Protocol):
-    """Rows held by an engine, as a selection sees them: each answer is an expression that compares and combines like an array."""
+class Rows(Protocol):
+    """Rows as a selection sees them: arrays in memory, or expressions of an engine that compare and combine like arrays."""
 
     def labelled(self, names: tuple[object, ...]) -> Any:
         """Whether the label is one of these classes."""
@@ -35,11 +35,53 @@ class EngineRows(Protocol):
     def output(self, class_name: object) -> Any:
         """The probability of a class; without one as for :func:`by_output`."""
 
-    def column(self, name: str) -> Any:
-        """A column of the source."""
+    def among(self, name: str, values: tuple[object, ...]) -> Any:
+        """Whether a column has one of these values."""
 
-    def among(self, values: Any, accepted: tuple[object, ...]) -> Any:
-        """Whether a value is one of those wanted."""
+    def numbers(self, name: str) -> Any:
+        """A column that has a range."""
+
+    def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Any:
+        """Whether the rows of a column pass a test in Python."""
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """The rows of predictions."""
+
+    preds: Predictions
+
+    def labelled(self, names: tuple[object, ...]) -> Mask:
+        indices = [self.preds.class_index(name) for name in names]
+        self.preds.refuse_multilabel("by_label")
+        return np.isin(self.preds.labels, indices)
+
+    def output(self, class_name: object) -> Floats:
+        return output(self.preds, class_name)
+
+    def among(self, name: str, values: tuple[object, ...]) -> Mask:
+        present = column(self.preds, name)
+        if present.dtype == object:  # a missing value cannot always say whether it equals another
+            present = np.array([None if validation.is_missing(value) else value for value in present], object)
+        chosen = np.zeros(len(self.preds), bool)
+        for value in values:
+            chosen |= np.asarray(present == value, bool)
+        return chosen
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        values = column(self.preds, name)
+        if values.dtype.kind not in "iufb":
+            kind = validation.kind_in_words(values)
+            raise InputError(f"column {name!r} holds {kind}, which has no range; select by value instead")
+        return values
+
+    def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Mask:
+        answer = np.asarray(test(column(self.preds, name)))
+        if answer.shape != (len(self.preds),) or answer.dtype != np.bool_:
+            raise InputError(
+                f"the test of column {name!r} must answer True or False for each of the {len(self.preds)} rows"
+            )
+        return answer
 
 
 @dataclass(frozen=True)
@@ -49,11 +91,12 @@ class Selection(ABC):
     def mask(self, preds: Predictions) -> Mask:
         """True for every row that is judged, shape (n,)."""
         check_predictions(preds)
-        return self._mask(preds)
+        chosen: Mask = self.condition(RowsInMemory(preds))
+        return chosen
 
     @abstractmethod
-    def _mask(self, preds: Predictions) -> Mask:
-        """The same of a particular selection."""
+    def condition(self, rows: Rows) -> Any:
+        """Whether each row is judged, as an array or as an expression that an engine can run."""
 
     @abstractmethod
     def __str__(self) -> str:
@@ -63,12 +106,6 @@ class Selection(ABC):
     def uses_labels(self) -> bool:
         """Whether the label of a row decides: then even a calibrated model shows an error among the rows selected."""
         return False
-
-    def expression(self, rows: EngineRows) -> Any:
-        """The same as a condition that an engine can run."""
-        raise InputError(
-            f"the selection '{self}' runs Python code on columns, which an engine cannot; give values or a range"
-        )
 
     def __call__(self, preds: Predictions) -> Predictions:
         """The selected rows; an error when there are none."""
@@ -109,12 +146,8 @@ class Combined(Selection):
     def uses_labels(self) -> bool:
         return self.first.uses_labels or self.second.uses_labels
 
-    def _mask(self, preds: Predictions) -> Mask:
-        first, second = self.first.mask(preds), self.second.mask(preds)
-        return first & second if self.word == "and" else first | second
-
-    def expression(self, rows: EngineRows) -> Any:
-        first, second = self.first.expression(rows), self.second.expression(rows)
+    def condition(self, rows: Rows) -> Any:
+        first, second = self.first.condition(rows), self.second.condition(rows)
         return first & second if self.word == "and" else first | second
 
     def __str__(self) -> str:
@@ -130,11 +163,8 @@ class Negated(Selection):
     def uses_labels(self) -> bool:
         return self.selection.uses_labels
 
-    def _mask(self, preds: Predictions) -> Mask:
-        return ~self.selection.mask(preds)
-
-    def expression(self, rows: EngineRows) -> Any:
-        return ~self.selection.expression(rows)
+    def condition(self, rows: Rows) -> Any:
+        return ~self.selection.condition(rows)
 
     def __str__(self) -> str:
         return f"not ({self.selection})"
@@ -166,13 +196,7 @@ class ByLabel(Selection):
     def uses_labels(self) -> bool:
         return True
 
-    def _mask(self, preds: Predictions) -> Mask:
-        indices = [preds.class_index(name) for name in self.names]
-        preds.refuse_multilabel("by_label")
-        chosen: Mask = np.isin(preds.labels, indices)
-        return chosen
-
-    def expression(self, rows: EngineRows) -> Any:
+    def condition(self, rows: Rows) -> Any:
         return rows.labelled(self.names)
 
     def __str__(self) -> str:
@@ -231,11 +255,7 @@ class ByOutput(Selection):
     high: float
     closed: Closed
 
-    def _mask(self, preds: Predictions) -> Mask:
-        inside: Mask = _within(output(preds, self.class_name), self.low, self.high, self.closed)
-        return inside
-
-    def expression(self, rows: EngineRows) -> Any:
+    def condition(self, rows: Rows) -> Any:
         return _within(rows.output(self.class_name), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
@@ -307,17 +327,8 @@ class ByValues(Selection):
     column: str
     values: tuple[object, ...]
 
-    def _mask(self, preds: Predictions) -> Mask:
-        values = column(preds, self.column)
-        if values.dtype == object:  # a missing value cannot always say whether it equals another
-            values = np.array([None if validation.is_missing(value) else value for value in values], object)
-        chosen = np.zeros(len(preds), bool)
-        for value in self.values:
-            chosen |= np.asarray(values == value, bool)
-        return chosen
-
-    def expression(self, rows: EngineRows) -> Any:
-        return rows.among(rows.column(self.column), self.values)
+    def condition(self, rows: Rows) -> Any:
+        return rows.among(self.column, self.values)
 
     def __str__(self) -> str:
         return f"{printable(self.column)} is {' or '.join(map(printable, self.values))}"
@@ -330,17 +341,8 @@ class ByRange(Selection):
     high: float
     closed: Closed
 
-    def _mask(self, preds: Predictions) -> Mask:
-        values = column(preds, self.column)
-        if values.dtype.kind not in "iufb":
-            raise InputError(
-                f"column {self.column!r} holds {validation.kind_in_words(values)}, which has no range; select by value instead"
-            )
-        inside: Mask = _within(values, self.low, self.high, self.closed)
-        return inside
-
-    def expression(self, rows: EngineRows) -> Any:
-        return _within(rows.column(self.column), self.low, self.high, self.closed)
+    def condition(self, rows: Rows) -> Any:
+        return _within(rows.numbers(self.column), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
         return f"{printable(self.column)} in {_interval_words(self.low, self.high, self.closed)}"
@@ -351,13 +353,8 @@ class ByTest(Selection):
     column: str
     test: Callable[[NDArray[Any]], Any]
 
-    def _mask(self, preds: Predictions) -> Mask:
-        answer = np.asarray(self.test(column(preds, self.column)))
-        if answer.shape != (len(preds),) or answer.dtype != np.bool_:
-            raise InputError(
-                f"the test of column {self.column!r} must answer True or False for each of the {len(preds)} rows"
-            )
-        return answer
+    def condition(self, rows: Rows) -> Any:
+        return rows.passing(self.column, self.test)
 
     def __str__(self) -> str:
         return f"{printable(self.column)} passes {getattr(self.test, '__name__', 'a test')}"

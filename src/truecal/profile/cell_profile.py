@@ -141,22 +141,6 @@ class CellProfile(Profile):
         means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
         return w if name == "w" else w * means[name][0, cell]
 
-    @staticmethod
-    def of(profile: Profile) -> CellProfile | None:
-        """Return the profile itself where it is that of a sketch, else None.
-
-        Parameters
-        ----------
-        profile : Profile
-            The sorted rows.
-
-        Returns
-        -------
-        profile : CellProfile or None
-            The same object.
-        """
-        return profile if isinstance(profile, CellProfile) else None
-
     def spread(self, cells: int) -> Profile:
         """Split cells that hold more than 1 / (4 `cells`) of the data into rows of evenly spread scores.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,24 +31,20 @@ from truecal.writing import write_whole
 # ----------------------------------------------------------------------------------------------------
 # Profiles on disk: a versioned npz file, written atomically, read without pickle
 
-_FORMAT, _VERSION = "truecal.profile", 1
+_VERSION = 1
 ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
 
 
 def save_arrays(path: str | Path, arrays: dict[str, NDArray[Any]], *, single: bool) -> None:
     """Write the arrays of a profile; the file at `path` is replaced in one step."""
-    header = {"format": np.array(_FORMAT), "version": np.array(_VERSION), "single": np.array(single)}
+    header = {"format": np.array("truecal.profile"), "version": np.array(_VERSION), "single": np.array(single)}
     write_whole(path, lambda file: np.savez(file, **header, **arrays))  # type: ignore[arg-type]
 
 
 def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
     """Read what :func:`save_arrays` wrote: one array or None for each of ARRAYS, and `single`."""
     file = Path(path)
-    arrays = files.read_arrays(file)
-    if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
-        raise FileError(f"{file.name} is not a saved profile")
-    if int(arrays["version"]) > _VERSION:
-        raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
+    arrays = files.read_saved(file, "profile", _VERSION, ("single", "scores", "outcomes"))
     parts = {name: arrays.get(name) for name in ARRAYS}
     scores = arrays["scores"]
     if scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
@@ -75,8 +71,6 @@ def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
 
 # ----------------------------------------------------------------------------------------------------
 # The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis
-
-T = TypeVar("T")
 
 
 class Profile(SortedRows):
@@ -346,26 +340,6 @@ class Profile(SortedRows):
         if not self.independent:
             raise InputError(f"the rows of this profile are clustered; {remedy}")
 
-    def once(self, name: str, make: Callable[[Profile], T]) -> T:
-        """Cache a value computed from these rows.
-
-        Parameters
-        ----------
-        name : str
-            Key of the value.
-        make : callable
-            Function of the profile that computes it.
-
-        Returns
-        -------
-        value : object
-            The cached value.
-        """
-        if name not in self.cache:
-            self.cache[name] = make(self)
-        value: T = self.cache[name]
-        return value
-
     def sums(self, name: Sum, cut: Cut) -> Float64s:
         """Sum over everything below each cut.
 
@@ -495,11 +469,8 @@ class Profile(SortedRows):
         cut : Cut
             One cut for each value.
         """
-        return self._cut_in(search(self.prefix("w"), mass, "right") - 1, mass)
-
-    def _cut_in(self, row: Indices, mass: Float64s) -> Cut:
-        """Cut at masses, each of which lies in, or at the beginning of, the given row."""
-        prefix, row = self.prefix("w"), np.clip(row, 0, self.rows - 1)
+        prefix = self.prefix("w")
+        row = np.clip(search(prefix, mass, "right") - 1, 0, self.rows - 1)
         first, last = self._group(row)
         low = gather(prefix, first)
         part, whole = mass - low, gather(prefix, last) - low

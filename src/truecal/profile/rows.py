@@ -432,13 +432,6 @@ class SortedRows:
         """
         return search(self.scores, np.atleast_2d(values), side)
 
-    @property
-    def constant(self) -> NDArray[np.bool_]:
-        """Whether all scores of a dataset are equal, shape (batch or 1,)."""
-        if self._unsorted is not None:
-            return self._scores.min(axis=1) == self._scores.max(axis=1)
-        return np.asarray(self._scores[:, 0] == self._scores[:, -1])
-
     @cached_property
     def has_ties(self) -> bool:
         """Whether any two rows of one dataset have the same score."""

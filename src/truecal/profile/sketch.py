@@ -20,7 +20,7 @@ from truecal.writing import write_whole
 # ----------------------------------------------------------------------------------------------------
 # Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in
 
-_FORMAT, _VERSION = "truecal.sketch", 1
+_VERSION = 1
 _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
 
 
@@ -30,7 +30,7 @@ def save_cells(sketch: FilledCells, path: str | Path) -> None:
     if all(np.array_equal(sketch.sums["n"], sketch.sums[name]) for name in ("w", "ww")):
         del arrays["w"], arrays["ww"]
     header = {
-        "format": np.array(_FORMAT),
+        "format": np.array("truecal.sketch"),
         "version": np.array(_VERSION),
         "fraction": np.array(sketch.fraction),
         "precision": np.array(sketch.precision),
@@ -41,14 +41,7 @@ def save_cells(sketch: FilledCells, path: str | Path) -> None:
 def load_cells(path: str | Path) -> tuple[Any, ...]:
     """Read what save_cells wrote: the arguments of :meth:`Sketch.from_cells`."""
     file = Path(path)
-    arrays = files.read_arrays(file)
-    if str(arrays.get("format")) != _FORMAT or "version" not in arrays:
-        raise FileError(f"{file.name} is not a saved sketch")
-    if int(arrays["version"]) > _VERSION:
-        raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
-    missing = {*_ALWAYS, "fraction", "precision"} - arrays.keys()
-    if missing:
-        raise FileError(f"{file.name} is damaged: {min(missing)} is missing")
+    arrays = files.read_saved(file, "sketch", _VERSION, (*_ALWAYS, "fraction", "precision"))
     with np.errstate(all="ignore"):  # what overflows is refused
         _refuse_nonsense(file.name, arrays)
     sums = {name: arrays[name] for name in SUMS if name in arrays}

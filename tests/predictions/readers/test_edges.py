@@ -276,7 +276,7 @@ PARTS = {"scores": np.array([[0.25, 0.5]]), "outcomes": np.array([[0, 1]], np.ui
     ("change", "words"),
     [
         ({"format": "other"}, "is not a saved profile"),
-        ({"single": None}, "is not a saved profile"),
+        ({"single": None}, "is damaged: single is missing"),
         ({"version": 2}, r"newer truecal \(version 2"),
         ({"scores": np.array([0.25, 0.5])}, "scores are not sorted"),
         ({"scores": np.empty((1, 0))}, "scores are not sorted"),
