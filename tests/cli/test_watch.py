@@ -117,7 +117,7 @@ def test_labels_that_lack_and_come_late(truecal, tmp_path):
     assert other.code == 2
     assert "--late" in other.err
     late = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-01", "--late", "-q")
-    assert "(in all 200)" in late.out
+    assert "(200 in all)" in late.out
     later = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-03", "-q")
     assert later.code == 0
     truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-02", "--late", "-q")

@@ -70,7 +70,8 @@ def test_missing_values_of_pandas_are_missing_everywhere():
     assert "missing" in tc.clinical.summary(TABLE, by="gone").sites.names
     assert "missing" in str(tc.subgroups(TABLE, by="gone"))
     assert [*tc.Watch(by="gone").update(TABLE, at=1).groups] == [("(missing)",), ("a",), ("b",)]
-    assert "of 4 segments" in str(tc.audit(TABLE, by=["gone"], min_rows=5))  # all rows, two sites and those without one
+    # all rows, two sites and those without one
+    assert "4 segments of at least 5 rows" in str(tc.audit(TABLE, by=["gone"], min_rows=5))
 
 
 def test_groups_are_what_the_values_are():
@@ -240,13 +241,13 @@ def test_a_map_whose_class_is_a_list_is_refused():
 NO_STATE = {
     "a share that is text": ("shares", ["nan"], "'nan' is no finite number"),
     "a share of NaN": ("shares", [float("nan")], "nan is no finite number"),
-    "shares beyond 1": ("shares", [2.0], "not parts of 1"),
+    "shares beyond 1": ("shares", [2.0], "do not sum to 1"),
     "a peak beyond all numbers": ("peak", 10**400, "OverflowError"),
     "half a position": ("position", 0.5, "0.5 is no count"),
     "rows that are true": ("rows", True, "True is no count"),
     "an infinite centre": ("centre", float("inf"), "inf is no finite number"),
     "an error of NaN": ("total", float("nan"), "nan is no finite number"),
-    "a length too few": ("lengths", [], "the sums of the blocks are no counts"),
+    "a length too few": ("lengths", [], "the sums of the blocks are not counts"),
     "names that are no list": ("names", {"a": 1}, "is no list"),
 }
 

@@ -36,7 +36,7 @@ def test_the_page_says_what_the_watch_says(tmp_path):
     assert "A &lt;month&gt;" in text
     assert f"since about {step.since}" in text
     assert rounded(step.error, step.low, step.high, "+") in text
-    assert step.advice in text
+    assert step.remedy in text
 
 
 def test_in_a_browser_without_a_word_in_the_console_or_a_request(browser, page):

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.estimators import BinnedECE
-from truecal.lenses import ClassWise, OneClass
+from truecal.inference import measure
+from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
 from truecal.recalibration import (
     BetaCalibration,
@@ -166,28 +166,10 @@ def test_rows_are_recognised_by_outputs_and_label() -> None:
     assert few.count_shared(RowHashes.of(coarse[::-1], labels[::-1])) == 500
 
 
-def test_the_ranking_by_binned_errors_can_disagree() -> None:
-    preds = binary(600)
-    result = evaluate([BetaCalibration(), IsotonicCalibration(), HistogramBinning(), PlattScaling()], preds)
-    value = {row.name: (row.equal_width, row.sweep) for row in result.rows}
-    for a, b in result.disagreements:
-        assert (value[a][0] - value[b][0]) * (value[a][1] - value[b][1]) < 0
-    names = list(value)
-    opposed = sum(
-        (value[a][0] - value[b][0]) * (value[a][1] - value[b][1]) < 0 for i, a in enumerate(names) for b in names[:i]
-    )
-    assert len(result.disagreements) == opposed
-    if opposed:
-        assert "disagree" in str(result)
-
-
 def test_a_class_wise_lens() -> None:
     preds, _ = multiclass(600)
     result = evaluate([TemperatureScaling(input="probs")], preds, lens=ClassWise())
-    naive = np.mean(
-        [float(BinnedECE(bins=15, norm=1)(OneClass(k)(preds)).value) for k in range(4)],
-    )
-    assert_allclose(result["uncalibrated"].equal_width, naive)
+    assert result["uncalibrated"].error.value == measure(preds, lens=ClassWise()).value
     assert "4 classes" in result["uncalibrated"].error.lens
 
 

@@ -304,7 +304,7 @@ def _clustered(scores: str, streams: int, looks: int, tolerance: float, off: flo
             rows = csr_array(parts, shape=(streams * units, len(gained)))
             won = (1 + rows @ gained).reshape(streams, units, -1).prod(axis=1).T
             loss = (rows @ apart).reshape(streams, units, -1).sum(axis=1) if tolerance else np.zeros(1, np.float32)
-            entry = np.exp(experts.played(won, loss).entry).T.reshape(table.experts, -1)
+            entry = np.exp(experts.enter(won, loss).log_entry).T.reshape(table.experts, -1)
         else:
             flat = cell.reshape(streams, -1) + len(mean) * np.arange(streams)[:, None]
             n = np.bincount(flat.ravel(), minlength=streams * len(mean)).reshape(streams, -1)

@@ -5,10 +5,10 @@ import pytest
 
 from truecal.watch.e_processes import (
     Batch,
+    BatchGrowth,
     Evidence,
     Experts,
     MeanError,
-    Played,
     UnitRows,
     edges,
     starting_weight,
@@ -74,7 +74,7 @@ def test_opposite_experts_win_at_most_their_shares_together(tolerance, units):
     if not units:
         batch = Batch(batch.n, batch.ones, batch.mean, batch.size, batch.total, batch.squares)
     held = Experts.of(tolerance, batch.n, batch.mean)
-    shares, mirror = np.exp(held.play(batch).entry), experts_mirror(held)
+    shares, mirror = np.exp(held.play(batch).log_entry), experts_mirror(held)
     score = c if units else batch.mean[nearest_cell(batch, c)]
     tilt, cost = held._tilts(score)
     largest = 0.0
@@ -115,7 +115,7 @@ def test_units_of_one_row_are_rows():
     held = Experts.of(0.02, np.ones(200), c)
     alone = Batch.from_units(c, y, np.arange(200))
     cells = Batch(alone.n, alone.ones, alone.mean, alone.size, alone.total, alone.squares)
-    by_unit, by_cell = (held.play(batch).won for batch in (alone, cells))
+    by_unit, by_cell = (held.play(batch).log_growth for batch in (alone, cells))
     assert by_unit == pytest.approx(by_cell, abs=1e-9)
 
 
@@ -142,7 +142,7 @@ def test_evidence_starts_at_one_and_weights_are_spent_once():
     assert spent + left == pytest.approx(1.0)
     held = experts(0.0)
     assert Evidence.none(held).log_e == pytest.approx(0.0)
-    nothing = Evidence.none(held).after(Played(np.zeros(len(held.prior)), held.prior))
+    nothing = Evidence.none(held).after(BatchGrowth(np.zeros(len(held.prior)), held.prior))
     assert nothing.log_e == pytest.approx(0.0, abs=1e-6)  # a batch that says nothing leaves e = 1
     assert nothing.log_change == pytest.approx(0.0, abs=1e-6)  # and the sum over one start
 
@@ -153,7 +153,7 @@ def test_what_is_kept_is_never_more_than_what_was_won():
     won = rng.normal(size=(30, len(held.prior)))
     evidence, exact = Evidence.none(held), np.full(len(held.prior), -np.inf)
     for batch in won:
-        evidence, exact = evidence.after(Played(batch, held.prior)), np.logaddexp(exact, held.prior) + batch
+        evidence, exact = evidence.after(BatchGrowth(batch, held.prior)), np.logaddexp(exact, held.prior) + batch
         assert (evidence.change.astype(np.float32) == evidence.change).all()  # what a state holds
     assert (evidence.change <= exact + 1e-12).all()
     assert evidence.change == pytest.approx(exact, abs=1e-4)
@@ -175,7 +175,7 @@ def test_the_start_is_where_the_winnings_began():
     for batch in range(1, 11):
         won = np.full(len(held.prior), -1.0)
         won[3] = 2.0 if batch >= 7 else -1.0
-        evidence = evidence.after(Played(won, held.prior))
+        evidence = evidence.after(BatchGrowth(won, held.prior))
     assert evidence.start == 7
 
 

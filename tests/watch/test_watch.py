@@ -258,9 +258,9 @@ def test_groups_are_watched_together(tmp_path):
     assert step.groups["m3",].since == "7"
     assert step.alarm
     assert len(step.frame()) == 8
-    assert sum(watch.shares().values()) == pytest.approx(0.75)
+    assert sum(watch._shares().values()) == pytest.approx(0.75)
     watch.update(day(rng, 100, groups=9))
-    assert watch.shares()["m8",] == pytest.approx(0.125)
+    assert watch._shares()["m8",] == pytest.approx(0.125)
     with pytest.raises(tc.InputError, match="no column 'model'"):
         watch.update(day(rng))
     with pytest.raises(tc.InputError, match="pass a mapping"):
@@ -282,7 +282,7 @@ def test_states_of_disjoint_groups_merge(tmp_path):
         parts[1].update(preds.take(names != "m0"))
     merged = parts[0].merge(parts[1])
     assert merged.groups == whole.groups
-    assert merged.log_e == pytest.approx(whole.log_e)
+    assert merged.step().log_e == pytest.approx(whole.step().log_e)
     assert merged.step().to_dict()["groups"] == whole.step().to_dict()["groups"]
     with pytest.raises(tc.InputError, match="both watches hold"):
         merged.merge(parts[1])
@@ -320,7 +320,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     for _ in range(5):
         preds = day(rng, off=0.05)
         assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
-    assert json.loads(path.read_text())["version"] == 5
+    assert json.loads(path.read_text())["version"] == 1
 
 
 def test_the_state_is_bounded(tmp_path):
@@ -355,14 +355,14 @@ def test_more_classes_than_the_state_has_room_for_are_refused():
         tc.Watch(lens=tc.ClassWise()).update(tc.Predictions.from_probs(probs, rng.integers(0, 11, 100)))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 6, None, "5"])
+@pytest.mark.parametrize("version", [0, 2, 5, None, "1"])
 def test_states_of_other_versions_are_refused_with_the_remedy(tmp_path, version):
     watch = tc.Watch()
     watch.update(day(np.random.default_rng(13)))
     path = watch.save(tmp_path / "state.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
     with pytest.raises(
-        tc.errors.FileError, match=r"state\.json has version .* reads version 5 only; start a new state"
+        tc.errors.FileError, match=r"state\.json has version .* reads version 1 only; start a new state"
     ):
         tc.Watch.load(path)
 
@@ -392,7 +392,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
         "damaged: ValueError an array of shape": json.dumps(damaged("sums", [[100_000, 3, 16], bomb])),
         "damaged: KeyError": json.dumps(damaged("undo", {"other": 1})),
         "damaged: ValueError the batch to take back": json.dumps(
-            damaged("undo", {"judged": None, "peak": 0, "groups": [], "lines": [["other"]]})
+            damaged("undo", {"target": None, "peak": 0, "groups": [], "lines": [["other"]]})
         ),
     }
     for words, text in bad.items():

@@ -84,6 +84,8 @@ def fit(
         content |= {"refused": dict(evaluation.refused), "folds": folds}
         content["results"] = [row.record() for row in evaluation.rows]
         table, remark = f"{evaluation}\n", ""
+        if method == "auto" and chosen != evaluation.recommended:
+            remark = "; none is recommended, and this one comes closest"
     if chosen is None:
         raise InputError(
             "every method makes these predictions significantly worse; choose one with --method to fit it anyway"

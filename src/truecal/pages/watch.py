@@ -1,7 +1,6 @@
 """The page of a watch, from its state: nothing is computed anew."""
 
 from collections.abc import Mapping
-from math import log
 from typing import Any
 
 import truecal as tc
@@ -27,7 +26,7 @@ class WatchPage(Page):
 
 def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", command: str | None = None) -> WatchPage:
     """Read the content of the page from the state of a watch."""
-    conclusion, shares, settings = conclude_watch(watch), watch.shares(), watch.settings
+    conclusion, settings = conclude_watch(watch), watch.settings
     steps = conclusion.step.groups
     used = {"tolerance": settings.tolerance, "alpha": settings.alpha, "run length": settings.run_length}
     return WatchPage(
@@ -35,7 +34,7 @@ def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", comma
         conclusion=conclusion,
         settings=settings,
         lens_name=watch.lens_name,
-        groups=[_group(watch.group(*key), steps[key], -log(settings.alpha * shares[key])) for key in watch.groups],
+        groups=[_group(watch.group(*key), steps[key], conclusion.limits[key]) for key in watch.groups],
         provenance=Provenance({}, command, used),
     )
 

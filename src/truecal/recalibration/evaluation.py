@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import inf, sqrt
 from typing import Any, Literal
 
@@ -15,7 +14,6 @@ from sklearn.base import clone
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve, Interval
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -28,7 +26,6 @@ from truecal.types import Float64s, Indices
 
 BEFORE = "uncalibrated"
 Score = Literal["log loss", "brier"]
-_LISTED_PAIRS = 3  # of recalibrators whose order is disputed, in print
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,6 @@ class ScoreParts:
     calibration: float
     calibration_interval: Interval
     refinement: float
-    refinement_interval: Interval
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,7 @@ class EvaluationRow:
     """One recalibrator on held-out rows. Changes are against the uncalibrated predictions; below 0 is better.
 
     `overconfidence` and `underconfidence` are the mean distances of the score above and below the fitted calibration curve
-    (None for a lens of several datasets); `accuracy_change` above 0 is better; `equal_width` and `sweep` are l1 calibration
-    errors with 15 bins of equal width and by the monotone sweep; `parameters` is the number of learned numbers.
+    (None for a lens of several datasets); `accuracy_change` above 0 is better; `parameters` is the number of learned numbers.
     """
 
     name: str
@@ -66,8 +61,6 @@ class EvaluationRow:
     error: tc.Estimate
     overconfidence: float | None
     underconfidence: float | None
-    equal_width: float
-    sweep: float
     parameters: int
 
     def record(self) -> dict[str, Any]:
@@ -83,7 +76,7 @@ class EvaluationRow:
         record |= _limits("accuracy_change", self.accuracy_change)
         record["error"] = self.error.value
         record |= _limits("error", self.error.interval)
-        names = ("overconfidence", "underconfidence", "equal_width", "sweep", "parameters")
+        names = ("overconfidence", "underconfidence", "parameters")
         return record | {name: getattr(self, name) for name in names}
 
 
@@ -109,8 +102,6 @@ class Evaluation(Tabular):
         The name with the lowest mean score.
     tied : tuple of str
         The names, winner first, whose score is not significantly worse than the winner's at `level` (paired over rows).
-    disagreements : tuple
-        Pairs of names that the equal-width and the sweep calibration error put in opposite order.
     folds : int or None
         Number of folds; None for recalibrators that were fitted already.
     refused : tuple
@@ -126,7 +117,6 @@ class Evaluation(Tabular):
     level: float
     winner: str
     tied: tuple[str, ...]
-    disagreements: tuple[tuple[str, str], ...]
     folds: int | None
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -188,11 +178,6 @@ class Evaluation(Tabular):
         lines.append(f"recommended: {self.recommended} ({self.reason})")
         lines.append(self._describe_decomposition())
         lines.extend(f"{name} could not be fitted: {reason}" for name, reason in self.refused)
-        if self.disagreements:
-            pairs = "; ".join(f"{a} / {b}" for a, b in self.disagreements[:_LISTED_PAIRS])
-            more = len(self.disagreements) - _LISTED_PAIRS
-            pairs += f"; and {more} more" if more > 0 else ""
-            lines.append(f"equal-width bins and the sweep disagree on the order of: {pairs}")
         return "\n".join(lines)
 
     def _score_name(self) -> str:
@@ -422,12 +407,7 @@ class _Scoring:
         ranked = sorted(losses, key=lambda name: self._mean(losses[name]))
         best = ranked[0]
         tied = [name for name in ranked[1:] if self._change(losses[name], losses[best]).low <= 0]
-        opposed = [
-            (a.name, b.name)
-            for a, b in combinations(rows, 2)
-            if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
-        ]
-        return Evaluation(tuple(rows), score, self.level, best, (best, *tied), tuple(opposed), folds, refused)
+        return Evaluation(tuple(rows), score, self.level, best, (best, *tied), folds, refused)
 
     def _row(self, name: str, by_score: Mapping[str, Mapping[str, Float64s]]) -> EvaluationRow:
         preds, notes = self.results[name].preds, self.results[name].notes
@@ -449,8 +429,6 @@ class _Scoring:
             error=replace(error, warnings=(*notes, *error.warnings)),
             overconfidence=over,
             underconfidence=under,
-            equal_width=_binned_error(preds, lens, tc.BinnedECE(bins=15, norm=1)),
-            sweep=_binned_error(preds, lens, tc.SweepECE(norm=1)),
             parameters=self.results[name].parameters,
         )
 
@@ -458,8 +436,7 @@ class _Scoring:
         reference = losses[min(losses, key=lambda other: self._mean(losses[other]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
-        interval = self._change(reference, np.zeros(len(reference)))
-        return ScoreParts(calibration, self._change(losses[name], reference), refinement, interval)
+        return ScoreParts(calibration, self._change(losses[name], reference), refinement)
 
     def _mean(self, values: Float64s) -> float:
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
@@ -502,11 +479,3 @@ def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
         return None, None
     gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
     return float(weight @ np.maximum(gap, 0.0)), float(weight @ np.maximum(-gap, 0.0))
-
-
-def _binned_error(preds: tc.Predictions, lens: Lens, estimator: Estimator) -> float:
-    """Return the l1 error of an estimator, averaged over the datasets of a lens."""
-    shares = lens.shares(preds)
-    if shares is None:
-        return float(estimator(lens(preds)).value)
-    return float(shares @ np.concatenate([np.atleast_1d(estimator(p).value) for p in lens.profiles(preds)]))

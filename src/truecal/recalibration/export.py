@@ -1,6 +1,5 @@
 """Write the graph of a fitted map as an ONNX model or as a torch module; both compute in float64 whatever their input."""
 
-import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -107,23 +106,9 @@ def torch_module(graph: Graph, *, single_column: bool) -> "torch.nn.Module":
     one-dimensional input.
     """
     torch, fx = extra("torch"), extra("torch.fx")
+    # other operations have torch's functions of the same name
     functions: dict[str, tuple[Any, dict[str, Any]]] = {
-        "add": (operator.add, {}),
-        "subtract": (operator.sub, {}),
-        "multiply": (operator.mul, {}),
-        "divide": (operator.truediv, {}),
-        "maximum": (torch.maximum, {}),
-        "minimum": (torch.minimum, {}),
-        "less": (torch.lt, {}),
-        "less_equal": (torch.le, {}),
         "equal": (torch.eq, {}),
-        "negative": (operator.neg, {}),
-        "log": (torch.log, {}),
-        "exp": (torch.exp, {}),
-        "sigmoid": (torch.sigmoid, {}),
-        "where": (torch.where, {}),
-        "matmul": (torch.matmul, {}),
-        "take": (torch.take, {}),
         "softmax": (torch.softmax, {"dim": 1}),
         "sum": (torch.sum, {"dim": [1], "keepdim": True}),
         "max": (torch.amax, {"dim": [1], "keepdim": True}),
@@ -140,7 +125,7 @@ def torch_module(graph: Graph, *, single_column: bool) -> "torch.nn.Module":
             return code.call_function(torch.index_select, (operands[0], 1, operands[1]))
         if operation == "searchsorted":
             return code.call_function(torch.bucketize, (operands[1], operands[0]), {"right": True})
-        function, options = functions[operation]
+        function, options = functions.get(operation) or (getattr(torch, operation), {})
         return code.call_function(function, tuple(operands), options)
 
     def add_constant(value: Any, name: str) -> Any:

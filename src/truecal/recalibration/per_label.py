@@ -1,5 +1,7 @@
 """One recalibration map for each of several labels per row."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
@@ -47,7 +49,27 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         self.recalibrator = recalibrator
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn one map per column from probabilities `X` and 0/1 labels `y` of the same shape."""
+        """Learn one map per column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Probabilities of k labels; rows need not sum to 1.
+        y : array-like of shape (n, k)
+            Whether each label applies, 0 or 1.
+        sample_weight : array-like of shape (n,), default None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : PerLabel
+            The fitted maps.
+
+        Raises
+        ------
+        InputError
+            Probabilities outside [0, 1], labels other than 0 and 1, or shapes that differ.
+        """
         preds = tc.Predictions.from_multilabel(X, y, weights=sample_weight)
         template = BetaCalibration() if self.recalibrator is None else self.recalibrator
         self.maps_: list[Any] = []
@@ -57,7 +79,23 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
-        """Recalibrate probabilities, shape (n, k); rows need not sum to 1."""
+        """Return recalibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Probabilities of the k labels of the fit.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, k)
+            Recalibrated probabilities; rows need not sum to 1.
+
+        Raises
+        ------
+        InputError
+            The number of columns is not that of the fit.
+        """
         check_is_fitted(self, "maps_")
         p = validation.as_floats(X, "probabilities").astype(np.float64)
         if p.ndim != 2 or p.shape[1] != len(self.maps_):

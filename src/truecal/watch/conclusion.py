@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 from truecal.table import plain
-from truecal.watch.findings import GroupStep, WatchStep
+from truecal.watch.findings import Group, GroupStep, WatchStep
 from truecal.watch.watch import Watch
 
 
@@ -18,10 +20,10 @@ class WatchConclusion:
     ----------
     step : WatchStep
         The state after the last batch.
-    lens : str
-        What the scores are of, in words.
+    limits : mapping of tuple of str to float
+        The log e-value at which each group alone raises the alarm.
     batches : int
-        Batches of the group that has most.
+        Largest number of batches of a group.
     tolerance : float
         The tolerated error.
     alpha : float
@@ -35,7 +37,7 @@ class WatchConclusion:
     """
 
     step: WatchStep
-    lens: str
+    limits: Mapping[Group, float]
     batches: int
     tolerance: float
     alpha: float
@@ -72,7 +74,7 @@ class WatchConclusion:
         worst = self.affected[0] if self.affected else max(groups, key=lambda group: group.log_e)
         subject = "" if len(groups) == 1 else f"{worst.name}: "
         if len(self.affected) > 1:
-            subject = f"{len(self.affected)} of {len(groups)} groups, {worst.name} most: "
+            subject = f"{len(self.affected)} of {len(groups)} groups, above all {worst.name}: "
         return (
             f"{subject}off by more than {self.tolerance:g} since about {worst.since}; {worst.where}. "
             f"Advice: {worst.remedy}."
@@ -121,6 +123,11 @@ def conclude_watch(watch: Watch) -> WatchConclusion:
     'No alarm'
     """
     settings = watch.settings
-    batches = max(len(watch.group(*key).history.lines) for key in watch.groups)
-    step, limits = watch.step(), (settings.tolerance, settings.alpha, settings.run_length)
-    return WatchConclusion(step, watch.lens_name, batches, *limits)
+    return WatchConclusion(
+        step=watch.step(),
+        limits={key: -log(settings.alpha * share) for key, share in watch._shares().items()},
+        batches=max(len(watch.group(*key).history.lines) for key in watch.groups),
+        tolerance=settings.tolerance,
+        alpha=settings.alpha,
+        run_length=settings.run_length,
+    )

@@ -1,8 +1,12 @@
-"""E-processes: bets on the outcomes of batches, whose winnings are evidence that calibration is off. Theory: docs/watch.md.
+"""E-processes: evidence that calibration is off by more than a tolerance, valid after every batch.
 
-Cells are 1/64 wide in the middle and have four per halving of the distance towards 0 and 1. Their edges are edges of sketch
-cells, so a sketch adds up to them exactly: rows, parts and sketches of the same rows give the same cells.
+Derivation: docs/watch.md. Every expert bets on the outcomes of a batch; its capital is a nonnegative supermartingale while the
+model is within the tolerance. Scores are counted in cells that are 1/64 wide in the middle, with four per halving of the
+distance towards 0 and 1. Their edges are edges of sketch cells, so rows, parts and sketches of the same rows give the same
+counts.
 """
+
+from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
@@ -18,47 +22,47 @@ from truecal.special import expit, logsumexp
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# The cells of a watch: batches of rows or sketches, added up in a few hundred cells of scores
+# Batches: rows or sketches, counted in cells of scores
 
 _MIDDLE = 64  # cells per unit in the middle
-_LEAST = 2.0**-20  # distance from 0 and from 1 below which all scores share a cell
+_SMALLEST_CELL = 2.0**-20  # distance from 0 and from 1 below which all scores share a cell
 
 
 @lru_cache
 def edges() -> Float64s:
-    """Left edges of the cells, ascending from 0 to 1 (the score 1 has a cell of its own).
+    """Return the left edges of the cells, ascending from 0 to 1 (the score 1 has a cell of its own).
 
     >>> len(edges()), edges()[:3].tolist() == [0.0, 2.0**-20, 1.25 * 2.0**-20]
     (177, True)
     """
-    halvings = range(round(np.log2(1 / _MIDDLE / _LEAST)))
-    tail = [_LEAST * 2.0**k * (1 + j / 4) for k in halvings for j in range(4)]
+    halvings = range(round(np.log2(1 / _MIDDLE / _SMALLEST_CELL)))
+    tail = [_SMALLEST_CELL * 2.0**k * (1 + j / 4) for k in halvings for j in range(4)]
     low = np.unique(np.concatenate([tail, np.arange(1, _MIDDLE // 2 + 1) / _MIDDLE]))
     return np.unique(np.concatenate([[0.0], low, 1 - low, [1.0]]))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One dataset of one batch: sums of the filled cells, and of the residuals x = score - outcome of all rows.
+    """One dataset of one batch: counts of the filled cells, and sums of the residuals x = score - outcome.
 
-    `units` holds, where rows belong together, the rows themselves (score, outcome, unit), for bets on whole units; n and the
-    sums of residuals then count units, each with the mean of its rows.
+    Where rows come in clusters, `units` holds the rows for bets on whole clusters, and the sums of residuals are over
+    clusters, each with the mean of its rows.
     """
 
     n: Float64s  # rows in each cell
-    ones: Float64s  # outcomes 1 in each
-    mean: Float64s  # mean score of each
-    size: float  # independent observations: rows, or units
+    ones: Float64s  # positive outcomes in each cell
+    mean: Float64s  # mean score of each cell
+    size: float  # independent observations: rows or clusters
     total: float  # sum of x
     squares: float  # sum of x * x
-    units: "UnitRows | None" = None
+    units: UnitRows | None = None
 
     @property
     def rows(self) -> int:
         return round(float(self.n.sum()))
 
-    def __add__(self, other: "Batch") -> "Batch":
-        """Rows of both, without units."""
+    def __add__(self, other: Batch) -> Batch:
+        """Add the rows of another batch; clusters are not added."""
         mean = np.concatenate([self.mean, other.mean])
         n, ones = np.concatenate([self.n, other.n]), np.concatenate([self.ones, other.ones])
         sums = (self.size + other.size, self.total + other.total, self.squares + other.squares)
@@ -66,13 +70,13 @@ class Batch:
 
     @property
     def fingerprint(self) -> str:
-        """Of the counts in the cells: the same for rows, parts and sketches of the same rows."""
+        """Hash of the counts, the same for rows, parts and sketches of the same rows."""
         counts = np.rint(np.stack([cell_of(self.mean), self.n, self.ones])).astype("<i8")
         return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
 
     @classmethod
-    def from_sketch(cls, sketch: tc.Sketch) -> "Batch":
-        """The cells of a watch from those of a sketch: nothing is approximated, every sum is known."""
+    def from_sketch(cls, sketch: tc.Sketch) -> Batch:
+        """Count the cells of a sketch; all sums are exact."""
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
         scores, products = edge * n + r, edge * y + sums["ry"]
@@ -81,8 +85,8 @@ class Batch:
         return cls(*cells, size=float(n.sum()), total=float(scores.sum() - y.sum()), squares=float(squares.sum()))
 
     @classmethod
-    def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> "Batch":
-        """Rows that belong to units: the cells of the rows for display, the residuals of the units' means."""
+    def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> Batch:
+        """Count rows that come in clusters: cells of the rows for display, residuals of the clusters' means."""
         plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
         size = np.bincount(code)
@@ -94,12 +98,12 @@ class Batch:
 
 
 def cell_of(scores: Float64s) -> Indices:
-    """Number of the cell of every score."""
+    """Return the cell of every score."""
     return np.searchsorted(edges(), scores, side="right") - 1
 
 
 def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple[Float64s, Float64s, Float64s]:
-    """Rows, outcomes 1 and mean score of the cells with rows, from sums at given scores."""
+    """Sum rows, positive outcomes and scores by cell; return rows, ones and mean score of the filled cells."""
     cells, count = cell_of(scores), len(edges())
     rows, ones, sums = (np.bincount(cells, values, count) for values in (n, ones, score_sums))
     filled = np.flatnonzero(rows)
@@ -110,14 +114,14 @@ def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Rows in the order of their units; `starts` is the first row of every unit."""
+    """Rows in the order of their clusters; `starts` is the first row of every cluster."""
 
     scores: Float64s
     outcomes: Float64s
     starts: Indices
 
-    def parts(self, rows: int) -> "Sequence[UnitRows]":
-        """The same in parts of whole units of about so many rows."""
+    def parts(self, rows: int) -> Sequence[UnitRows]:
+        """Split into parts of whole clusters of about so many rows."""
         cuts = np.flatnonzero(np.diff(self.starts // rows)) + 1  # the first unit of every further part
         bounds = self.starts[cuts]
         split = (np.split(values, bounds) for values in (self.scores, self.outcomes))
@@ -128,26 +132,27 @@ class UnitRows:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is bet on: a fixed mixture of experts, each of which wins if calibration is off in a way of its own
+# Bets: a fixed mixture of experts, each of which gains if calibration is off in a certain way
 
-_BINS = 16  # of local experts and of the diagrams
-_LARGEST_TILT = 7.0  # log odds; larger bets lose almost everything on one row
-_LEAST_EXPERTS = 1e-6  # of a probability whose log odds are taken
-_ROWS = 4096  # rows of units worked on together
+_BINS = 16  # bins of local experts and of the diagrams
+_MAX_TILT = 7.0  # log odds; larger bets lose almost everything on one row
+_MIN_PROBABILITY = 1e-6  # a probability is moved so far from 0 and 1 before its log odds are taken
+_ROWS_AT_ONCE = 4096  # rows of clusters in working memory
 
 
 def _both(values: list[float]) -> Float64s:
-    """The values in both directions, mirrored."""
+    """Return the values with both signs, mirrored."""
     return np.array([*(-value for value in reversed(values)), *values])
 
 
-# how far beyond the edge of the band; of offsets and slopes: beyond about the smallest that leaves the band
+# Distances beyond the tolerance band; of offsets and slopes beyond about the smallest that leaves the band. Tuned on 48
+# combinations of scores, changes and tolerances, 100 streams each (docs/watch.md).
 SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
 OFFSETS = _both([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
 LOCAL = _both([0.02, 0.04, 0.08, 0.16, 0.32])
 _PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
-# What 300 uniform scores show within a batch or two (9 of evidence, log 1000 is 7) is found with a small share too
+# Larger distances have a smaller share: 300 uniform scores show them within a batch or two.
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
 _SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
 _GLOBAL = sum(_SIZES.values())
@@ -155,26 +160,26 @@ _TILTS = [*_SIZES.values(), len(LOCAL)]
 _MIRROR = np.concatenate([sum(_TILTS[:i]) + np.arange(size)[::-1] for i, size in enumerate(_TILTS)])
 
 
-class Played(NamedTuple):
-    """A batch as the experts played it, logs: what each won, and the share with which each enters a product that begins with it."""
+class BatchGrowth(NamedTuple):
+    """Log growth of every expert's capital in a batch, and its log share in a product that begins with the batch."""
 
-    won: Float64s
-    entry: Float64s
+    log_growth: Float64s
+    log_entry: Float64s
 
 
 class Bets(NamedTuple):
-    """What the experts do at given scores, (scores, experts): tilt, what a row costs, and m of the module's opening."""
+    """Bets of the experts at given scores, shape (scores, experts): tilt t, log cost of a row, and m of docs/watch.md."""
 
     tilt: Float64s
     cost: Float64s
-    apart: Float64s
+    mirror_loss: Float64s
 
 
 @dataclass(frozen=True)
 class Experts:
-    """The experts of one stream of batches. `cuts` part the scores into bins, `centre` is the log odds that slopes turn around.
+    """The experts of one stream of batches: tolerance, cuts between bins of scores, and log odds that slopes turn around.
 
-    Both are set from the scores of the first batch alone, so every bet is made before its outcome is known.
+    Cuts and centre come from the scores of the first batch alone, so that bets do not depend on their outcomes.
     """
 
     tolerance: float
@@ -190,23 +195,20 @@ class Experts:
     }
 
     @classmethod
-    def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> "Experts":
-        """For a stream whose first batch has n rows at these mean scores."""
+    def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> Experts:
+        """Set up the experts by a first batch of n rows at these mean scores."""
         order = np.argsort(mean)
         total = np.cumsum(n[order])
         quantiles = mean[order][np.searchsorted(total, total[-1] * np.arange(1, _BINS) / _BINS)]
-        cells = cell_of(
-            quantiles
-        )  # cuts are edges of cells, so that no rounding of a mean score moves a cell into another bin
+        # cuts are edges of cells: rounding of a mean score moves no cell into another bin
+        cells = cell_of(quantiles)
         cuts = np.unique(edges()[cells[cells > 0]])
         centre = float((n * log_odds(mean)).sum() / n.sum())
         return cls(tolerance, tuple(cuts.tolist()), centre)
 
-    # ------------------------------------------------------------------ the mixture
-
     @cached_property
     def spans(self) -> Float64s:
-        """Single bins and runs of two, four and eight of them, one row each: 1 where a bin belongs to the run."""
+        """Membership of bins in runs of one, two, four and eight of them, shape (runs, bins)."""
         last = len(self.cuts) + 1
         runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
         members = np.zeros((len(runs), last))
@@ -225,7 +227,7 @@ class Experts:
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture; kinds that cannot play (one bin) leave their share unused."""
+        """Log share of every expert in the mixture; kinds without experts (one bin) leave their share unused."""
         weights = np.ones(len(self.kinds))
         weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
         weights[self.kinds == "offset"] = np.minimum(_LARGE_OFFSET / np.abs(OFFSETS), 1.0)
@@ -234,64 +236,64 @@ class Experts:
             weights[self.kinds == kind] *= self.SHARES[kind] / weights[self.kinds == kind].sum()
         return np.log(weights)
 
-    # ------------------------------------------------------------------ playing
-
-    def play(self, batch: Batch) -> Played:
-        """A batch of one stream."""
+    def play(self, batch: Batch) -> BatchGrowth:
+        """Bet on a batch of one stream."""
         if batch.units is not None:
             return self._play_units(batch.units)
         bets = self.bets(batch.mean)
-        return self.played(batch.ones @ bets.tilt - batch.n @ bets.cost, batch.n @ bets.apart)
+        return self.enter(batch.ones @ bets.tilt - batch.n @ bets.cost, batch.n @ bets.mirror_loss)
 
-    def played(self, won: Float64s, apart: Float64s) -> Played:
-        """From what every expert won and M of the module's opening."""
-        return Played(won, self.prior + np.log(2.0) - np.log1p(np.exp(-apart)))
+    def enter(self, log_growth: Float64s, mirror_loss: Float64s) -> BatchGrowth:
+        """Weigh the entry of every expert by 2 / (1 + exp(-M)), M the sum of mirror losses of the batch."""
+        return BatchGrowth(log_growth, self.prior + np.log(2.0) - np.log1p(np.exp(-mirror_loss)))
 
     def bets(self, mean: Float64s) -> Bets:
-        """Of rows in cells with these mean scores."""
+        """Choose the bets on rows in cells with these mean scores."""
         cells = cell_of(mean)
         tilt, cost = self._tilts(mean)
-        apart = self._apart(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
+        mirror_loss = self._mirror_loss(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
         inside = self.spans.T[self.bin_of(mean), :, None]  # (scores, runs of bins, 1)
 
         def of_experts(values: Float64s) -> Float64s:
             local = inside * values[:, None, _GLOBAL:]
             return np.concatenate([values[:, :_GLOBAL], local.reshape(len(mean), -1)], axis=1)
 
-        return Bets(of_experts(tilt), of_experts(cost), of_experts(apart))
+        return Bets(of_experts(tilt), of_experts(cost), of_experts(mirror_loss))
 
-    def _play_units(self, rows: UnitRows) -> Played:
-        """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other. A row
-        outside an expert's bins counts as 1."""
-        won, apart = np.zeros(len(self.prior)), np.zeros(len(self.prior))
-        for part in rows.parts(_ROWS):
+    def _play_units(self, rows: UnitRows) -> BatchGrowth:
+        """Make one bet per cluster, the mean of its rows' factors, whose mean is at most 1 under any dependence.
+
+        A row outside an expert's bins has the factor 1.
+        """
+        growth, mirror_loss = np.zeros(len(self.prior)), np.zeros(len(self.prior))
+        for part in rows.parts(_ROWS_AT_ONCE):
             size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
             gains, losses = self.play_rows(part)
-            won += np.log1p(gains / size).sum(axis=0)
-            apart += (losses / size).sum(axis=0)
-        return self.played(won, apart)
+            growth += np.log1p(gains / size).sum(axis=0)
+            mirror_loss += (losses / size).sum(axis=0)
+        return self.enter(growth, mirror_loss)
 
     def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
-        """Sums of factor - 1 and of 1 - exp(-m) over the rows of every unit, (units, experts)."""
+        """Sum factor - 1, and 1 - exp(-m), over the rows of every cluster, shape (clusters, experts)."""
         tilt, cost = self._tilts(rows.scores)
         gains = np.expm1(rows.outcomes[:, None] * tilt - cost)
-        losses = -np.expm1(-self._apart(tilt, rows.scores, rows.scores))
-        return self._summed(gains, rows.scores, rows.starts), self._summed(losses, rows.scores, rows.starts)
+        losses = -np.expm1(-self._mirror_loss(tilt, rows.scores, rows.scores))
+        return self._sum_clusters(gains, rows), self._sum_clusters(losses, rows)
 
-    def _summed(self, values: Float64s, scores: Float64s, starts: Indices) -> Float64s:
-        """Values of the global experts and of the local tilts, (scores, tilts), summed over runs of rows for every expert, which
-        has 0 outside of its bins."""
-        bins = len(self.cuts) + 1
-        code = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(scores)))) * bins + self.bin_of(scores)
+    def _sum_clusters(self, values: Float64s, rows: UnitRows) -> Float64s:
+        """Sum values (rows, tilts) over clusters for every expert; rows outside an expert's bins count 0."""
+        bins, clusters = len(self.cuts) + 1, len(rows.starts)
+        sizes = np.diff(np.append(rows.starts, len(rows.scores)))
+        code = np.repeat(np.arange(clusters), sizes) * bins + self.bin_of(rows.scores)
         order = np.argsort(code, kind="stable")
         codes, first = np.unique(code[order], return_index=True)
-        local = np.zeros((len(starts) * bins, len(LOCAL)))
+        local = np.zeros((clusters * bins, len(LOCAL)))
         local[codes] = np.add.reduceat(values[order, _GLOBAL:], first)
-        by_span = (self.spans @ local.reshape(len(starts), bins, -1)).reshape(len(starts), -1)
-        return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], starts), by_span], axis=1)
+        by_span = (self.spans @ local.reshape(clusters, bins, -1)).reshape(clusters, -1)
+        return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], rows.starts), by_span], axis=1)
 
-    def _apart(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
-        """m of the module's opening for a row whose score is between low and high."""
+    def _mirror_loss(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
+        """Compute m of a row whose score is between low and high: the smaller loss at the wrong edge of the band."""
         if self.tolerance == 0:
             return np.zeros_like(tilt)
         losses, upwards, factor = [], tilt > 0, np.expm1(tilt)
@@ -303,12 +305,11 @@ class Experts:
         return np.minimum(loss, loss[:, _MIRROR])
 
     def _band(self, scores: Float64s) -> tuple[Float64s, Float64s]:
-        """Lower and upper edge, with an axis for experts."""
+        """Return the edges of the tolerance band, with an axis for experts."""
         return np.maximum(scores - self.tolerance, 0.0)[:, None], np.minimum(scores + self.tolerance, 1.0)[:, None]
 
     def _tilts(self, scores: Float64s) -> tuple[Float64s, Float64s]:
-        """Tilts of the global experts and of the local ones at every score, and log(1 + e (exp(t) - 1)), what a row costs; both 0
-        where nothing can be won."""
+        """Compute tilts t of global and local experts at every score, and log(1 + e (exp(t) - 1)); 0 inside the band."""
         down, up = self._band(scores)
         odds = log_odds(scores)[:, None]
         offsets = OFFSETS + np.sign(OFFSETS) * self.tolerance / _PER_OFFSET
@@ -321,26 +322,26 @@ class Experts:
             expit(odds + odds * slopes),
             np.sin(np.clip(angle, 0, np.pi / 2)) ** 2,
         ]
-        there = np.clip(np.concatenate(expected, axis=1), 0.0, 1.0)
-        edge = np.where(there > up, up, np.where(there < down, down, there))
-        tilt = np.clip(log_odds(there) - log_odds(edge), -_LARGEST_TILT, _LARGEST_TILT)
+        alternative = np.clip(np.concatenate(expected, axis=1), 0.0, 1.0)
+        edge = np.clip(alternative, down, up)
+        tilt = np.clip(log_odds(alternative) - log_odds(edge), -_MAX_TILT, _MAX_TILT)
         return tilt, np.log1p(edge * np.expm1(tilt))
 
 
 def log_odds(p: Float64s) -> Float64s:
-    """Log odds, of at most about 14 on either side."""
-    return np.asarray(np.log(np.maximum(p, _LEAST_EXPERTS)) - np.log(np.maximum(1 - p, _LEAST_EXPERTS)))
+    """Compute log odds, at most about 14 on either side."""
+    return np.asarray(np.log(np.maximum(p, _MIN_PROBABILITY)) - np.log(np.maximum(1 - p, _MIN_PROBABILITY)))
 
 
 # ----------------------------------------------------------------------------------------------------
-# Evidence over time: for "has it ever been off?" and for "has it changed?", from what the experts won batch by batch
+# Evidence over time: for "has it ever been off?" and for "has it changed?"
 
 _HORIZON = 1000  # batches over which most of the weight of starting times is spread
 _FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05  # weight of a start at the first batch, within the horizon and after it
 
 
 def starting_weight(batch: int) -> float:
-    """Share of the evidence that is put on a change which begins with this batch (counted from 1); all together at most 1.
+    """Return the weight of a change that begins with this batch (counted from 1); all weights sum to 1.
 
     >>> round(sum(starting_weight(t) for t in range(1, 100_001)), 3)
     1.0
@@ -352,7 +353,7 @@ def starting_weight(batch: int) -> float:
 
 
 def unspent_weight(batch: int) -> float:
-    """What starting times after this batch are still to have."""
+    """Return the total weight of changes that begin after this batch."""
     if batch == 0:
         return 1.0
     after = batch - _HORIZON
@@ -361,7 +362,7 @@ def unspent_weight(batch: int) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Log evidence of every expert; `since` is the batch where the best product of each began."""
+    """Log capital of every expert over all starting times (`ever`, `change`) and from the best one (`best`, `since`)."""
 
     batches: int
     ever: Float64s
@@ -370,43 +371,43 @@ class Evidence:
     since: NDArray[np.int64]
 
     @classmethod
-    def none(cls, experts: Experts) -> "Evidence":
+    def none(cls, experts: Experts) -> Evidence:
         nothing = np.full(len(experts.prior), -np.inf)
         return cls(0, nothing, nothing, nothing, np.zeros(len(nothing), np.int64))
 
-    def after(self, played: Played) -> "Evidence":
-        """With one more batch."""
-        batch, (won, entry) = self.batches + 1, played
-        ever = np.logaddexp(self.ever, np.log(starting_weight(batch)) + entry) + won
-        change = np.logaddexp(self.change, entry) + won
-        best = np.maximum(self.best, entry) + won
-        since = np.where(entry > self.best, batch, self.since)
-        return Evidence(batch, rounded_down(ever), rounded_down(change), rounded_down(best), since)
+    def after(self, growth: BatchGrowth) -> Evidence:
+        """Add a batch."""
+        batch, (log_growth, log_entry) = self.batches + 1, growth
+        ever = np.logaddexp(self.ever, np.log(starting_weight(batch)) + log_entry) + log_growth
+        change = np.logaddexp(self.change, log_entry) + log_growth
+        best = np.maximum(self.best, log_entry) + log_growth
+        since = np.where(log_entry > self.best, batch, self.since)
+        return Evidence(batch, _round_down(ever), _round_down(change), _round_down(best), since)
 
     @cached_property
     def log_e(self) -> float:
-        """Log of the evidence that calibration was ever off by more than the tolerance; 0 at the start."""
+        """Log e-value that calibration was ever off by more than the tolerance; 0 at the start."""
         return float(np.logaddexp(logsumexp(self.ever), np.log(unspent_weight(self.batches))))
 
     @cached_property
     def log_change(self) -> float:
-        """Log of the evidence for a change, summed over starting times; reaches log N once in N batches by chance, at most."""
+        """Log of the Shiryaev-Roberts statistic; within the tolerance it reaches log N at most once in N batches on average."""
         return float(logsumexp(self.change))
 
     @property
     def start(self) -> int:
-        """The batch (counted from 1) where the best product of all experts began: an estimate of when the change did."""
+        """Batch (counted from 1) from which the best expert's capital is largest: the estimated start of the change."""
         return int(self.since[int(np.argmax(self.best))])
 
 
-def rounded_down(values: Float64s) -> Float64s:
-    """To the next float32."""
+def _round_down(values: Float64s) -> Float64s:
+    """Round down to float32."""
     near = values.astype(np.float32)
     return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
 
 # ----------------------------------------------------------------------------------------------------
-# A confidence sequence for the mean signed error: an interval that may be looked at after every batch
+# A confidence sequence for the mean signed error
 
 _LAMBDAS = 0.9 * 2.0 ** -np.arange(0.0, 15, 0.5)
 _PSI = -np.log1p(-_LAMBDAS) - _LAMBDAS
@@ -415,22 +416,22 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class MeanError:
-    """Rows (or units) so far, and the sums of their residuals x = score - outcome and of x * x."""
+    """Rows (or clusters) so far, and the sums of their residuals x = score - outcome and of x * x."""
 
     size: float = 0.0
     total: float = 0.0
     squares: float = 0.0
 
-    def plus(self, size: float, total: float, squares: float) -> "MeanError":
+    def plus(self, size: float, total: float, squares: float) -> MeanError:
         return MeanError(self.size + size, self.total + total, self.squares + squares)
 
     @property
     def mean(self) -> float:
-        """0 before the first row."""
+        """Mean residual; 0 before the first row."""
         return self.total / self.size if self.size else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Ends of the interval, at every time valid together with probability 1 - alpha.
+        """Return the limits of the confidence sequence, which hold at all times together with probability 1 - alpha.
 
         >>> [round(end, 4) for end in MeanError(3000, 60.0, 500.0).interval(0.05)]
         [-0.0079, 0.0479]
@@ -438,7 +439,7 @@ class MeanError:
         cost = _PSI * self.squares
         limit = np.log(2 / alpha) + np.log(len(_LAMBDAS))
         low, high = 0.0, 2.0
-        for _ in range(_HALVINGS):  # the smallest distance from the mean that is ruled out
+        for _ in range(_HALVINGS):  # bisect for the smallest distance from the mean that is excluded
             distance = (low + high) / 2
             if np.logaddexp.reduce(_LAMBDAS * self.size * distance - cost) >= limit:
                 high = distance
@@ -448,51 +449,51 @@ class MeanError:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What was seen when: sums in bins of scores over blocks of batches, short ones for the recent past and long ones for the distant
+# Sums in bins of scores over blocks of batches, short ones for the recent past and long ones for the distant
 
-_OF_ONE_LENGTH = 5  # blocks of one length; with one more, the two oldest are joined
+_BLOCKS_PER_LENGTH = 5  # with one more, the two oldest of a length are joined
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """`first` is the number of the first batch of each block, `sums` holds rows, ones and sums of scores: (blocks, 3, bins)."""
+    """First batch and length of each block; sums of rows, ones and scores, shape (blocks, 3, bins)."""
 
     first: tuple[int, ...]
     lengths: tuple[int, ...]
     sums: Float64s
 
     @classmethod
-    def none(cls, experts: Experts) -> "Blocks":
+    def none(cls, experts: Experts) -> Blocks:
         return cls((), (), np.zeros((0, 3, len(experts.cuts) + 1)))
 
-    def plus(self, number: int, batch: Batch, experts: Experts) -> "Blocks":
-        """With one more batch, of this number."""
+    def plus(self, number: int, batch: Batch, experts: Experts) -> Blocks:
+        """Add the batch of this number."""
         bins, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
         new = [np.bincount(bins, values, count) for values in (batch.n, batch.ones, batch.n * batch.mean)]
         first, lengths, sums = [*self.first, number], [*self.lengths, 1], [*self.sums, np.array(new)]
         length = 1
-        while lengths.count(length) > _OF_ONE_LENGTH:  # join the two oldest blocks of this length
+        while lengths.count(length) > _BLOCKS_PER_LENGTH:  # join the two oldest blocks of this length
             i = lengths.index(length)
             first[i : i + 2], lengths[i : i + 2], sums[i : i + 2] = [first[i]], [2 * length], [sums[i] + sums[i + 1]]
             length *= 2
         # for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
         return Blocks(tuple(first), tuple(lengths), np.array(sums).astype(np.float32).astype(np.float64))
 
-    def without(self, other: "Blocks") -> "Blocks":
-        """The same blocks, with the sums of those only that the other blocks lack."""
+    def without(self, other: Blocks) -> Blocks:
+        """Drop the sums of blocks that the other blocks have too."""
         shared = set(zip(other.first, other.lengths, strict=True))
         rows = [i for i, block in enumerate(zip(self.first, self.lengths, strict=True)) if block not in shared]
         return replace(self, sums=self.sums[rows])
 
-    def completed(self, other: "Blocks") -> "Blocks":
-        """The blocks that :meth:`without` was called on."""
+    def completed(self, other: Blocks) -> Blocks:
+        """Restore the blocks that :meth:`without` was called on."""
         sums_of = dict(zip(zip(other.first, other.lengths, strict=True), other.sums, strict=True))
         blocks = list(zip(self.first, self.lengths, strict=True))
         sums_of.update(zip([block for block in blocks if block not in sums_of], self.sums, strict=True))
         return replace(self, sums=np.array([sums_of[block] for block in blocks]))
 
     def split(self, start: int) -> tuple[Float64s, Float64s]:
-        """Sums over the blocks that begin before a batch, and over those that begin with it or later."""
+        """Sum the blocks that begin before a batch, and those that begin with it or later."""
         later = np.array(self.first) >= start
         if not later.any():  # the start lies within the last block
             later[-1] = True
@@ -505,7 +506,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Stream:
-    """Experts, the evidence they gathered since the last restart, and sums for what is shown. Never changed, only replaced."""
+    """Experts, their evidence and the mean error since the last restart, and sums in bins for display."""
 
     experts: Experts
     evidence: Evidence
@@ -515,13 +516,13 @@ class Stream:
     rows: int = 0
 
     @classmethod
-    def beginning(cls, tolerance: float, batch: Batch) -> "Stream":
-        """With experts for the scores of a first batch, none of whose outcomes is used."""
+    def beginning(cls, tolerance: float, batch: Batch) -> Stream:
+        """Set up experts by the scores of a first batch; its outcomes are not used."""
         experts = Experts.of(tolerance, batch.n, batch.mean)
         return cls(experts, Evidence.none(experts), MeanError(), Blocks.none(experts))
 
-    def after(self, batch: Batch) -> "Stream":
-        """With one more batch."""
+    def after(self, batch: Batch) -> Stream:
+        """Add a batch."""
         number = self.batches + 1
         return replace(
             self,
@@ -532,17 +533,17 @@ class Stream:
             rows=self.rows + batch.rows,
         )
 
-    def restarted(self) -> "Stream":
-        """With all evidence forgotten (a repair was made); what was seen before is still shown."""
+    def restarted(self) -> Stream:
+        """Forget all evidence, after a repair; the sums for display stay."""
         return replace(self, evidence=Evidence.none(self.experts), errors=MeanError())
 
     @property
     def start(self) -> int:
-        """The batch (of all, from 1) with which a change most likely began."""
+        """Batch (of all, from 1) with which a change most likely began."""
         return self.batches - self.evidence.batches + self.evidence.start
 
 
-def mixed(logs: list[float], shares: list[float], idle: float = 0.0) -> float:
-    """Log of a weighted mean of evidence; `idle` is weight on nothing, whose evidence is 1."""
+def log_mean_evidence(logs: list[float], shares: list[float], idle: float = 0.0) -> float:
+    """Compute the log of a weighted mean of e-values; `idle` is the weight of an e-value of 1."""
     terms = [value + np.log(share) for value, share in zip(logs, shares, strict=True) if share > 0]
     return float(np.logaddexp.reduce([*terms, np.log(idle)] if idle > 0 else terms))

@@ -1,7 +1,10 @@
-"""What an alarm is about: the region of scores that is off the most, its direction, and whether an offset would correct it.
+"""What a watch says after a batch: evidence, the scores that are off most, and whether an offset would correct them.
 
-These are descriptions of the rows since the estimated start of the change, not tests: the alarm itself is the test.
+The region of scores, the start and the advice describe the rows since the estimated start of the change. They are not tests:
+the alarm itself is the test.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,18 +19,18 @@ from truecal.table import Frame
 from truecal.types import Float64s
 from truecal.watch.e_processes import Experts, log_odds
 
-# ----------------------------------------------------------------------------------------------------
-# What an alarm is about: the region of scores that is off the most, its direction, and whether an offset would correct it
-
 Advice = Literal["wait", "offset suffices", "refit"]
+Group = tuple[str, ...]
 
-_UNLIKELY = 0.01  # what an offset leaves over is called a misfit at this p-value
-_STEPS = 50
+_MISFIT_P = 0.01  # p-value below which the bins contradict an offset
+_BISECTIONS = 50
+_MAX_OFFSET = 20.0  # log odds
+_MAX_EXPONENT = 700.0  # exp of more overflows
 
 
 @dataclass(frozen=True)
-class Region:
-    """Scores from `low` to `high`, with what was predicted and what happened; error = mean score - frequency."""
+class ScoreRegion:
+    """Predicted and observed frequency of the scores from `low` to `high`."""
 
     low: float
     high: float
@@ -38,14 +41,16 @@ class Region:
 
     @property
     def error(self) -> float:
+        """Mean score minus frequency."""
         return self.mean_score - self.frequency
 
     @property
     def direction(self) -> str:
+        """Whether the scores are too high or too low, in words."""
         return names.tendency(self.lens, self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         numbers = {name: value for name, value in vars(self).items() if name != "lens"}
         return {**numbers, "difference": self.error, "direction": self.direction}
 
@@ -55,8 +60,11 @@ class Region:
         return f"{where}: {self.direction} by {digits.points(abs(self.error))} ({rates})"
 
 
-def worst_region(sums: Float64s, experts: Experts, lens: str) -> Region:
-    """The run of bins whose error beyond the tolerance is largest beside its standard error."""
+def worst_region(sums: Float64s, experts: Experts, lens: str) -> ScoreRegion:
+    """Find the run of bins whose error beyond the tolerance is largest relative to its standard error.
+
+    `sums` are rows, ones and sums of scores by bin, shape (3, bins).
+    """
     n, ones, scores = np.concatenate([np.zeros((3, 1)), np.cumsum(sums, axis=1)], axis=1)
     rate = np.where(sums[0] > 0, sums[2] / np.maximum(sums[0], 1), 0.5)
     noise = np.concatenate([[0.0], np.cumsum(np.maximum(sums[0] * rate * (1 - rate), 0.0))])
@@ -67,7 +75,7 @@ def worst_region(sums: Float64s, experts: Experts, lens: str) -> Region:
     best = int(np.argmax(strength))
     i, j = int(first[best]), int(last[best])
     ends = (0.0, *experts.cuts, 1.0)
-    return Region(
+    return ScoreRegion(
         low=ends[i],
         high=ends[j],
         rows=round(float(rows[best])),
@@ -77,16 +85,16 @@ def worst_region(sums: Float64s, experts: Experts, lens: str) -> Region:
     )
 
 
-def fitted_offset(sums: Float64s) -> float:
-    """The offset in log odds that makes the mean score of all rows equal to their frequency (maximum likelihood).
+def fit_offset(sums: Float64s) -> float:
+    """Fit the offset in log odds that makes the mean score equal to the frequency (maximum likelihood).
 
-    Rows that all came true, or none of them, have no finite one; half a row of either outcome is added.
+    Half a row of either outcome is added, so that it is finite where all outcomes are equal.
     """
     n, ones, scores = (part[sums[0] > 0] for part in sums)
     before, size = log_odds(scores / n), n.sum()
     rate = (ones.sum() + 0.5) / (size + 1.0)
-    low, high = -20.0, 20.0
-    for _ in range(_STEPS):
+    low, high = -_MAX_OFFSET, _MAX_OFFSET
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if n @ expit(before + middle) / size < rate:
             low = middle
@@ -95,13 +103,13 @@ def fitted_offset(sums: Float64s) -> float:
     return (low + high) / 2
 
 
-def advice(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
-    """What to do, and the offset in log odds that fits the rows since the change.
+def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
+    """Choose what to do, and fit the offset in log odds to the rows since the change.
 
-    Without an alarm: wait. Otherwise the offset is fitted, and the bins are asked whether it leaves an error beyond the tolerance
-    (a chi-squared statistic of what is left beyond it): if so the curve has changed its shape, and a refit is needed.
+    Without an alarm: wait. Otherwise a chi-squared test of the bins, of residuals beyond the tolerance, decides whether the
+    offset suffices or the curve has changed its shape and needs a refit.
     """
-    offset = fitted_offset(sums)
+    offset = fit_offset(sums)
     if not alarmed:
         return "wait", offset
     from scipy.stats import chi2
@@ -110,37 +118,33 @@ def advice(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
     expected = expit(log_odds(scores / n) + offset)
     residual = np.maximum(np.abs(ones - n * expected) - experts.tolerance * n, 0.0)
     statistic = float(np.sum(residual**2 / np.maximum(n * expected * (1 - expected), 1.0)))
-    misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _UNLIKELY
+    misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _MISFIT_P
     return ("refit" if misfit else "offset suffices"), offset
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a watch says after a batch
-
-Group = tuple[str, ...]
+# Answers after a batch
 
 
 def group_name(group: Group) -> str:
-    """A group in words."""
+    """Name a group in words."""
     return ", ".join(part or "''" for part in group) if group else "all rows"
 
 
-_LARGEST = 700.0  # exp of more is no float
-
-
 def e_value(log_e: float) -> float:
-    return exp(min(log_e, _LARGEST))
+    """Return exp(log_e), at most about 1e304."""
+    return exp(min(log_e, _MAX_EXPONENT))
 
 
 def evidence_text(log_e: float, p_value: float) -> str:
-    """The e-value and the p-value in a few digits."""
+    """Write the e-value and the p-value in a few digits."""
     e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
-    return f"e = {e}, p = {p_value:.3g}" if p_value > 1e-6 else f"e = {e}, p < 0.000001"
+    return f"e-value {e}, {digits.p_equation(p_value)}"
 
 
 @dataclass(frozen=True)
 class GroupStep:
-    """One group (or all rows) after a batch.
+    """The state of one group (or of all rows) after a batch.
 
     Attributes
     ----------
@@ -166,8 +170,9 @@ class GroupStep:
         Log of the evidence for a change, summed over starting times.
     since : str
         Time of the batch with which the change most likely began.
-    worst : Region
-        The region of scores that is off the most since then.
+    worst : ScoreRegion
+        The scores with the strongest evidence of an error since then: `low`, `high`, `rows`, `mean_score`, `frequency`, `error`
+        and `direction`.
     worst_class : str or None
         The class that `worst` is about, where classes are watched.
     error : float
@@ -192,7 +197,7 @@ class GroupStep:
     changed: bool
     evidence_of_change: float
     since: str
-    worst: Region
+    worst: ScoreRegion
     worst_class: str | None
     error: float
     low: float
@@ -202,10 +207,12 @@ class GroupStep:
 
     @property
     def e_value(self) -> float:
+        """The e-value."""
         return e_value(self.log_e)
 
     @property
     def name(self) -> str:
+        """The group in words."""
         return group_name(self.group)
 
     @property
@@ -216,28 +223,31 @@ class GroupStep:
     @property
     def remedy(self) -> str:
         """The advice, with the offset where one suffices."""
-        return f"{self.advice} ({self.offset:+.2f} in log odds)" if self.advice == "offset suffices" else self.advice
+        offset = f"an offset of {self.offset:+.2f} in log odds suffices"
+        return offset if self.advice == "offset suffices" else self.advice
 
     @property
     def where(self) -> str:
-        """The region of scores that is off the most, with what was predicted and observed there."""
+        """The class and the scores that are off most, with what was predicted and observed."""
         return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         renamed = {"error": "difference", "low": "difference_low", "high": "difference_high"}
-        names = [name for name in self.__dataclass_fields__ if name not in ("group", "worst")]
+        numbers = [name for name in self.__dataclass_fields__ if name not in ("group", "worst")]
         return {
             "group": list(self.group),
-            **{renamed.get(name, name): getattr(self, name) for name in names},
+            **{renamed.get(name, name): getattr(self, name) for name in numbers},
             "e_value": self.e_value,
             "worst": self.worst.to_dict(),
         }
 
     def __str__(self) -> str:
         state = self.state.upper() if self.state != "ok" else "ok"
-        labelled = f"{self.rows} rows" if self.of is None else f"{self.rows} labelled of {self.of}"
-        line = f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} (in all {self.rows_seen})"
+        labelled = f"{self.rows:,} rows" if self.of is None else f"{self.rows:,} labelled of {self.of:,} rows"
+        line = (
+            f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} ({self.rows_seen:,} in all)"
+        )
         line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
         if not (self.alarm or self.changed):
             return line
@@ -246,7 +256,9 @@ class GroupStep:
 
 @dataclass(frozen=True)
 class WatchStep:
-    """All groups together after a batch. Without groups it has every attribute of its one GroupStep too.
+    """The state of all groups after a batch.
+
+    It also has every attribute of a GroupStep: that of the only group, or of the group with the strongest evidence.
 
     Attributes
     ----------
@@ -266,6 +278,10 @@ class WatchStep:
         Whether it was shown to have changed, in any group.
     repeated : bool
         Whether the batch was counted before, and changed nothing.
+
+    See Also
+    --------
+    truecal.Watch : Its `update` returns it.
     """
 
     at: str
@@ -283,20 +299,19 @@ class WatchStep:
         return e_value(self.log_e)
 
     def __getattr__(self, name: str) -> Any:
-        """What one group says, where there is one; of several, what the group with most evidence says."""
-        if name not in GroupStep.__dataclass_fields__ and name not in ("name",):
+        """Return an attribute of the group with the strongest evidence."""
+        if name not in GroupStep.__dataclass_fields__ and name != "name":
             raise AttributeError(name)
-        worst = max(self.groups.values(), key=lambda step: step.log_e)
-        return getattr(worst, name)
+        return getattr(max(self.groups.values(), key=lambda step: step.log_e), name)
 
     def frame(self) -> Frame:
-        """One row per group."""
-        names = ("at", "rows", "of", "rows_seen", "log_e", "p_value", "alarm", "changed", "since")
+        """Return one row per group."""
+        state = ("at", "rows", "of", "rows_seen", "log_e", "p_value", "alarm", "changed", "since")
         numbers = ("error", "low", "high", "advice", "offset")
         return Frame.from_records(
             {
                 "group": step.name,
-                **{name: getattr(step, name) for name in (*names, *numbers)},
+                **{name: getattr(step, name) for name in (*state, *numbers)},
                 "worst_low": step.worst.low,
                 "worst_high": step.worst.high,
                 "worst_error": step.worst.error,
@@ -305,7 +320,7 @@ class WatchStep:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return {
             "at": self.at,
             "alarm": self.alarm,

@@ -1,4 +1,6 @@
-"""What a watch is given, whatever holds it: predictions, sketches, a scan, or parts of these, as one batch per group and class."""
+"""Batches of a watch from predictions, sketches, a scan, or parts of these: one batch per group and class."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,21 +18,20 @@ from truecal.watch.e_processes import Batch
 from truecal.watch.findings import Group
 
 MISSING = "(missing)"  # name of the group of rows without a value
-
-MOST_CLASSES = 10  # of a class-wise watch: about 10 kB each
+MAX_CLASSES = 10  # of a class-wise watch: about 10 kB of state each
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What the scores of a batch are: compared with what the watch has seen before."""
+class Target:
+    """What the scores of a batch are of: the lens, in words, and the classes."""
 
     kind: str
     words: str
     classes: int
     names: tuple[str, ...] | None = None
 
-    def refuse_other(self, other: "Judged") -> None:
-        """Raise where another batch judged something else."""
+    def refuse_other(self, other: Target) -> None:
+        """Refuse a batch of another lens or other classes."""
         if (self.kind, self.words, self.classes) != (other.kind, other.words, other.classes):
             raise InputError(
                 f"the watch judges '{self.words}' of {self.classes} classes, this batch '{other.words}' of {other.classes}; "
@@ -39,63 +40,63 @@ class Judged:
         if self.names is not None and other.names is not None and self.names != other.names:
             raise InputError(
                 f"the classes of the watch are {_listed(self.names)}, those of this batch {_listed(other.names)}; "
-                "bring them into the same order, or begin another watch"
+                "give them in the same order, or start another watch"
             )
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """Batches of every group, one per class where classes are watched; `shares` are the weights of the classes."""
+    """Batches of every group, one per class where classes are watched, with the weights of the classes."""
 
     batches: dict[Group, tuple[Batch, ...]]
     shares: tuple[float, ...]
     labels: tuple[str | None, ...]  # of the classes
-    judged: Judged | None  # None where only sketches came, which do not know
+    target: Target | None  # None for sketches, which do not store it
     dropped: int = 0  # rows without a label
 
 
 def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """The batches in `data`, or a refusal that changes nothing."""
+    """Convert data to batches."""
     if isinstance(data, (list, tuple)):
-        return _together([read(part, lens, by) for part in data])
+        return _join_parts([read(part, lens, by) for part in data])
     if isinstance(data, tc.Predictions):
-        return _of_predictions(data, lens, by)
+        return _read_predictions(data, lens, by)
     if isinstance(data, tc.engines.Scan):
-        return _of_scan(data, lens, by)
+        return _read_scan(data, lens, by)
     if isinstance(data, tc.Sketch):
-        return _of_sketches({(): data}, by)
+        return _read_sketches({(): data}, by)
     if isinstance(data, Mapping) and all(isinstance(sketch, tc.Sketch) for sketch in data.values()):
         groups = [_group(key) for key in data]
         _refuse_equal(groups, "groups")
-        return _of_sketches(dict(zip(groups, data.values(), strict=True)), by)
+        return _read_sketches(dict(zip(groups, data.values(), strict=True)), by)
     raise InputError(
         "a watch takes Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, "
         f"not {type(data).__name__}"
     )
 
 
-def _of_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     judge = default_lens(preds) if lens is None else lens
     if preds.weights is not None:
         raise InputError(
             "a watch bets on rows that count once; leave out the weights, or watch every weight class apart"
         )
-    judged = Judged(judge.pushed_down().kind, judge.describe(preds), preds.class_count, _names(preds.classes))
+    target = Target(judge.pushed_down().kind, judge.describe(preds), preds.class_count, _names(preds.classes))
     shares = judge.shares(preds)
-    groups = {group: preds.take(rows) for group, rows in _members(preds, by).items()}
-    batches = {group: tuple(_of_sample(sample) for sample in judge.samples(rows)) for group, rows in groups.items()}
+    groups = {group: preds.take(rows) for group, rows in _group_rows(preds, by).items()}
+    batches = {group: tuple(_read_sample(sample) for sample in judge.samples(rows)) for group, rows in groups.items()}
     labels = [preds.class_name(k) for k in range(preds.class_count)] if shares is not None else [None]
-    return Incoming(batches, _shares(shares), tuple(labels), judged)
+    return Incoming(batches, _shares(shares), tuple(labels), target)
 
 
-def _of_sample(sample: tc.lenses.Sample) -> Batch:
+def _read_sample(sample: tc.lenses.Sample) -> Batch:
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
 
 
-def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
-    """Rows of every group, in the order of their values."""
+def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
+    """Return the rows of every group, in the order of their values."""
     if not by:
         return {(): np.arange(len(preds))}
     keys = list(zip(*(_words(preds, name) for name in by), strict=True))
@@ -106,7 +107,7 @@ def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
 
 
 def _words(preds: tc.Predictions, name: str) -> list[str]:
-    """The values of a column as text, row by row."""
+    """Convert the values of a column to text, row by row."""
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
     words = [_word(value) for value in values]
     _refuse_equal([word for word in words if word != MISSING], f"values of column {name!r}")
@@ -114,13 +115,13 @@ def _words(preds: tc.Predictions, name: str) -> list[str]:
 
 
 def _refuse_equal(keys: Sequence[object], what: str) -> None:
-    """The state of a watch knows groups by their text: two that read alike would be one."""
+    """Refuse different values with equal text, by which the state distinguishes groups."""
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
         raise InputError(f"two {what} read {twice!r}, as a number and its text do; give them one type")
 
 
-def _of_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     if tuple(scan.by) != by:
         raise InputError(
             f"the watch groups by {_listed(by)} and the scan by {_listed(scan.by)}; scan with the same by="
@@ -129,26 +130,26 @@ def _of_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> I
     if lens is not None and lens.pushed_down().kind != kind:
         raise InputError(f"the watch was given {lens!r} and the scan {scan.lens!r}; scan with the lens of the watch")
     batches = {
-        tuple(map(_word, group)): tuple(_of_sketch(sketch) for sketch in sketches)
+        tuple(map(_word, group)): tuple(_read_sketch(sketch) for sketch in sketches)
         for group, sketches in scan.sketches.items()
     }
     labels = tuple(str(k) for k in range(scan.classes)) if scan.shares is not None else (None,)
-    judged = Judged(kind, scan.lens_name, scan.classes)
-    return Incoming(dict(sorted(batches.items())), _shares(scan.shares), labels, judged, scan.dropped)
+    target = Target(kind, scan.lens_name, scan.classes)
+    return Incoming(dict(sorted(batches.items())), _shares(scan.shares), labels, target, scan.dropped)
 
 
-def _of_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
+def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         expected = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
         raise InputError(f"{data} came, but the watch {expected}")
     batches: dict[Group, tuple[Batch, ...]] = {
-        group: (_of_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
+        group: (_read_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
     }
     return Incoming(batches, (1.0,), (None,), None)
 
 
-def _of_sketch(sketch: tc.Sketch) -> Batch:
+def _read_sketch(sketch: tc.Sketch) -> Batch:
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
     if not sketch.cells:
@@ -156,35 +157,35 @@ def _of_sketch(sketch: tc.Sketch) -> Batch:
     return Batch.from_sketch(sketch)
 
 
-def _together(parts: Sequence[Incoming]) -> Incoming:
-    """Parts of one batch, added up: the same as all rows at once."""
+def _join_parts(parts: Sequence[Incoming]) -> Incoming:
+    """Add up parts of one batch."""
     if not parts:
         raise InputError("an empty list holds no batch; pass at least one part")
     first = parts[0]
     batches: dict[Group, tuple[Batch, ...]] = {}
-    judged = next((part.judged for part in parts if part.judged is not None), None)
+    target = next((part.target for part in parts if part.target is not None), None)
     for part in parts:
-        if judged is not None and part.judged is not None:
-            judged.refuse_other(part.judged)
+        if target is not None and part.target is not None:
+            target.refuse_other(part.target)
         if part.shares != first.shares:
             raise InputError("some parts of the batch watch every class and others one score; use one lens")
         for group, parts_of_group in part.batches.items():
             before = batches.get(group)
-            batches[group] = parts_of_group if before is None else tuple(map(_added, before, parts_of_group))
-    return replace(first, batches=dict(sorted(batches.items())), judged=judged, dropped=sum(p.dropped for p in parts))
+            batches[group] = parts_of_group if before is None else tuple(map(_add_batches, before, parts_of_group))
+    return replace(first, batches=dict(sorted(batches.items())), target=target, dropped=sum(p.dropped for p in parts))
 
 
-def _added(first: Batch, second: Batch) -> Batch:
+def _add_batches(first: Batch, second: Batch) -> Batch:
     if first.units is not None or second.units is not None:
         raise InputError("parts with clusters cannot be joined, for a cluster may be in several; join the rows first")
     return first + second
 
 
 def _shares(shares: Any) -> tuple[float, ...]:
-    if shares is not None and len(shares) > MOST_CLASSES:
+    if shares is not None and len(shares) > MAX_CLASSES:
         raise InputError(
-            f"every class has evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per group; "
-            f"up to {MOST_CLASSES} are watched class by class: watch TopLabel(), or the classes that matter by OneClass(name), one "
+            f"every class needs evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per "
+            f"group; at most {MAX_CLASSES} can be watched together: watch TopLabel(), or single classes by OneClass(name), one "
             "state each"
         )
     return (1.0,) if shares is None else tuple(float(share) for share in shares)

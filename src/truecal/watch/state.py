@@ -1,4 +1,6 @@
-"""The state of a watch: when batches came, what is known of every group, and both as one JSON file."""
+"""The state of a watch: times of batches, streams and history of every group, and all of it as one JSON file."""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -20,16 +22,16 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.lenses.lens import Lens
 from truecal.table import Frame
-from truecal.watch.e_processes import Batch, Blocks, Stream, mixed
-from truecal.watch.findings import Group, GroupStep, advice, group_name, worst_region
-from truecal.watch.incoming import Judged
+from truecal.watch.e_processes import Batch, Blocks, Stream, log_mean_evidence
+from truecal.watch.findings import Group, GroupStep, advise, group_name, worst_region
+from truecal.watch.incoming import Target
 
 # ----------------------------------------------------------------------------------------------------
-# Times: numbers, dates and timestamps, compared as what they are
+# Times: numbers, dates and timestamps
 
 _KINDS = ("a number", "a time without a zone", "a time with a zone")
 _COMPACT_DATE = re.compile(r"(19|2\d)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
-_LONGEST_NUMBER = 18  # digits
+_MAX_DIGITS = 18
 _FAR_AHEAD = timedelta(days=366)
 
 
@@ -41,7 +43,7 @@ def time_order(text: str) -> tuple[int, Any]:
     >>> time_order("7"), time_order("1772323200")
     ((0, 7), (0, 1772323200))
     """
-    digits = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    digits = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
     if digits and not _COMPACT_DATE.fullmatch(text):
         return 0, int(text)
     try:
@@ -87,7 +89,7 @@ def check_same_kind(text: str, other: str, what: str) -> None:
 
 
 def is_far_ahead(text: str) -> bool:
-    """Whether a time is more than a year from now: most likely a mistake, which would keep out all batches until then."""
+    """Decide whether a time is more than a year from now: likely a mistake, which would refuse all batches until then."""
     kind, value = time_order(text)
     return bool(kind and value > datetime.now(value.tzinfo) + _FAR_AHEAD)
 
@@ -99,14 +101,14 @@ def time_number(text: str) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What happened when: one line per batch of a group, of the last batches only, so that the state stays small
+# History: one line per batch of a group, of the last batches only, so that the state stays small
 
-_LINES = 730  # batches: two years of days
+_MAX_LINES = 730  # batches: two years of days
 
 
 @dataclass(frozen=True)
 class Line:
-    """One batch of a group: what came, and what the watch then said. Numbers are those of :class:`GroupStep`."""
+    """One batch of a group and the answer after it, with the numbers of :class:`GroupStep`."""
 
     number: int  # of the batch, from 1
     at: str
@@ -133,17 +135,17 @@ class History:
 
     @property
     def latest(self) -> str:
-        """The time up to which batches were counted; late labels do not move it."""
+        """Time of the last batch; late labels do not count."""
         on_time = [line.at for line in self.lines if not line.late] or [line.at for line in self.lines]
         return on_time[-1] if on_time else ""
 
     def frame(self) -> Frame:
-        """One row per batch."""
+        """Return one row per batch."""
         names = [item.name for item in fields(Line) if item.name != "fingerprint"]
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
     def counted(self, when: str, content: str | None = None) -> bool:
-        """Whether a batch of this time (and content) was counted."""
+        """Decide whether a batch of this time (and content) was counted."""
         return any(line.at == when and content in (None, line.fingerprint) for line in self.lines)
 
     def check_order(self, when: str, group: str) -> None:
@@ -162,17 +164,17 @@ class History:
             )
 
     def time_of(self, number: int) -> str:
-        """The time of a batch; of one whose line is gone, that of the first line."""
+        """Return the time of a batch; that of the first line where its own has been dropped."""
         return next((line.at for line in self.lines if line.number >= number), self.latest)
 
 
 # ----------------------------------------------------------------------------------------------------
-# One group watched over time: its streams (one, or one per class), what they say together, and what happened when
+# One group watched over time: its streams (one, or one per class) and its history
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of a watch; a state keeps them, and other ones are refused."""
+    """Settings of a watch, which its state stores."""
 
     tolerance: float
     alpha: float
@@ -181,18 +183,16 @@ class Settings:
 
 
 class Arrival(NamedTuple):
-    """When a batch came and how: `rows` are labelled of the `of` that were predicted; a late one may be older than the last."""
+    """Time of a batch, and its labelled rows `of` those that were predicted."""
 
     at: str
     rows: int
     of: int | None
-    late: bool
-    restart: bool
 
 
 @dataclass(frozen=True)
 class WatchedGroup:
-    """`streams` one per class with its share and name; `position` is 0 for groups of the first batch, else the order of arrival."""
+    """A group: one stream per class with its share and label; `position` is 0 for groups of the first batch, else the order."""
 
     key: Group
     position: int
@@ -208,37 +208,37 @@ class WatchedGroup:
 
     @property
     def log_e(self) -> float:
-        """Of the mean over classes."""
-        return mixed([stream.evidence.log_e for stream in self.streams], list(self.shares))
+        """Log of the mean e-value over classes."""
+        return log_mean_evidence([stream.evidence.log_e for stream in self.streams], list(self.shares))
 
     @property
     def log_change(self) -> float:
-        return mixed([stream.evidence.log_change for stream in self.streams], list(self.shares))
+        return log_mean_evidence([stream.evidence.log_change for stream in self.streams], list(self.shares))
 
     @property
     def leader(self) -> int:
-        """The class with most evidence."""
+        """Position of the class with the strongest evidence."""
         return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
 
-    def after(self, batches: tuple[Batch, ...]) -> "WatchedGroup":
-        """With one more batch, which is not yet in the history."""
+    def after(self, batches: tuple[Batch, ...]) -> WatchedGroup:
+        """Add a batch to the streams; `with_line` adds it to the history."""
         streams = tuple(stream.after(batch) for stream, batch in zip(self.streams, batches, strict=True))
         grown = replace(self, streams=streams)
         return replace(grown, peak=max(self.peak, grown.log_e))
 
-    def restarted(self) -> "WatchedGroup":
-        """With all evidence forgotten."""
+    def restarted(self) -> WatchedGroup:
+        """Forget all evidence."""
         return replace(self, streams=tuple(stream.restarted() for stream in self.streams), peak=0.0)
 
-    def with_line(self, batches: tuple[Batch, ...], arrival: Arrival, step: GroupStep) -> "WatchedGroup":
-        """With the batch in its history."""
+    def with_line(self, batches: tuple[Batch, ...], step: GroupStep, *, late: bool, restart: bool) -> WatchedGroup:
+        """Add the batch to the history."""
         leading = batches[self.leader]
         line = Line(
             number=self.streams[0].batches,
-            at=arrival.at,
+            at=step.at,
             fingerprint=fingerprint(batches),
             rows=step.rows,
-            of=arrival.of,
+            of=step.of,
             batch_error=leading.total / leading.size,
             error=step.error,
             low=step.low,
@@ -247,18 +247,18 @@ class WatchedGroup:
             log_change=self.log_change,
             alarm=step.alarm,
             changed=step.changed,
-            late=arrival.late,
-            restart=arrival.restart,
+            late=late,
+            restart=restart,
         )
-        return replace(self, history=History((*self.history.lines, line)[-_LINES:]))
+        return replace(self, history=History((*self.history.lines, line)[-_MAX_LINES:]))
 
-    def step(self, arrival: Arrival, settings: Settings, judged: str, *, alarm: bool, changed: bool) -> GroupStep:
-        """What the group says after a batch that is not yet in its history."""
+    def step(self, arrival: Arrival, settings: Settings, target: str, *, alarm: bool, changed: bool) -> GroupStep:
+        """Answer after a batch that is not yet in the history."""
         leading = self.leader
         stream = self.streams[leading]
         low, high = stream.errors.interval(settings.alpha)
         _, since_then = stream.blocks.split(stream.start)
-        to_do, offset = advice(since_then, stream.experts, alarmed=alarm or changed)
+        advice, offset = advise(since_then, stream.experts, alarmed=alarm or changed)
         return GroupStep(
             group=self.key,
             at=arrival.at,
@@ -271,38 +271,38 @@ class WatchedGroup:
             changed=changed,
             evidence_of_change=self.log_change,
             since=arrival.at if stream.start == stream.batches else self.history.time_of(stream.start),
-            worst=worst_region(since_then, stream.experts, judged),
+            worst=worst_region(since_then, stream.experts, target),
             worst_class=self.labels[leading],
             error=stream.errors.mean,
             low=low,
             high=high,
-            advice=to_do,
+            advice=advice,
             offset=offset,
         )
 
 
 def fingerprint(batches: tuple[Batch, ...]) -> str:
-    """Of the counts of all classes."""
+    """Hash the counts of all classes."""
     if len(batches) == 1:
         return batches[0].fingerprint
     return hashlib.sha256("".join(batch.fingerprint for batch in batches).encode()).hexdigest()[:16]
 
 
 # ----------------------------------------------------------------------------------------------------
-# The state as JSON of bounded size. Records are written field by field and read by the types of their fields; arrays are packed as
-# float32 (exactly, for evidence is rounded down to it and sums are counts) or int32.
+# The state as JSON of bounded size. Records are written field by field and read by the types of their fields; arrays are packed
+# as float32 (exactly: evidence is rounded down to it, and sums are counts) or int32.
 
-_FORMAT, _VERSION = "truecal.watch", 5
+_FORMAT, _VERSION = "truecal.watch", 1
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-_DIGITS = 6  # of numbers in the history, which are shown and not computed with
-_LARGEST_HISTORY = 1_000_000  # bytes
+_DIGITS = 6  # of numbers in the history, which are only displayed
+_MAX_BYTES = 1_000_000  # of an unpacked history or array
 
 
 @dataclass(frozen=True)
 class Undo:
-    """What the last batch replaced: the groups that it changed as they were, without their history, and those it gave a line."""
+    """The state before the last batch: groups that it changed, without their history, and groups that it gave a line."""
 
-    judged: Judged | None
+    target: Target | None
     peak: float
     groups: tuple[WatchedGroup, ...]
     lines: tuple[Group, ...]
@@ -310,10 +310,10 @@ class Undo:
 
 @dataclass(frozen=True)
 class State:
-    """What a file holds."""
+    """The content of a state file."""
 
     settings: Settings
-    judged: Judged | None
+    target: Target | None
     peak: float
     groups: tuple[WatchedGroup, ...]
     undo: Undo | None
@@ -322,7 +322,7 @@ class State:
 def to_text(state: State, lens: Lens | None) -> str:
     """Write a state as JSON."""
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
-    slim = _map_blocks(state, Blocks.without)  # half of what can be taken back are blocks that are still there
+    slim = _map_blocks(state, Blocks.without)  # blocks that did not change with the last batch are stored once
     record = {"format": _FORMAT, "version": _VERSION, "lens": named, "state": _encoded(slim)}
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
@@ -347,7 +347,7 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
         lines = {group.key: group.history.lines for group in state.groups}
         if state.undo is not None and not (state.undo.lines and all(map(lines.get, state.undo.lines))):
             raise ValueError("the batch to take back is not in the history")
-        if state.judged is not None and len(state.judged.names or ()) not in (0, state.judged.classes):
+        if state.target is not None and len(state.target.names or ()) not in (0, state.target.classes):
             raise ValueError("the names are not those of the classes")
         return state, _lens(record["lens"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, zlib.error) as error:
@@ -355,7 +355,7 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
 
 
 def _map_blocks(state: State, change: Callable[[Blocks, Blocks], Blocks]) -> State:
-    """The state with other blocks in what can be taken back, made from those and the blocks of now."""
+    """Apply a function of the blocks before and after the last batch to those before it."""
     if state.undo is None:
         return state
     streams_now = {group.key: group.streams for group in state.groups}
@@ -381,7 +381,7 @@ def _check_group(group: WatchedGroup) -> None:
     if not group.streams or len(group.streams) != len(group.shares) or len(group.streams) != len(group.labels):
         raise ValueError("classes, shares and streams do not match")
     if min(group.shares) < 0 or not np.isclose(sum(group.shares), 1.0):
-        raise ValueError(f"the shares of the classes are {group.shares}, which are not parts of 1")
+        raise ValueError(f"the shares of the classes are {group.shares}, which do not sum to 1")
     for stream in group.streams:
         evidence, blocks = stream.evidence, stream.blocks
         shapes = {values.shape for values in (evidence.since, evidence.ever, evidence.change, evidence.best)}
@@ -392,11 +392,11 @@ def _check_group(group: WatchedGroup) -> None:
             raise ValueError("the evidence does not match the experts")
         shape = (len(blocks.first), 3, len(stream.experts.cuts) + 1)
         if blocks.sums.shape != shape or len(blocks.lengths) != len(blocks.first) or not np.isfinite(blocks.sums).all():
-            raise ValueError("the sums of the blocks are no counts")
+            raise ValueError("the sums of the blocks are not counts")
 
 
 def _encoded(value: Any) -> Any:
-    """A record as JSON holds it."""
+    """Convert a record to the types of JSON."""
     if isinstance(value, History):
         lines = [[_rounded(getattr(line, item.name)) for item in fields(Line)] for line in value.lines]
         return _deflated(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode())
@@ -409,10 +409,10 @@ def _encoded(value: Any) -> Any:
 
 
 def _decoded(kind: Any, value: Any) -> Any:
-    """A value of this type from what JSON holds; what does not fit raises one of the errors of :func:`from_text`."""
+    """Convert a value of JSON to a type; what does not fit raises one of the errors of :func:`from_text`."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is History:
-        rows = json.loads(_inflated(value, _LARGEST_HISTORY))
+        rows = json.loads(_inflated(value, _MAX_BYTES))
         return History(tuple(_line(row) for row in rows))
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
@@ -437,13 +437,13 @@ def _hints(kind: type) -> dict[str, Any]:
 def _array(value: Any, dtype: type) -> Any:
     shape, text = value
     size = 4 * prod(map(_count, shape))
-    if size > _LARGEST_HISTORY:
+    if size > _MAX_BYTES:
         raise ValueError(f"an array of shape {shape} is too large")
     return np.frombuffer(_inflated(text, size), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
 
 
 def _line(row: list[Any]) -> Line:
-    """One line of the history: what is not text is a number, true or false, or nothing."""
+    """Read one line of the history: what is not text is a number, true, false or null."""
     line = Line(*row)
     for name, value in vars(line).items():
         if name not in ("at", "fingerprint") and not isinstance(value, bool | None):
@@ -453,14 +453,14 @@ def _line(row: list[Any]) -> Line:
 
 
 def _number(value: object) -> float:
-    """A finite number; text, true and false are none."""
+    """Check a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
         raise ValueError(f"{value!r:.40} is no finite number")
     return float(value)
 
 
 def _count(value: object) -> int:
-    """A whole number, 0 or more."""
+    """Check a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{value!r:.40} is no count")
     return value
@@ -471,7 +471,7 @@ def _deflated(content: bytes) -> str:
 
 
 def _inflated(text: str, largest: int) -> bytes:
-    """Unpack at most so many bytes: a small file must not fill the memory."""
+    """Unpack at most so many bytes, so that a small file cannot fill the memory."""
     content = zlib.decompressobj().decompress(b64decode(text, validate=True), largest + 1)
     if len(content) > largest:
         raise ValueError(f"packed content is larger than {largest} bytes")

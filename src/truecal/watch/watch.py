@@ -1,10 +1,12 @@
-"""Control over groups: which of them are called, so that false calls stay rare however many groups there are.
+"""`tc.Watch`: calibration over time, of all rows or of groups, with alarms that are valid after every batch.
 
-Every group has a share of the evidence, all shares together at most 1. The k groups with the largest share x e-value are called if
-the k-th product reaches 1 / (alpha k): the e-BH procedure (Wang and Ramdas 2022) with weights. Under any dependence the expected
-share of false calls among the calls is at most alpha, at any time one stops to look; and where no group is off, the chance of ever
-calling one is at most alpha, because the weighted mean of all e-values is then at least 1 / alpha.
+Groups. Every group has a share of the evidence; shares sum to at most 1. The k groups with the largest share x e-value raise the
+alarm if the k-th product reaches 1 / (alpha k): the e-BH procedure (Wang and Ramdas 2022) with weights. Under any dependence the
+expected share of false alarms among them is at most alpha at any stopping time; and where no group is off, the probability of
+ever raising an alarm is at most alpha, because the weighted mean of all e-values is then at least 1 / alpha.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,9 +24,9 @@ from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.lenses.lens import Lens, check_lens
 from truecal.table import Frame
 from truecal.types import Float64s
-from truecal.watch.e_processes import Batch, Stream, mixed
+from truecal.watch.e_processes import Batch, Stream, log_mean_evidence
 from truecal.watch.findings import Group, GroupStep, WatchStep
-from truecal.watch.incoming import Incoming, Judged, read
+from truecal.watch.incoming import Incoming, Target, read
 from truecal.watch.state import (
     Arrival,
     History,
@@ -42,25 +44,24 @@ from truecal.watch.state import (
 )
 from truecal.writing import locked, write_whole
 
-# ----------------------------------------------------------------------------------------------------
-# Control over groups: which of them are called, so that false calls stay rare however many groups there are
-
-_KNOWN, _NEW = 0.75, 0.25  # shares of the groups of the first batch, and of all that turn up later
+RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless `run_length` differs
+_FIRST_SHARE, _LATER_SHARE = 0.75, 0.25  # shares of the groups of the first batch, and of all later ones
 
 
-def share(position: int, first: int) -> float:
-    """Of a group: one of the `first` of the first batch (position 0), or the position-th of those that turned up later.
+def evidence_share(position: int, first: int) -> float:
+    """Return the share of one of the `first` groups of the first batch (position 0), or of the position-th later one.
 
-    >>> share(0, 4), share(1, 4), round(4 * share(0, 4) + sum(share(k, 4) for k in range(1, 10_000)), 3)
+    >>> first, later = evidence_share(0, 4), [evidence_share(k, 4) for k in range(1, 10_000)]
+    >>> first, later[0], round(4 * first + sum(later), 3)
     (0.1875, 0.125, 1.0)
     """
-    return _KNOWN / first if position == 0 else _NEW / (position * (position + 1))
+    return _FIRST_SHARE / first if position == 0 else _LATER_SHARE / (position * (position + 1))
 
 
-def called(logs: Mapping[tuple[str, ...], float], limit: float) -> set[tuple[str, ...]]:
-    """The groups to call, from the logs of share x evidence and the log of the limit for a single call.
+def alarmed_groups(logs: Mapping[Group, float], limit: float) -> set[Group]:
+    """Select groups by e-BH, from the logs of share x evidence and the log of the limit for a single group.
 
-    >>> sorted(called({("a",): 3.5, ("b",): 2.5, ("c",): 0.0}, 3.0))
+    >>> sorted(alarmed_groups({("a",): 3.5, ("b",): 2.5, ("c",): 0.0}, 3.0))
     [('a',), ('b',)]
     """
     groups = sorted(logs, key=lambda group: -logs[group])
@@ -69,18 +70,12 @@ def called(logs: Mapping[tuple[str, ...], float], limit: float) -> set[tuple[str
     return set(groups[: int(passing[-1]) + 1]) if len(passing) else set()
 
 
-# ----------------------------------------------------------------------------------------------------
-# tc.Watch: is calibration still within the tolerance? An alarm that is valid whenever one looks
-
-RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _alone(method: Callable[P, T]) -> Callable[P, T]:
-    """One thread at a time: a batch is counted whole before the next."""
+def _locked(method: Callable[P, T]) -> Callable[P, T]:
+    """Let one thread at a time call a method, so that a batch is counted whole before the next."""
 
     @wraps(method)
     def call(*arguments: P.args, **options: P.kwargs) -> T:
@@ -91,29 +86,51 @@ def _alone(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class Watch:
-    """Watch calibration batch by batch, with alarms that stay valid however often one looks.
-
-    Two questions are answered after every batch. *Has it ever been off?* `alarm`: for a model that is within the tolerance, the
-    chance that it is ever raised, over all batches together, is at most `alpha`. *Has it changed?* `changed`: for such a model
-    there are at least `run_length` batches between two false alarms on average; it is quicker, because it forgets.
+    """Watch calibration batch by batch, with alarms that are valid however often one looks.
 
     Parameters
     ----------
-    tolerance : float
-        The error that is still acceptable, in probability. With 0 any model will be off, given enough rows.
-    alpha : float
-        Chance of a false alarm, ever; the level of confidence sequences is 1 - alpha.
-    lens : TopLabel, OneClass or ClassWise, optional
-        What is judged (the e-values of classes are averaged); default as for :func:`measure`.
-    by : str or sequence of str, optional
+    tolerance : float, default 0.02
+        The error that is acceptable, in probability. With 0 every model will be off, given enough rows.
+    alpha : float, default 0.05
+        Probability of ever raising a false alarm; the level of confidence sequences is 1 - alpha.
+    lens : TopLabel, OneClass or ClassWise, default None
+        What is judged; None is the positive class of two, the top label of more. The e-values of classes are averaged.
+    by : str or sequence of str, default None
         Columns whose values are watched separately, with control over all of them together.
-    run_length : int, optional
-        Batches between false alarms about a change, on average; default 1000.
+    run_length : int, default None
+        Batches between false alarms about a change, on average; None is 1000.
+
+    Attributes
+    ----------
+    settings : Settings
+        `tolerance`, `alpha`, `run_length` and `by`.
+    lens : Lens or None
+        What is judged.
 
     Notes
     -----
-    Within the tolerance means: given the past and the scores of a batch, every outcome is 1 with a probability within `tolerance`
-    of its score. Rows of a batch are independent, or clusters say which are not. docs/watch.md has the derivation.
+    Two questions are answered after every batch. *Has it ever been off?* `alarm`: for a model within the tolerance the
+    probability that it is ever raised, over all batches together, is at most `alpha`. *Has it changed?* `changed`: for such a
+    model there are at least `run_length` batches between two false alarms on average; it reacts sooner to a change after a long
+    good time.
+
+    Within the tolerance means: given the past and the scores of a batch, every outcome is 1 with a probability within
+    `tolerance` of its score. Rows of a batch are independent, or come in clusters that are. The derivation is in docs/watch.md.
+
+    References
+    ----------
+    Ramdas, Grünwald, Vovk, Shafer. Game-theoretic statistics and safe anytime-valid inference. Statistical Science 38, 2023.
+    https://doi.org/10.1214/23-STS894
+    Shin, Ramdas, Rinaldo. E-detectors: a nonparametric framework for sequential change detection. 2023.
+    https://doi.org/10.48550/arXiv.2203.03532
+    Wang, Ramdas. False discovery rate control with e-values. Journal of the Royal Statistical Society B 84, 2022.
+    https://doi.org/10.1111/rssb.12489
+
+    See Also
+    --------
+    truecal.report : Write the page of a watch.
+    truecal.subgroups : Errors of groups at one time.
 
     Examples
     --------
@@ -149,7 +166,7 @@ class Watch:
         self.settings = Settings(float(tolerance), float(alpha), length, columns)
         self.lens = lens
         self._groups: dict[Group, WatchedGroup] = {}
-        self._judged: Judged | None = None
+        self._target: Target | None = None
         self._peak = 0.0  # largest log of the mean e-value over all groups since the last restart
         self._undo: Undo | None = None
         self._loaded: tuple[Path, str] | None = None  # file and text this watch was read from
@@ -161,9 +178,7 @@ class Watch:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=RLock())
 
-    # ------------------------------------------------------------------ batches
-
-    @_alone
+    @_locked
     def update(
         self,
         data: Any,
@@ -173,41 +188,41 @@ class Watch:
         late: bool = False,
         restart: bool = False,
     ) -> WatchStep:
-        """Count a batch and return what is known now. A batch that is refused changes nothing.
+        """Count a batch; one that is refused changes nothing.
 
         Parameters
         ----------
         data : Predictions, Sketch, Scan, mapping of groups to sketches, or a list of these
             A list holds parts of one batch. The answer is the same for rows, parts and sketches.
-        at : str, date, datetime or int, optional
-            When the batch is from: a date, a time, or a whole number, of one kind in all batches, which come in this order. The
-            same batch (`at` and counts) once more changes nothing; other rows at the same time are refused.
-        of : int or mapping of groups to int, optional
+        at : str, date, datetime or int, default None
+            Time of the batch: a date, a time, or a whole number, of one kind in all batches, which come in this order. None
+            numbers batches. The same batch (`at` and counts) once more changes nothing; other rows at the same time are refused.
+        of : int or mapping of groups to int, default None
             How many rows were predicted, where labels are still missing.
-        late : bool
-            The rows are labels that came late, of a time that was counted before: they are counted as a batch of their own.
-        restart : bool
-            Forget all evidence first, because the model was repaired.
+        late : bool, default False
+            Whether the rows are labels that came late, of a time that was counted before; they are counted as a batch.
+        restart : bool, default False
+            Whether to forget all evidence first, because the model was repaired.
 
         Returns
         -------
         WatchStep
-            Its `repeated` says that the batch was counted before.
+            The state after the batch; `repeated` is True where the batch was counted before.
 
         Raises
         ------
         InputError
-            If the batch does not fit: its time, its groups, its classes or its rows.
+            The time, the groups, the classes or the rows of the batch do not fit.
         """
         incoming = read(data, self.lens, self.settings.by)
-        if self._judged is not None and incoming.judged is not None:
-            self._judged.refuse_other(incoming.judged)
+        if self._target is not None and incoming.target is not None:
+            self._target.refuse_other(incoming.target)
         if not incoming.batches:
             raise InputError("the batch holds no labelled row; leave it out until labels come")
         when = canonical_time(at, self.latest)
         if self.latest:
             check_same_kind(when, self.latest, "the last batch was at")
-        arrivals = self._arrivals(incoming, when, of, late=late, restart=restart)
+        arrivals = self._arrivals(incoming, when, of)
         fresh = {
             key: batches
             for key, batches in incoming.batches.items()
@@ -225,23 +240,24 @@ class Watch:
                 TruecalWarning,
                 stacklevel=3,
             )
-        before, judged, peak = dict(self._groups), self._judged, self._peak
+        before, target, peak = dict(self._groups), self._target, self._peak
         if restart:
             self.restart()
         self._groups.update(
             {key: self._group(key, batches, incoming, len(before)).after(batches) for key, batches in fresh.items()}
         )
-        self._judged = self._judged or incoming.judged
-        self._peak = max(self._peak, self.log_e)
+        self._target = self._target or incoming.target
+        self._peak = max(self._peak, self._log_e)
         step = self._step(arrivals)
         for key, batches in fresh.items():
-            self._groups[key] = self._groups[key].with_line(batches, arrivals[key], step.groups[key])
+            group = self._groups[key]
+            self._groups[key] = group.with_line(batches, step.groups[key], late=late, restart=restart)
         replaced = (group for key, group in before.items() if self._groups[key] is not group)
-        self._undo = Undo(judged, peak, tuple(replace(group, history=History()) for group in replaced), tuple(fresh))
+        self._undo = Undo(target, peak, tuple(replace(group, history=History()) for group in replaced), tuple(fresh))
         return step
 
     def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, groups_before: int) -> WatchedGroup:
-        """The group as it is, or a new one with its share of the evidence."""
+        """Return the group, or a new one with its share of the evidence."""
         if key in self._groups:
             return self._groups[key]
         later = sum(group.position > 0 for group in self._groups.values())
@@ -250,10 +266,8 @@ class Watch:
         streams = tuple(Stream.beginning(self.settings.tolerance, batch) for batch in batches)
         return WatchedGroup(key, position, incoming.shares, incoming.labels, streams)
 
-    def _arrivals(
-        self, incoming: Incoming, when: str, of: int | Mapping[Any, int] | None, *, late: bool, restart: bool
-    ) -> dict[Group, Arrival]:
-        """How the batch of every group came."""
+    def _arrivals(self, incoming: Incoming, when: str, of: int | Mapping[Any, int] | None) -> dict[Group, Arrival]:
+        """Return time, labelled and predicted rows of the batch of every group."""
         arrivals = {}
         for key, batches in incoming.batches.items():
             if key in self._groups and len(self._groups[key].streams) != len(batches):
@@ -265,10 +279,10 @@ class Watch:
                 predicted = of if of is not None else rows + incoming.dropped if incoming.dropped else None
             if predicted is not None:
                 options.whole(predicted, "of", rows)
-            arrivals[key] = Arrival(when, rows, predicted, late, restart)
+            arrivals[key] = Arrival(when, rows, predicted)
         return arrivals
 
-    @_alone
+    @_locked
     def undo(self) -> str:
         """Take back the last batch, as if it had never come.
 
@@ -280,7 +294,7 @@ class Watch:
         Raises
         ------
         InputError
-            If there is none: one batch can be taken back, and none after a restart of its own or a merge.
+            There is no batch to take back: only the last one can be, and none after `restart` or `merge`.
         """
         if self._undo is None:
             raise InputError(
@@ -294,10 +308,8 @@ class Watch:
             if key in before:
                 self._groups[key] = replace(before.pop(key), history=history)
         self._groups.update({key: replace(group, history=self._groups[key].history) for key, group in before.items()})
-        self._judged, self._peak, self._undo = self._undo.judged, self._undo.peak, None
+        self._target, self._peak, self._undo = self._undo.target, self._undo.peak, None
         return when
-
-    # ------------------------------------------------------------------ answers
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -306,33 +318,43 @@ class Watch:
 
     @property
     def latest(self) -> str:
-        """The time of the latest batch of any group, late labels aside; "" before the first."""
+        """Time of the latest batch of any group, late labels aside; "" before the first."""
         return max((group.history.latest for group in self._groups.values()), key=time_order, default="")
 
     @property
-    def log_e(self) -> float:
+    def _log_e(self) -> float:
         """Log of the weighted mean of all groups' e-values."""
-        shares = self.shares()
-        return mixed(
+        shares = self._shares()
+        return log_mean_evidence(
             [self._groups[key].log_e for key in shares], list(shares.values()), max(1 - sum(shares.values()), 0.0)
         )
 
-    def shares(self) -> dict[Group, float]:
-        """Every group's share of the evidence: see `truecal.watch.watch`."""
+    def _shares(self) -> dict[Group, float]:
+        """Return every group's share of the evidence."""
         if not self.settings.by:
             return dict.fromkeys(self._groups, 1.0)
         first = sum(group.position == 0 for group in self._groups.values())
-        return {key: share(group.position, first) for key, group in self._groups.items()}
+        return {key: evidence_share(group.position, first) for key, group in self._groups.items()}
 
     def step(self, at: str | None = None, groups: Sequence[Group] | None = None) -> WatchStep:
-        """Return what the watch says now, without a new batch.
+        """Return the state without a new batch.
 
         Parameters
         ----------
-        at : str, optional
-            Show the rows of the batch of this time instead of the last.
-        groups : sequence of tuple of str, optional
-            Only these groups.
+        at : str, default None
+            Time of the batch whose rows are shown; None is the last.
+        groups : sequence of tuple of str, default None
+            The groups to show; None is all of them.
+
+        Returns
+        -------
+        WatchStep
+            The state.
+
+        Raises
+        ------
+        InputError
+            No batch was counted yet.
         """
         if not self._groups:
             raise InputError("the watch has seen no batch yet")
@@ -340,17 +362,17 @@ class Watch:
         for key in self._groups if groups is None else groups:
             lines = self.group(*key).history.lines
             line = next((line for line in reversed(lines) if line.at == at), lines[-1])
-            arrivals[key] = Arrival(line.at, line.rows, line.of, line.late, line.restart)
+            arrivals[key] = Arrival(line.at, line.rows, line.of)
         return self._step(arrivals)
 
     def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
-        shares, settings = self.shares(), self.settings
+        shares, settings = self._shares(), self.settings
         evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
         change = {key: self._groups[key].log_change + log(shares[key]) for key in shares}
-        alarmed = called(evidence, -log(settings.alpha))
-        changed = called(change, log(settings.run_length))
+        alarmed = alarmed_groups(evidence, -log(settings.alpha))
+        changed = alarmed_groups(change, log(settings.run_length))
         if not settings.by and self._peak >= -log(settings.alpha):
-            alarmed = set(self._groups)  # one group: once it has been off, it has been off
+            alarmed = set(self._groups)  # the alarm of a single group stays until a restart
         steps: dict[Group, GroupStep] = {
             key: self._groups[key].step(
                 arrivals[key], settings, self.lens_name, alarm=key in alarmed, changed=key in changed
@@ -361,14 +383,30 @@ class Watch:
             at=max((arrival.at for arrival in arrivals.values()), key=time_order),
             groups=steps,
             called=tuple(sorted(alarmed)),
-            log_e=self.log_e,
+            log_e=self._log_e,
             p_value=min(1.0, exp(-self._peak)),
             alarm=self._peak >= -log(settings.alpha),
             changed=bool(changed),
         )
 
     def group(self, *key: object) -> WatchedGroup:
-        """Return everything known of one group, for pages and plots."""
+        """Return the streams and the history of one group.
+
+        Parameters
+        ----------
+        *key : object
+            The values of the columns `by`; none for all rows.
+
+        Returns
+        -------
+        WatchedGroup
+            With `history`, `streams` and `name`.
+
+        Raises
+        ------
+        InputError
+            There is no such group.
+        """
         name = tuple(map(str, key))
         if name not in self._groups:
             names = "; ".join(", ".join(group) for group in self.groups[:10]) or "none yet"
@@ -376,58 +414,96 @@ class Watch:
         return self._groups[name]
 
     def frame(self, *key: object) -> Frame:
-        """Return the history of a group (without a key: of the only one): one row per batch, of the last 730.
+        """Return the history of a group: one row per batch, of the last 730.
 
-        `error`, `low` and `high` are the mean difference (predicted - observed) since the last restart and its confidence sequence,
-        `batch_error` is that of the batch alone.
+        Parameters
+        ----------
+        *key : object
+            The values of the columns `by`; none for all rows.
+
+        Returns
+        -------
+        Frame
+            `error`, `low` and `high` are the mean difference (predicted - observed) since the last restart and its confidence
+            sequence, `batch_error` is that of the batch alone.
         """
         return self.group(*key).history.frame()
 
     @property
     def lens_name(self) -> str:
-        """What is judged, in words."""
-        return "scores" if self._judged is None else self._judged.words
+        """What the scores are of, in words."""
+        return "scores" if self._target is None else self._target.words
 
-    # ------------------------------------------------------------------ repairs and files
-
-    @_alone
+    @_locked
     def restart(self, *groups: object) -> None:
-        """Forget the evidence of all groups, or of those named, after a repair; what was seen before is still shown on pages."""
+        """Forget evidence after a repair; the history stays.
+
+        Parameters
+        ----------
+        *groups : object or tuple
+            The groups that were repaired; none for all of them.
+        """
         keys = [self.group(*(key if isinstance(key, tuple) else (key,))).key for key in groups] or list(self._groups)
         self._groups.update({key: self._groups[key].restarted() for key in keys})
-        self._peak = max(self.log_e, 0.0) if self._groups else 0.0
+        self._peak = max(self._log_e, 0.0) if self._groups else 0.0
         self._undo = None
 
-    @_alone
-    def merge(self, other: "Watch") -> "Watch":
-        """Take in the groups of another watch with the same settings, none of which is in this one; return this watch."""
+    @_locked
+    def merge(self, other: Watch) -> Watch:
+        """Add the groups of another watch with the same settings.
+
+        Parameters
+        ----------
+        other : Watch
+            A watch of other groups.
+
+        Returns
+        -------
+        Watch
+            This watch.
+
+        Raises
+        ------
+        InputError
+            Settings or lenses differ, or a group is in both.
+        """
         if other.settings != self.settings or other.lens != self.lens:
             raise InputError(f"only watches with the same settings merge: {self.settings} and {other.settings}")
         both = sorted(set(self._groups) & set(other._groups))
         if both:
             raise InputError(f"both watches hold the group {', '.join(both[0])!r}; merge states of disjoint groups")
-        if self._judged is not None and other._judged is not None:
-            self._judged.refuse_other(other._judged)
-        self._judged = self._judged or other._judged
+        if self._target is not None and other._target is not None:
+            self._target.refuse_other(other._target)
+        self._target = self._target or other._target
         shift = max((group.position for group in self._groups.values()), default=0)
         for key, group in other._groups.items():
             self._groups[key] = replace(group, position=group.position + shift if group.position else 0)
-        self._peak = max(self._peak, self.log_e) if self._groups else 0.0
+        self._peak = max(self._peak, self._log_e) if self._groups else 0.0
         self._undo = None
         return self
 
-    @_alone
+    @_locked
     def save(self, path: str | Path) -> Path:
         """Write the state as JSON, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
 
         Raises
         ------
         FileError
-            If another process changed the file since it was read, or if it cannot be written.
+            Another process changed the file since it was read, or it cannot be written.
         """
         target = Path(path)
         groups = tuple(self._groups[key] for key in sorted(self._groups))
-        text = to_text(State(self.settings, self._judged, self._peak, groups, self._undo), self.lens)
+        text = to_text(State(self.settings, self._target, self._peak, groups, self._undo), self.lens)
         with locked(target):
             file, before = self._loaded or (None, "")
             if file == target.resolve() and target.exists() and target.read_text(encoding="utf-8") != before:
@@ -437,13 +513,23 @@ class Watch:
         return target
 
     @classmethod
-    def load(cls, path: str | Path) -> "Watch":
+    def load(cls, path: str | Path) -> Watch:
         """Read a state that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Watch
+            The watch, which continues where it was saved.
 
         Raises
         ------
         FileError
-            If the file cannot be read, is damaged, or has another version of the format.
+            The file cannot be read, is damaged, or has another version of the format.
         """
         file = Path(path)
         try:
@@ -453,7 +539,7 @@ class Watch:
         state, lens = from_text(text, file.name)
         settings = state.settings
         watch = cls(settings.tolerance, settings.alpha, lens, settings.by or None, settings.run_length)
-        watch._judged, watch._peak, watch._undo = state.judged, state.peak, state.undo
+        watch._target, watch._peak, watch._undo = state.target, state.peak, state.undo
         watch._groups = {group.key: group for group in state.groups}
         watch._loaded = (file.resolve(), text)
         return watch
