@@ -50,7 +50,7 @@ def _holds(world: World, preds: tc.Predictions, kind: str) -> bool:
 def benefit_coverage(
     world: World, cohorts: Iterable[tc.Predictions], thresholds: tuple[float, ...] = (0.1, 0.2)
 ) -> Shares:
-    """Share of cohorts in which the intervals of net benefit, of what it gains over treating everyone or no one, and of its
+    """Share of cohorts in which the intervals of net benefit, of its gain over treating everyone or no one, and of its
     difference from another model's hold the true ones, at each threshold."""
     p = world.draw(np.random.default_rng(0), 2_000_000)[0]
     q, truth, found = world.truth(p), {}, []
@@ -64,10 +64,8 @@ def benefit_coverage(
         curve, difference, held = models["a"], models.difference("a", "b"), {}
         for i, t in enumerate(thresholds):
             held[f"net benefit at {t:g}"] = truth[t][0] in curve.at(t)
-            held[f"what it gains over treating all or none at {t:g}"] = (
-                curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
-            )
-            held[f"its difference from another model's at {t:g}"] = (
+            held[f"gain over treating all or none at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
+            held[f"difference from another model at {t:g}"] = (
                 difference["low"][i] <= truth[t][2] <= difference["high"][i]
             )
         found.append(held)
