@@ -15,7 +15,6 @@ from truecal.study.metrics import (
     measure_scores,
     metrics_of,
     parse_metric,
-    row_scores,
 )
 
 LENSES = {
@@ -114,9 +113,7 @@ def test_bootstrap_intervals_are_those_of_the_bootstrap():
 
 
 def scored(preds, metrics, *, level=0.95):
-    top = tc.TopLabel().sample(preds)
-    rows = {metric: row_scores(metric, preds, top) for metric in metrics}
-    return measure_scores(preds, rows, metrics, intervals=True, level=level)
+    return measure_scores(preds, tc.TopLabel().sample(preds), metrics, intervals=True, level=level)
 
 
 def test_scores():

@@ -35,12 +35,12 @@ def pairs_of(models, name):
     for model, preds in models.items():
         sample = lens.sample(preds)
         if metric.kind == "score":
-            (drawn,) = SharedDraws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None, 0.95)
+            (drawn,) = SharedDraws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None).values()
             values[model] = tc.scores.brier(preds)
         else:
-            drawn = SharedDraws.of(sample).of_estimator(metric, sample, 0.95)
+            drawn, _ = SharedDraws.of(sample).of_estimator(metric, sample, 0.95)
             values[model] = float(metric.estimator(0.95)(sample.profile))
-        draws[model] = drawn.values
+        draws[model] = drawn
     return compare_pairs(values, draws)
 
 

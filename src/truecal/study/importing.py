@@ -9,14 +9,12 @@ from typing import Any
 
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.study.document import read_document
+from truecal.study.document import load_schema, read_document
 from truecal.study.metrics import parse_metric
 from truecal.study.store import DIAGRAMS, RESULTS, Store, make_table, pl
 
 PRESETS = ("revisiting-calibration",)
 _JOB = ("model", "dataset", "severity", "seed")
-_FIELDS = (*_JOB, "family", "size", "recalibrator", "lens", "selection")
-_NUMBERS = ("metric", "value", "low", "high", "level", "n")
 _DEFAULTS = {
     "severity": 0.0,
     "seed": 0,
@@ -161,20 +159,7 @@ def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
 def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, list[str], list[str]]:
     """Rename the columns of any table by a mapping file; return rows, names of covariates, and notes."""
     document = read_document(path)
-    fields = {"type": "object", "additionalProperties": False, "properties": {n: {} for n in (*_FIELDS, *_NUMBERS)}}
-    schema = {
-        "title": "a mapping",
-        "type": "object",
-        "required": ["columns"],
-        "additionalProperties": False,
-        "properties": {
-            "columns": fields,
-            "metrics": {"type": "object"},
-            "constants": fields,
-            "covariates": {"type": "array"},
-        },
-    }
-    document.check(schema)
+    document.check(load_schema("truecal.study", "mapping.schema.json"))
     columns, constants, metrics = (document.value.get(part, {}) for part in ("columns", "constants", "metrics"))
     covariates = [str(name) for name in document.value.get("covariates", ())]
     for name in ("model", "dataset"):

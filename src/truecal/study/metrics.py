@@ -179,6 +179,7 @@ class Measurement:
     low: float | None = None
     high: float | None = None
     warnings: tuple[str, ...] = ()
+    draws: Float64s | None = None  # on the resamples that all models share, centred on where the true number may be
 
 
 def measure_lens(
@@ -189,12 +190,13 @@ def measure_lens(
     sample: tc.lenses.Sample | None = None,
     intervals: Intervals = True,
     level: float = 0.95,
+    paired: bool = False,
 ) -> list[Measurement]:
     """Every metric under a lens; `sample` is what the lens sees where that is there already.
 
     Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
-    come in clusters :func:`truecal.measure` counts those. A metric that these rows do not allow is nan, with the reason as its
-    warning.
+    come in clusters :func:`truecal.measure` counts those. With `paired`, the metrics that rankings are made by are resampled as
+    well. A metric that these rows do not allow is nan, with the reason as its warning.
     """
     if not metrics:
         return []
@@ -211,12 +213,13 @@ def measure_lens(
     profile.scores  # noqa: B018 (sorts now: with many metrics one sort is quicker than a pass for each)
     estimators = [metric.estimator(level) for metric in metrics]
     bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
-    return [
+    measured = [
         _measure_directly(preds, lens, metric, intervals, level)
         if clustered and (intervals == "bootstrap" or metric.kind == "rank")
         else _measure_profile(profile, metric, False if clustered else intervals, level)
         for metric in metrics
     ]
+    return [_with_draws(one, sample, level) for one in measured] if paired and not sample.pooled else measured
 
 
 def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
@@ -333,16 +336,6 @@ _SEED_PAIRED = 20210615
 
 
 @dataclass(frozen=True, eq=False)
-class ResampledMetric:
-    """A metric on every resample, centred on where the true number may be; `low` and `high` are its interval."""
-
-    metric: Metric
-    values: Float64s
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
 class SharedDraws:
     """The resamples of the rows of one dataset."""
 
@@ -354,22 +347,21 @@ class SharedDraws:
         """Those of the rows of a sample: the same for all models."""
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
-    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> ResampledMetric:
-        """A calibration error on every resample, as `tc.inference.bootstrap` has it."""
+    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> tuple[Float64s, Interval | None]:
+        """A calibration error on every resample, as `tc.inference.bootstrap` has it, and its interval."""
         if metric.name == "rank-series-l2" and self.units.kind == "rows" and sample.weights is None:
-            return self._of_series(metric, sample)
+            return self._of_series(sample), None
         estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
         flips = sign_flips(self.units, 1, rng)
         parts = sample_sums(estimator, [sample], self.units, flips)
         resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
-        interval = resampled.interval()
-        return ResampledMetric(metric, resampled.errors, float(interval.low), float(interval.high))
+        return resampled.errors, resampled.interval()
 
-    def _of_series(self, metric: Metric, sample: tc.lenses.Sample) -> ResampledMetric:
+    def _of_series(self, sample: tc.lenses.Sample) -> Float64s:
         """The rank series of independent rows on every resample, in the functions fitted to all rows.
 
         Coefficients of a resample are sums over its units; the number of terms is chosen in each by the risk (9), because that
-        choice is most of the variation of a model near calibration. The interval is the closed form of the estimate itself.
+        choice is most of the variation of a model near calibration.
         """
         profile = sample.profile
         fit = next(rank_series.fit_series(profile))
@@ -388,12 +380,9 @@ class SharedDraws:
         if fit.cells.few_scores[0]:  # a term for each score
             order[:] = len(theta) - 1
         powers = np.take_along_axis(theta, order[None], axis=0)[0]
-        errors = np.minimum(root(float(fit.power[0]) - powers + powers.mean(), 2.0), 1.0)
-        return ResampledMetric(metric, errors, float("nan"), float("nan"))
+        return np.minimum(root(float(fit.power[0]) - powers + powers.mean(), 2.0), 1.0)
 
-    def of_means(
-        self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float
-    ) -> list[ResampledMetric]:
+    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None) -> dict[Metric, Float64s]:
         """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
         units = self.units
         means = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
@@ -402,9 +391,7 @@ class SharedDraws:
         sums = [np.bincount(units.of_row, rows, units.count) for rows in (weights, *weighted)]
         drawn = self.counts[:-2].T.astype(np.float64) @ np.column_stack(sums)
         resampled = 2 * np.array([means[metric] for metric in finite]) - drawn[:, 1:] / positive(drawn[:, :1])
-        lows, highs = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        ends = zip(finite, resampled.T, lows.tolist(), highs.tolist(), strict=True)
-        return [ResampledMetric(metric, values, low, high) for metric, values, low, high in ends]
+        return dict(zip(finite, resampled.T, strict=True))
 
 
 @lru_cache(2)  # one file after the other has the same rows
@@ -418,23 +405,18 @@ def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
     return SharedDraws(drawn, drawn.draws(RESAMPLES, rng))
 
 
-def resample(sample: tc.lenses.Sample, metrics: Sequence[Metric], level: float) -> list[ResampledMetric]:
-    """Errors on the resamples that all models share; those that cannot be resampled are left out."""
-    resampled = []
-    for metric in metrics:
-        try:
-            resampled.append(SharedDraws.of(sample).of_estimator(metric, sample, level))
-        except InputError:  # a single unit, or too few rows for this metric
-            continue
-    return resampled
-
-
-def resample_means(sample: tc.lenses.Sample, scores: Mapping[Metric, Float64s], level: float) -> list[ResampledMetric]:
-    """Means over rows on the resamples that all models share; none where there is a single unit."""
+def _with_draws(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
+    """A measurement with its resamples, and their interval where there is none by a formula."""
+    if not measurement.metric.is_resampled:
+        return measurement
     try:
-        return SharedDraws.of(sample).of_means(scores, sample.weights, level)
-    except InputError:
-        return []
+        values, interval = SharedDraws.of(sample).of_estimator(measurement.metric, sample, level)
+    except InputError:  # a single unit, or too few rows for this metric
+        return measurement
+    measurement = replace(measurement, draws=values)
+    if measurement.low is not None or interval is None or not np.isfinite(measurement.value):
+        return measurement
+    return replace(measurement, low=float(interval.low), high=float(interval.high))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -443,23 +425,30 @@ def resample_means(sample: tc.lenses.Sample, scores: Mapping[Metric, Float64s], 
 
 def measure_scores(
     preds: tc.Predictions,
-    rows: Mapping[Metric, Float64s],
+    top: tc.lenses.Sample,
     metrics: Sequence[Metric],
     *,
     intervals: bool,
     level: float,
+    paired: bool = False,
 ) -> list[Measurement]:
-    """The scores asked for. `rows` are those of :func:`row_scores` for the means among them.
+    """The scores asked for, the means among them also on the resamples that all models share; `top` is as in `row_scores`.
 
     Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error, resampled for the costs of abstaining.
     Where rows come in clusters, the variance is that between clusters.
     """
-    return [
+    rows = {metric: row_scores(metric, preds, top) for metric in metrics if metric.kind == "score"}
+    measured = [
         _abstain(metric, preds, level, intervals=intervals)
         if metric.kind == "abstaining"
         else _average(metric, rows[metric], preds, level if intervals else None)
         for metric in metrics
     ]
+    try:
+        draws = SharedDraws.of(top).of_means(rows, top.weights) if rows and paired else {}
+    except InputError:  # a single unit
+        draws = {}
+    return [replace(one, draws=draws.get(one.metric)) for one in measured]
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> Float64s:

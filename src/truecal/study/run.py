@@ -22,16 +22,12 @@ from truecal.study.analyses.base import only
 from truecal.study.metrics import (
     Measurement,
     Metric,
-    ResampledMetric,
     as_rows,
     diagram,
     measure_lens,
     measure_scores,
     metrics_of,
     parse_metric,
-    resample,
-    resample_means,
-    row_scores,
 )
 from truecal.study.read_spec import read_spec
 from truecal.study.rows import Rows, class_named, held_out, labels_digest, load_rows, make_selection
@@ -358,10 +354,11 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
         for selection, selected, notes in _select(preds, options):
             base = {"job": job.name, "recalibrator": recalibrator, "selection": selection}
             notes = (*(() if fit is None else fit.notes), *notes)
-            for lens, measurements, bins, resampled in _measure(selected, job, paired=selection == "all"):
+            for lens, measured, bins in _measure(selected, job, paired=selection == "all"):
                 diagrams += [{**base, "lens": lens, **row} for row in bins]
-                draws += [{**base, "lens": lens, "metric": r.metric.name, "values": r.values} for r in resampled]
-                records = (_record(measurement, options, notes) for measurement in measurements)
+                drawn = [one for one in measured if one.draws is not None]
+                draws += [{**base, "lens": lens, "metric": one.metric.name, "values": one.draws} for one in drawn]
+                records = (_record(one, options, notes) for one in measured)
                 results += [{**keys, **base, **fitted, "lens": lens, **record} for record in records]
     if fingerprint(job.source.path, by_content=job.by_content) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
@@ -417,35 +414,27 @@ def _select(
 
 def _measure(
     preds: tc.Predictions | None, job: Job, *, paired: bool
-) -> Iterator[tuple[str, Sequence[Measurement], Records, Sequence[ResampledMetric]]]:
-    """Every lens with its numbers, diagrams and resamples; nan where there is nothing to judge."""
-    options = job.options
-    intervals, level = options.intervals, options.level
+) -> Iterator[tuple[str, Sequence[Measurement], Records]]:
+    """Every lens with its numbers and diagrams; nan where there is nothing to judge."""
+    intervals, level = job.options.intervals, job.options.level
     paired = paired and bool(intervals)
     top = None if preds is None else tc.TopLabel().sample(preds)
-    for name in ("", *options.lenses):
+    for name in ("", *job.options.lenses):
         metrics = job.metrics(name)
-        resampled: list[ResampledMetric] = []
         if not metrics:
             continue
         if preds is None or top is None:
-            yield name, [Measurement(metric, float("nan"), 0) for metric in metrics], [], []
+            yield name, [Measurement(metric, float("nan"), 0) for metric in metrics], []
         elif name == "":
-            rows = {metric: row_scores(metric, preds, top) for metric in metrics if metric.kind == "score"}
-            resampled = resample_means(top, rows, level) if rows and paired else []
-            yield name, measure_scores(preds, rows, metrics, intervals=bool(intervals), level=level), [], resampled
+            yield name, measure_scores(preds, top, metrics, intervals=bool(intervals), level=level, paired=paired), []
         else:
-            lens = make_lens(name, preds, options)
+            lens = make_lens(name, preds, job.options)
             alone = not lens.several and lens.shares(preds) is None
             sample = top if name == "top-label" else as_rows(lens.sample(preds)) if alone else None
-            measured = measure_lens(preds, lens, metrics, sample=sample, intervals=intervals, level=level)
-            if paired and sample is not None and not sample.pooled:
-                resampled = resample(sample, [metric for metric in metrics if metric.is_resampled], level)
-            ends = {one.metric: one for one in resampled}
-            for i, one in enumerate(measured):  # by the resamples where there is no interval by a formula
-                if one.low is None and one.metric in ends and np.isfinite(one.value):
-                    measured[i] = replace(one, low=ends[one.metric].low, high=ends[one.metric].high)
-            yield name, measured, [] if sample is None else diagram(sample.profile), resampled
+            measured = measure_lens(
+                preds, lens, metrics, sample=sample, intervals=intervals, level=level, paired=paired
+            )
+            yield name, measured, [] if sample is None else diagram(sample.profile)
 
 
 def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
