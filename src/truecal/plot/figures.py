@@ -14,7 +14,7 @@ import polars as pl
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, plain_text
+from truecal.plot.display import BLUE, GREY, axes_width, plain_text, wrap
 from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.study import (
     DOTTED,
@@ -182,8 +182,8 @@ class FigureData:
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
         """Write the title of a panel: names are text, not formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
-        words = f"{subject}, {when}" if subject and not subject.endswith("\n") else f"{subject}{when}"
-        ax.set_title(words, fontsize="medium", parse_math=False)
+        words = f"{subject}, {when}" if subject else when
+        ax.set_title(wrap(words, axes_width(ax), _STYLE["font.size"]), fontsize="medium", parse_math=False)
 
     def models(self, dataset: str, recalibrator: str) -> Any:
         """Return error and calibration of all models on one dataset."""
@@ -339,7 +339,8 @@ def covariate(data: FigureData) -> StudyFigure:
     few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
     words = [f"{name} {levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few]
     styles = {word: {"color": colours[levels[i]], "marker": "s"} for word, i in zip(words, few, strict=True)}
-    styles |= {family: {**style, "color": GREY} for family, style in data.styles.items() if family != NO_FAMILY}
+    drawn = {family: style for family, style in data.styles.items() if family in table["family"].drop_nulls()}
+    styles |= {family: {**style, "color": GREY} for family, style in drawn.items()}
     return StudyFigure("covariate", [row], table, notes, styles, share_y="row", from_zero=True)
 
 
@@ -456,7 +457,7 @@ def _best_models(data: FigureData) -> list[str]:
 
 def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
     CostMapDisplay.from_result(cost_map, names=names, ax=ax)
-    data.title(ax, f"{names[0]} (blue), {names[1]} (orange),\n", after)
+    data.title(ax, f"{names[0]} (blue), {names[1]} (orange)", after)
 
 
 def residuals(data: FigureData) -> StudyFigure:
