@@ -250,14 +250,51 @@ class VectorEstimator(Estimator):
 
     @abstractmethod
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
-        """Measure the samples of a lens, weighted by `shares` where there are several."""
+        """Measure the samples of a lens.
+
+        Parameters
+        ----------
+        samples : iterable of Sample
+            The datasets of the lens.
+        shares : array or None
+            Weight of each dataset where there are several; None for one.
+        rng : numpy.random.Generator
+            Draws what the estimator draws.
+
+        Returns
+        -------
+        Estimate
+        """
 
     def own_lens(self, lens: Lens | None) -> Lens | None:
-        """Choose the lens: the one asked for, or the estimator's own."""
+        """Choose the lens: the one asked for, or the estimator's own.
+
+        Parameters
+        ----------
+        lens : Lens or None
+            The lens asked for.
+
+        Returns
+        -------
+        Lens or None
+            None for the default of the data.
+        """
         return lens
 
     def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
-        """Choose the rows, and the selection that chose them."""
+        """Choose the rows, and the selection that chose them.
+
+        Parameters
+        ----------
+        preds : Predictions
+            All rows.
+        select : Selection or None
+            The selection asked for.
+
+        Returns
+        -------
+        tuple of Predictions and Selection or None
+        """
         return (preds if select is None else select(preds)), select
 
 
