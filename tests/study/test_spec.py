@@ -31,6 +31,24 @@ def test_a_pattern_names_the_parts_of_paths(tmp_path):
     assert found["tree", "digits", 0.0, 0].family is None
 
 
+def test_a_pattern_that_matches_other_files_is_refused_by_name(tmp_path):
+    (tmp_path / "a.txt").write_text("hello")
+    study = tmp_path / "study.yaml"
+    study.write_text('name: s\npredictions:\n  - {files: "{model}.txt", dataset: d}\nmetrics: [error]\n')
+    problems = problems_of(study)
+    assert "a.txt is not of a known format (.npz, .csv" in problems
+    assert problems.count("a.txt") == 1
+
+
+def test_text_files_are_read_as_anywhere_else(tmp_path):
+    (tmp_path / "a.csv").write_text("y;p\n1;0,75\n\n0;0,25\n")
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        'name: s\npredictions:\n  - {files: "{model}.csv", dataset: d}\ncolumns: {label: y, probs: p}\nmetrics: [error]\n'
+    )
+    assert tc.study.Study.read(study).models == ("a",)
+
+
 def test_files_one_by_one_and_stars(tmp_path):
     write_files(tmp_path)
     text = """\

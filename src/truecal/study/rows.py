@@ -15,7 +15,7 @@ from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames, validation
 from truecal.predictions.selection import Selection
 from truecal.study.document import Document
-from truecal.study.spec import FileColumns, Options, PredictionFile
+from truecal.study.spec import FORMATS, FileColumns, Options, PredictionFile
 from truecal.study.store import pl
 from truecal.types import Indices
 
@@ -218,12 +218,12 @@ def check_files(
             document.add(source.line, text)
 
     heads: list[_Head] = []
-    absent = [source for source in sources if not source.path.is_file()]  # a problem already
-    for source in sources:
+    # absent files and unknown endings are problems already
+    readable = [source for source in sources if source.path.is_file() and source.path.suffix.lower() in FORMATS]
+    for source in readable:
         try:
-            if source not in absent:
-                labels, count, classes, names = _read_labels(source, options.columns)
-                heads.append(_Head(source, len(labels), labels_digest(labels), count, classes, names))
+            labels, count, classes, names = _read_labels(source, options.columns)
+            heads.append(_Head(source, len(labels), labels_digest(labels), count, classes, names))
         except InputError as error:
             refuse(source, f"{source.path.name}: {error}")
     groups: dict[object, list[_Head]] = {}
@@ -245,7 +245,8 @@ def check_files(
         usable = _check_fit_sources(document, usable, options, refuse)
         _check_clean(document, list(first.values()), options)
     _check_classes(document, list(first.values()), options)
-    return [*(head.source for head in usable), *([] if skip_broken else absent)], broken
+    refused = [] if skip_broken else [source for source in sources if source not in readable]
+    return [*(head.source for head in usable), *refused], broken
 
 
 def _difference(head: _Head, other: _Head, columns: FileColumns) -> str | None:
@@ -410,9 +411,9 @@ def _npz_labels(path: Path, columns: FileColumns) -> _Labels:
 
 
 def _table_labels(path: Path, columns: FileColumns) -> _Labels:
-    kind = files.FRAME_FORMATS[path.suffix.lower()]
+    kind = files.kind_of(path)
     try:
-        scan = getattr(pl, f"scan_{kind}")(path, **({"glob": False} if kind != "ndjson" else {}))
+        scan = pl.scan_parquet(path, glob=False) if kind == "parquet" else files.read_frame(path).lazy()
         names = scan.collect_schema().names()
         outputs, stars = _matching(names, columns)
         labels = scan.select(columns.label).collect()[columns.label]
