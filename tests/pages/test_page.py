@@ -202,12 +202,15 @@ def test_findings_of_groups_know_the_tolerance(tmp_path):
     assert findings[1]["a"] == "miscalibrated, within tolerance"
 
 
-def test_several_columns_group_by_every_combination(tmp_path):
+def test_several_columns_have_a_table_each(tmp_path):
     preds = binary(2000)
     both = {**preds.columns, "sex": np.array(["f", "m"] * 1000)}
     preds = tc.Predictions.from_probs(preds.probs, preds.labels, columns=both)
-    rows = cells_of_table(written(tmp_path, preds, by=["site", "sex"])[0], "group-table")
-    assert {row[0] for row in rows} == {"a, f", "a, m", "b, f", "b, m"}
+    text = written(tmp_path, preds, by=["site", "sex"], tolerance=0.001)[0]
+    first, second = (cells_of_table(text, name) for name in ("group-table", "group-table-2"))
+    assert [{row[0] for row in rows} for rows in (first, second)] == [{"a", "b"}, {"f", "m"}]
+    assert {row[0]: row[-1] for row in first}["a"] == "outside tolerance"
+    assert "most in site = a" in text  # the headline says of which column the group is
 
 
 def test_low_medium_high(tmp_path):

@@ -81,7 +81,7 @@ def test_groups_of_a_scan_are_a_table():
     site = np.repeat(["a", "b", None], [1500, 1480, 20])
     frame = pl.LazyFrame({"p": c, "y": y, "site": site.tolist()})
     content = content_of(scan(frame, label="y", score="p", by="site"))
-    groups = content["groups"]
+    (groups,) = content["groups"]
     assert content["by"] == "site"
     preds = tc.Predictions.from_probs(c, y, columns={"site": site})
     expected = tc.subgroups(preds, "site").frame()
@@ -116,7 +116,7 @@ def test_from_the_command_line(tmp_path, capsys):
     assert "scanned 3000 rows in 3 files with duckdb" in capsys.readouterr().err
     text = out.read_text()
     assert "read by duckdb" in text
-    assert "One row per value of" in text
+    assert "Calibration by day" in text
     assert main(["report", str(tmp_path), "--lens", "class-wise", "--out", str(out)]) == 2
 
 

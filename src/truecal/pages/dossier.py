@@ -119,7 +119,7 @@ def _conclude(
     rows: tc.inference.RowCounts | None,
 ) -> tc.inference.Conclusion:
     lens = settings["lens"]
-    groups = None if numbers.sites is None else tc.subgroups(preds, list(numbers.sites.by), **settings)
+    groups = [] if numbers.sites is None else [tc.subgroups(preds, list(numbers.sites.by), **settings)]
     return tc.inference.conclude(
         tc.measure(preds, **settings),
         tolerance=tolerance,

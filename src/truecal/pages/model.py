@@ -184,7 +184,7 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
         values=tc.inference.stated_values(profile, level),
         classes=classes,
         judge=judge,
-        groups=None if subgroups is None else _listing(list(subgroups.frame()), _MAX_GROUPS),
+        groups=[_group_table(table, subgroups) for table in subgroups],
         likert=likert,
         segments=parts.get("segments"),
         clinical=parts.get("clinical"),
@@ -253,18 +253,23 @@ def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) ->
     return {"estimate": both, "estimates": estimates, "judges": judges}
 
 
-def group_errors(subgroups: tc.groups.Subgroups | None) -> Iterator[tc.inference.GroupError]:
-    """Return the errors of the groups that were tested, with their adjusted p-values."""
-    for row in () if subgroups is None else subgroups.frame():
-        if row["error"] is not None:
-            error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
-            yield tc.inference.GroupError(row["group"], row["n"], *error)
+def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference.GroupError]:
+    """Return the errors of the groups that were tested, with p-values adjusted for all groups of their table."""
+    for table in tables:
+        for row in table.frame():
+            if row["error"] is not None:
+                error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
+                yield tc.inference.GroupError(_group_name(table, row["group"], tables), row["n"], *error)
+
+
+def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
+    return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 
 def _conclude(
     source: PageSource,
     head: tc.Estimate,
-    subgroups: tc.groups.Subgroups | None,
+    subgroups: Sequence[tc.groups.Subgroups],
     clinical: Mapping[str, Any] | None,
     losses: Sequence[tc.inference.LossAt],
     setting: PageSettings,
@@ -400,19 +405,19 @@ def _class_means(sample: tc.lenses.Sample, z: float) -> dict[str, float]:
     return {"labels": float(rate * total), "rate": rate, "mean": mean, "difference": difference, **limits}
 
 
-def _subgroups(source: PageSource) -> Any:
-    """Measure every group, where groups were asked for."""
-    if not source.by:
-        return None
-    if source.scan is not None:
-        return tc.subgroups(source.scan, level=source.level, rng=source.rng)
-    assert source.preds is not None
-    assert source.lens is not None
-    return tc.subgroups(source.preds, list(source.by), lens=source.lens.lens, level=source.level, rng=source.rng)
+def _subgroups(source: PageSource) -> list[tc.groups.Subgroups]:
+    """Measure the groups of every column; those of a scan by all its columns together."""
+    settings: dict[str, Any] = {"level": source.level, "rng": source.rng}
+    if source.preds is None or source.lens is None:
+        return [tc.subgroups(source.scan, **settings)] if source.by and source.scan is not None else []
+    return [tc.subgroups(source.preds, name, lens=source.lens.lens, **settings) for name in source.by]
 
 
-def _listing(rows: Sequence[Row], limit: int) -> dict[str, Any]:
-    return {"rows": rows[:limit], "left_out": max(0, len(rows) - limit)}
+def _group_table(table: tc.groups.Subgroups, tables: Sequence[tc.groups.Subgroups]) -> dict[str, Any]:
+    """Return the rows of a table of groups, each with the name that the conclusion has for it."""
+    rows = [{**row, "name": _group_name(table, row["group"], tables)} for row in table.frame()]
+    left_out = max(0, len(rows) - _MAX_GROUPS)
+    return {"by": ", ".join(table.by), "rows": rows[:_MAX_GROUPS], "left_out": left_out}
 
 
 def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> Sequence[Row] | None:
