@@ -74,7 +74,7 @@ MAPPINGS: list[Maker] = [
 POOLED: list[Maker] = [
     lambda **options: SharedBinning(bins=5, **options),
     lambda **options: IsotonicCalibration(multiclass="shared", **options),
-    lambda **options: TopVersusAll(IsotonicCalibration(input=options.get("input", "logits")), **options),
+    lambda **options: IsotonicCalibration(multiclass="top-label", **options),
 ]
 WRAPPED: list[Maker] = [
     lambda **options: PriorShift(BetaCalibration(input=options.get("input", "probs")), **options),

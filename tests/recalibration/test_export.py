@@ -59,7 +59,7 @@ MAKERS: dict[str, Callable[[str], Recalibrator]] = {
     "scaling-binning": lambda kind: ScalingBinning(input=kind),
     "shared binning": lambda kind: SharedBinning(input=kind),
     "top-versus-all": lambda kind: TopVersusAll(input=kind),
-    "top-versus-all of a map": lambda kind: TopVersusAll(VennAbers(input=kind), input=kind),
+    "top label": lambda kind: VennAbers(input=kind, multiclass="top-label"),
     "prior shift": lambda kind: PriorShift(BetaCalibration(input=kind), input=kind, prevalence=[0.3, 0.3, 0.4]),
 }
 

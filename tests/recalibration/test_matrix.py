@@ -21,7 +21,6 @@ from truecal.recalibration.solvers import (
     MatrixProblem,
     Penalty,
     SmoothLogs,
-    fit_likelihood_weights,
     fit_matrix,
     fit_squared_weights,
 )
@@ -138,18 +137,6 @@ def test_the_floor_of_impossible_rows_is_where_the_likelihood_is_largest() -> No
     assert_allclose(fitted.to_torch()(torch.as_tensor(probs)).numpy(), fitted.predict_proba(probs), atol=1e-12)
 
 
-def test_mixture_weights_are_the_optimum() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        q = rng.random((200, 3)) ** rng.integers(1, 5)
-        w = rng.random(200)
-        ours = fit_likelihood_weights(q, w)
-        assert_allclose(ours.sum(), 1)
-        gradient = (q / (q @ ours)[:, None]).T @ w / w.sum()
-        assert_allclose(gradient[ours > 0], 1, atol=1e-6)
-        assert (gradient <= 1 + 1e-6).all()
-
-
 @pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
 def test_squared_weights_are_the_optimum(scale: float) -> None:
     """No step from the shares along an edge of the simplex makes the squared error smaller."""
@@ -191,10 +178,9 @@ def test_ensemble_temperature_stays_near_the_likelihoods_where_every_label_leads
     assert_allclose(EnsembleTemperature().fit(logits, labels).temperature_, likely * np.exp(-1.5), rtol=1e-4)
 
 
-@pytest.mark.parametrize("criterion", ["squared", "likelihood"])
-def test_ensemble_temperature_keeps_the_predicted_class(criterion: str) -> None:
+def test_ensemble_temperature_keeps_the_predicted_class() -> None:
     logits, labels = draw(800, 5)
-    fitted = EnsembleTemperature(loss=criterion).fit(logits, labels)
+    fitted = EnsembleTemperature().fit(logits, labels)
     assert (fitted.predict(logits) == logits.argmax(axis=1)).all()
     plain = TemperatureScaling().fit(logits, labels)
     assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 2e-3

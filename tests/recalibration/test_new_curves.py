@@ -112,7 +112,7 @@ def test_cuts_are_the_best_of_all() -> None:
         CenteredIsotonic(input="logits", multiclass="shared"),
         HistogramBinning(bins=6, input="logits", multiclass="shared"),
         TopVersusAll(),
-        TopVersusAll(BetaCalibration(input="logits")),
+        BetaCalibration(input="logits", multiclass="top-label"),
     ],
     ids=repr,
 )
@@ -129,7 +129,7 @@ def test_a_certain_and_wrong_prediction_has_no_temperature() -> None:
     probs, labels = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]), np.array([0, 2, 2])
     with pytest.raises(InputError, match="row 1 gives its leading class a probability of exactly 1 and is wrong"):
         TopVersusAll(input="probs").fit(probs, labels)
-    fixed = TopVersusAll(IsotonicCalibration(), input="probs").fit(probs, labels)
+    fixed = IsotonicCalibration(multiclass="top-label").fit(probs, labels)
     assert fixed.predict_proba(probs)[1, 1] < 1
 
 
@@ -143,10 +143,6 @@ def test_top_versus_all_minimises_the_binary_loss() -> None:
 
     best = TopVersusAll().fit(logits, labels).temperature_
     assert loss(best) <= min(loss(best * 1.05), loss(best / 1.05))
-    with pytest.raises(InputError, match="must be a map of one score"):
-        TopVersusAll(TemperatureScaling()).fit(logits, labels)
-    with pytest.raises(InputError, match="declare the same"):
-        TopVersusAll(BetaCalibration(input="probs")).fit(logits, labels)
 
 
 @pytest.mark.parametrize("rounded", [False, True])

@@ -56,7 +56,7 @@ RECALIBRATORS = [
     SplineCalibration(knots=4),
     VennAbers(classes=["c", "a", "b"]),
     TopVersusAll(input="probs"),
-    TopVersusAll(BetaCalibration(), input="probs"),
+    BetaCalibration(multiclass="top-label"),
     SharedBinning(bins=5),
     PriorShift(prevalence=[0.2, 0.3, 0.5]),
     PriorShift(TemperatureScaling(input="probs"), classes=[np.int64(3), np.int64(1), np.int64(2)]),
@@ -155,7 +155,6 @@ EDITS: list[tuple[Recalibrator, Edit, str]] = [
     (VennAbers(), lambda c: c["learned"]["maps"][0].update(p0=3), '"p0" must be an object'),
     (VennAbers(), lambda c: c["learned"]["maps"][0]["p1"]["values"].pop(), "are needed"),
     (SharedBinning(bins=5), lambda c: c["params"].update(bins=2), '"bins" is 2'),
-    (TopVersusAll(BetaCalibration(), input="probs"), lambda c: c["learned"].update(map=1), '"map" must be an object'),
     (
         PriorShift(TemperatureScaling(input="probs")),
         lambda c: c["learned"]["map"].pop("learned"),

@@ -7,6 +7,7 @@ from truecal.recalibration.contract import Recalibrator
 from truecal.recalibration.evaluation import Evaluation, evaluate
 from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
 from truecal.recalibration.per_label import PerLabel
+from truecal.recalibration.prior_shift import PriorShift
 from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
 from truecal.recalibration.segments import SegmentOffsets
 from truecal.recalibration.softmax_maps import (
@@ -16,9 +17,9 @@ from truecal.recalibration.softmax_maps import (
     MatrixScaling,
     StructuredMatrixScaling,
     TemperatureScaling,
+    TopVersusAll,
     VectorScaling,
 )
-from truecal.recalibration.wrappers import PriorShift, TopVersusAll
 
 __all__ = [
     "BetaCalibration",

@@ -595,6 +595,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         warnings.warn(f"{type(self).__name__}: {message}", TruecalWarning, stacklevel=4)
 
 
+def warn_if_constant(recalibrator: Recalibrator, correct: Float64s) -> None:
+    """Warn where the largest output is always, or never, the label."""
+    if correct.min() == correct.max():
+        often = "always" if correct[0] else "never"
+        recalibrator._warn(f"the largest output is {often} right; the map is learned from one outcome alone")
+
+
 def _count_numbers(state: Any) -> int:
     """Count the numbers in a nested state of dicts and lists."""
     if isinstance(state, Mapping):

@@ -75,7 +75,7 @@ class LabelledLogits:
         return np.take_along_axis(values, self.labels[:, None], axis=1)[:, 0]
 
     def label_gap(self) -> Float64s:
-        """How far each label's logit is from the row's largest; at most 0."""
+        """Compute the distance of each label's logit from the row's largest; at most 0."""
         return self.of_labels(self.logits).astype(np.float64) - self.row_max
 
     def impossible(self) -> NDArray[np.bool_]:
@@ -291,11 +291,9 @@ def _interpolate_root(first: tuple[float, float, float], second: tuple[float, fl
 
 
 # ----------------------------------------------------------------------------------------------------
-# Other temperatures: with a floor, of a mixture, of least squared error
+# Other temperatures: with a floor, of least squared error, of the binary loss of the predicted class
 
 _FLOOR_GRID = 25  # first guesses of the floor; neighbours differ by a factor of 1.5
-_MAX_SEARCHES = 10  # of the temperature of a mixture, each within a factor e
-_LOG_TOLERANCE = 1e-6  # a change of log T that no probability shows
 # Largest |log T| between the temperatures of squared error and of likelihood. Tuned on the 160 splits of
 # `tests.recalibration.peers --choose`: with 1, 1.5 and 2 the ensemble had mean log losses of 0.4447, 0.4453 and 0.4460, and was
 # above one that searches T from 0.05 to 5 by more than 0.001 in 2, 1 and 0 % of them.
@@ -319,26 +317,6 @@ def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
     grid = np.log(np.geomspace(1e-3 * scale, 10 * scale, _FLOOR_GRID))
     best = _minimise_near(loss, float(min(grid, key=loss)), float(grid[1] - grid[0]), 1e-4)
     return fit_inverse_temperature(data.floored(exp(best))).value, exp(best)
-
-
-def fit_mixture_inverse(data: LabelledLogits) -> float:
-    """Fit 1 / T of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, a local maximum of the likelihood.
-
-    The search starts from `fit_possible_inverse`; a row whose true class is (nearly) impossible costs log(K (n + 1)) at most.
-    Where the others are separable, T would go to 0; it is at least that of `laplace_inverse`.
-    """
-    share = 1 / (data.total + 1)
-
-    def loss(log_inverse: float) -> float:
-        probs = data.of_labels(scaled_softmax(data.logits, exp(log_inverse)))
-        return float(-(data.row_weights @ np.log((1 - share) * probs + share / data.logits.shape[1])))
-
-    best = log(fit_possible_inverse(data))
-    for _ in range(_MAX_SEARCHES):
-        before, best = best, _minimise_near(loss, best, 1.0, 1e-8)
-        if abs(best - before) < _LOG_TOLERANCE:
-            break
-    return min(exp(best), laplace_inverse(data))
 
 
 def fit_squared_inverse(data: LabelledLogits) -> float:

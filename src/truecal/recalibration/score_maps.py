@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.recalibration import serialization
-from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_scores
+from truecal.recalibration.contract import (
+    ImpossibleRowError,
+    Input,
+    Recalibrator,
+    class_scores,
+    warn_if_constant,
+)
 from truecal.recalibration.likelihood import LOG_ZERO
 from truecal.recalibration.serialization import read_number
 from truecal.recalibration.solvers import fit_rising_logistic, platt_targets
@@ -92,7 +98,7 @@ class ScoreRecalibrator(Recalibrator):
         elif self.multiclass == "top-label":
             top = outputs.argmax(axis=1)
             correct = (labels == top).astype(np.float64)
-            self._warn_if_constant(correct)
+            warn_if_constant(self, correct)
             self.maps_ = [self._fit_map(scores[np.arange(rows), top], correct, row_weights)]
         elif self.multiclass == "shared":
             try:
@@ -104,11 +110,6 @@ class ScoreRecalibrator(Recalibrator):
                 names = self.order_.describe(self.absent_classes_)
                 self._warn(f"class {names} never occurs in y; its map is learned from negative examples alone")
             self.maps_ = [self._fit_map(scores[:, k], is_label[:, k], row_weights) for k in range(count)]
-
-    def _warn_if_constant(self, correct: Float64s) -> None:
-        if correct.min() == correct.max():
-            often = "always" if correct[0] else "never"
-            self._warn(f"the largest output is {often} right; the map is learned from one outcome alone")
 
     def _apply(self, outputs: Float64s) -> Float64s:
         count = len(self.classes_)

@@ -1,10 +1,10 @@
-"""Maps of all logits of a row: temperature, bias-corrected, vector, ensemble, matrix and Dirichlet scaling."""
+"""Maps of all logits of a row: temperatures, bias-corrected, vector, ensemble, matrix and Dirichlet scaling."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, log
+from math import exp, inf, isfinite, log
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -13,12 +13,19 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_logits
+from truecal.recalibration.contract import (
+    ImpossibleRowError,
+    Input,
+    Recalibrator,
+    class_logits,
+    class_scores,
+    warn_if_constant,
+)
 from truecal.recalibration.likelihood import (
+    LOG_ZERO,
     LabelledLogits,
     fit_floored_temperature,
     fit_inverse_temperature,
-    fit_mixture_inverse,
     fit_possible_inverse,
     fit_squared_inverse,
     floor_logits,
@@ -28,10 +35,10 @@ from truecal.recalibration.serialization import Learned, read_number, read_numbe
 from truecal.recalibration.solvers import (
     Penalty,
     SmoothLogs,
-    fit_likelihood_weights,
     fit_matrix,
     fit_scale_and_bias,
     fit_squared_weights,
+    platt_targets,
 )
 from truecal.recalibration.tracing import softmax
 from truecal.special import logit
@@ -49,7 +56,6 @@ _STRENGTH = 0.3
 _DIAGONAL_STRENGTH = 0.3 * _STRENGTH
 # Least share of the uniform distribution in an ensemble, times K / (K - 1): its cost in log loss where it explains nothing.
 _MIN_UNIFORM = 8e-4
-_PSEUDO_ROWS = 0.03  # weight of an added row that only the uniform distribution explains (loss="likelihood")
 
 
 class ScaledSoftmax(Recalibrator):
@@ -335,6 +341,108 @@ class VectorScaling(ScaledSoftmax):
         return self.scale_, self.bias_
 
 
+class TopVersusAll(Recalibrator):
+    r"""Divide all logits by the temperature whose confidence best predicts whether the predicted class is right.
+
+    .. math:: p = \mathrm{softmax}(z / T), \qquad
+        \min_T \; -\sum_i w_i \big[ r_i \log c_i + (1 - r_i) \log(1 - c_i) \big], \qquad
+        c_i = \max_k p_{ik}, \; r_i = [\arg\max_k z_{ik} = y_i]
+
+    With a thousand classes a map per class has a handful of positives. Whether the prediction is right is one binary problem
+    with all rows. The predicted class never changes.
+
+    Parameters
+    ----------
+    input : {"logits", "probs"}, default "logits"
+        What X holds.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T.
+
+    Notes
+    -----
+    Targets are Platt's, so a finite optimum exists where the prediction is always right. For another map of the confidence use
+    its ``multiclass="top-label"``, for example ``IsotonicCalibration(multiclass="top-label")``.
+
+    References
+    ----------
+    Le Coz, Herbin, Adjed. Confidence calibration of classifiers with many classes. NeurIPS 2024.
+    https://doi.org/10.48550/arXiv.2411.02988
+
+    See Also
+    --------
+    TemperatureScaling : The temperature of the likelihood of all classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibration import TopVersusAll
+    >>> rng = np.random.default_rng(0)
+    >>> logits = 4 * rng.normal(size=(5000, 100))
+    >>> labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> round(TopVersusAll().fit(logits, labels).temperature_, 1)
+    2.0
+    """
+
+    _learned: ClassVar = {"temperature": _TEMPERATURE}
+
+    def __init__(
+        self,
+        *,
+        input: Input = "logits",  # noqa: A002
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self.input = input
+        self.classes = classes
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        logits = class_logits(outputs, self.input)
+        correct = (labels == logits.argmax(axis=1)).astype(np.float64)
+        warn_if_constant(self, correct)
+        contradicted = (np.count_nonzero(logits > LOG_ZERO, axis=1) == 1) & (correct == 0)
+        if contradicted.any():
+            raise ImpossibleRowError(
+                int(contradicted.argmax()),
+                "gives its leading class a probability of exactly 1 and is wrong, which no temperature can explain: pass the "
+                'logits (input="logits"), or use a map that takes 0 and 1, such as IsotonicCalibration(multiclass="top-label")',
+            )
+        row_weights = np.ones(len(labels)) if weights is None else weights
+        self.temperature_ = 1.0 / _fit_binary_inverse(logits, correct, row_weights)
+
+    def _apply(self, outputs: Float64s) -> Float64s:
+        return scaled_softmax(class_logits(outputs, self.input), 1.0 / self.temperature_)
+
+
+def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) -> float:
+    """Fit the inverse temperature whose confidence has the least binary log loss, with Platt's targets.
+
+    One variable, u = log(1 / T), searched over four orders of magnitude on each side of where logits are of order one.
+    """
+    from scipy.optimize import minimize_scalar
+
+    targets = platt_targets(correct, weights)
+    rows, count = logits.shape
+    top = logits.argmax(axis=1)
+
+    def loss(u: float) -> float:
+        # the log odds of the leading class against the others, exact where its probability rounds to 1
+        with np.errstate(over="ignore"):
+            scaled = np.maximum(logits.astype(np.float64) * exp(u), LOG_ZERO)
+        odds = class_scores(scaled, "logits", count)[np.arange(rows), top]
+        return float(weights @ (np.logaddexp(0.0, odds) - targets * odds))
+
+    finite = np.where(logits > LOG_ZERO, logits, np.nan).astype(np.float64)
+    spread = float(np.nanmean(np.nanstd(finite, axis=1))) or 1.0
+    grid = -log(spread) + np.linspace(-9.2, 9.2, 24)
+    best = int(np.argmin([loss(float(u)) for u in grid]))
+    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+    return exp(float(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x))
+
+
 class EnsembleTemperature(Recalibrator):
     r"""Mix the temperature-scaled, the original and the uniform distribution, which rank the classes alike.
 
@@ -345,10 +453,6 @@ class EnsembleTemperature(Recalibrator):
 
     Parameters
     ----------
-    loss : {"squared", "likelihood"}, default "squared"
-        Criterion of both steps. With "likelihood" T maximises that of softmax(z / T) mixed with 1 / (n + 1) of the uniform
-        distribution, with a mean confidence of (n + 1) / (n + 2) at most, as in `TemperatureScaling`; then w that of the
-        mixture over the rows and 0.03 of a row more that only the uniform distribution explains.
     input : {"logits", "probs"}, default "logits"
         What X holds; the logarithms of probabilities are taken.
     classes : sequence, default None
@@ -391,33 +495,18 @@ class EnsembleTemperature(Recalibrator):
     def __init__(
         self,
         *,
-        loss: Literal["squared", "likelihood"] = "squared",
         input: Input = "logits",  # noqa: A002
         classes: Sequence[object] | None = None,
     ) -> None:
-        self.loss = loss
         self.input = input
         self.classes = classes
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        options.choice(self.loss, ("squared", "likelihood"), "loss")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         count = outputs.shape[1]
-        if self.loss == "squared":
-            inverse = fit_squared_inverse(data)
-            low = np.array([0.0, 0.0, _MIN_UNIFORM * count / (count - 1)])
-            self.weights_ = fit_squared_weights(data, (inverse, 1.0), low)
-        else:
-            inverse = fit_mixture_inverse(data)
-            softmaxes = [data.of_labels(scaled_softmax(data.logits, b)) for b in (inverse, 1.0)]
-            likelihoods = np.column_stack([*softmaxes, np.full(len(labels), 1.0 / count)])
-            pseudo_row = [0.0, 0.0, 1.0 / count]
-            self.weights_ = fit_likelihood_weights(
-                np.vstack([likelihoods, pseudo_row]), np.append(data.row_weights, _PSEUDO_ROWS)
-            )
+        inverse = fit_squared_inverse(data)
+        low = np.array([0.0, 0.0, _MIN_UNIFORM * count / (count - 1)])
+        self.weights_ = fit_squared_weights(data, (inverse, 1.0), low)
         self.temperature_ = 1.0 / inverse
 
     def _apply(self, outputs: Float64s) -> Float64s:

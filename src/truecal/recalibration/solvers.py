@@ -190,7 +190,7 @@ class MatrixProblem:
         return curvature
 
     def loss(self, theta: Float64s) -> tuple[float, Float64s]:
-        """The penalised mean loss and its gradient by the scaled variables."""
+        """Compute the penalised mean loss and its gradient by the scaled variables."""
         change, bias = self.unpack(theta)
         total = 0.0
         gradient = np.zeros(self.strengths.shape)
@@ -217,30 +217,6 @@ class MatrixProblem:
 
 # ----------------------------------------------------------------------------------------------------
 # Weights of a mixture of known distributions
-
-
-def fit_likelihood_weights(likelihoods: Float64s, weights: Float64s) -> Float64s:
-    """Fit shares a >= 0, sum 1, that maximise sum_i w_i log(likelihoods_i @ a); likelihoods (n, m), m small."""
-    from scipy.optimize import minimize
-
-    possible = likelihoods.max(axis=1) > 0
-    q, w = likelihoods[possible], weights[possible] / weights.sum()
-    parts = likelihoods.shape[1]
-    start = np.full(parts, 1.0 / parts)
-    if not len(q):
-        return start
-
-    def loss(shares: Float64s) -> tuple[float, Float64s]:
-        mixed = np.maximum(q @ shares, 1e-300)
-        return -float(w @ np.log(mixed)), -(q / mixed[:, None]).T @ w
-
-    simplex: Any = {"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(parts)}
-    options: Any = {"ftol": 1e-15, "maxiter": 500}
-    best = minimize(
-        loss, start, jac=True, method="SLSQP", bounds=[(0, 1)] * parts, constraints=simplex, options=options
-    )
-    shares: Float64s = np.where(best.x < 1e-12, 0.0, best.x)
-    return shares / shares.sum()
 
 
 def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Float64s) -> Float64s:

@@ -1,9 +1,8 @@
-"""Recalibrators that wrap another map: prior shift and top-versus-all."""
+"""Prior shift: a recalibrated model adapted to other class frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, log
 from typing import Any, Self
 
 import numpy as np
@@ -13,26 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from truecal.errors import InputError
 from truecal.predictions import validation
-from truecal.recalibration.contract import ImpossibleRowError, Input, Recalibrator, class_logits, class_scores
-from truecal.recalibration.likelihood import LOG_ZERO, scaled_softmax
-from truecal.recalibration.score_maps import ScoreRecalibrator, class_probabilities, renormalize, replace_top
-from truecal.recalibration.serialization import read_field, read_number, read_numbers
-from truecal.recalibration.solvers import platt_targets
+from truecal.recalibration.contract import Input, Recalibrator
+from truecal.recalibration.score_maps import renormalize
+from truecal.recalibration.serialization import read_field, read_numbers
 from truecal.types import Float64s, Floats, Indices
 
 _MAX_ITERATIONS = 10_000
 _TOLERANCE = 1e-10  # largest change of a class frequency in the last iteration
-
-
-def check_inner(inner: object, kind: Any, expected: str, declared: Input) -> None:
-    """Refuse a wrapped recalibrator of another kind, or one that reads another input."""
-    if not isinstance(inner, kind):
-        raise InputError(f"recalibrator must be {expected} or None, not {inner!r}")
-    inner._check_params()
-    if inner.input != declared:
-        raise InputError(
-            f'the recalibrator reads input="{inner.input}" but this one input="{declared}"; declare the same'
-        )
 
 
 class PriorShift(Recalibrator):
@@ -112,7 +98,14 @@ class PriorShift(Recalibrator):
     def _check_params(self) -> None:
         super()._check_params()
         if self.recalibrator is not None:
-            check_inner(self.recalibrator, Recalibrator, "a recalibrator", self.input)
+            if not isinstance(self.recalibrator, Recalibrator):
+                raise InputError(f"recalibrator must be a recalibrator or None, not {self.recalibrator!r}")
+            self.recalibrator._check_params()
+            if self.recalibrator.input != self.input:
+                raise InputError(
+                    f'the recalibrator reads input="{self.recalibrator.input}" but this one input="{self.input}"; '
+                    "declare the same"
+                )
         elif self.input != "probs":
             raise InputError('without a recalibrator the probabilities are needed: declare input="probs"')
 
@@ -190,141 +183,3 @@ class PriorShift(Recalibrator):
         if self.recalibrator is not None:
             self.recalibrator_ = clone(self.recalibrator).set_params(classes=None)
             self.recalibrator_._fit_from_json(read_field(state, "map", dict))
-
-
-class TopVersusAll(Recalibrator):
-    r"""Learn whether the predicted class is right, from its score; for many classes.
-
-    .. math:: \min_g \; -\sum_i w_i \big[ r_i \log g(s_i) + (1 - r_i) \log(1 - g(s_i)) \big], \qquad
-        r_i = [\arg\max_k z_{ik} = y_i]
-
-    With a thousand classes a map per class has a handful of positives. Whether the prediction is right is one binary problem
-    with all rows. The predicted class stays, with the new confidence; the other classes share the remainder in proportion to
-    their probabilities.
-
-    Parameters
-    ----------
-    recalibrator : recalibrator of one score, default None
-        Such as `IsotonicCalibration()`, with the same `input`; None fits a temperature, whose confidence max softmax(z / T)
-        minimises the binary loss above.
-    input : {"logits", "probs"}, default "logits"
-        What X holds.
-    classes : sequence, default None
-        Names of the classes in the order of the columns; without names, labels are 0..K-1.
-
-    Attributes
-    ----------
-    temperature_ : float
-        T, where no recalibrator was given.
-    map_ : object
-        The fitted map of the confidence, where one was given.
-
-    Notes
-    -----
-    Where the new confidence would fall below another class, the shares of the others are evened out just enough to keep the
-    predicted class first; at or below 1 / K that is impossible, and all others share equally.
-
-    References
-    ----------
-    Le Coz, Herbin, Adjed. Confidence calibration of classifiers with many classes. NeurIPS 2024.
-    https://doi.org/10.48550/arXiv.2411.02988
-
-    See Also
-    --------
-    TemperatureScaling : The temperature of the likelihood of all classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truecal.recalibration import BetaCalibration, TopVersusAll
-    >>> rng = np.random.default_rng(0)
-    >>> logits = 4 * rng.normal(size=(5000, 100))
-    >>> labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    >>> round(TopVersusAll().fit(logits, labels).temperature_, 1)
-    2.0
-    >>> fitted = TopVersusAll(BetaCalibration(input="logits")).fit(logits, labels)
-    >>> bool((fitted.predict(logits) == logits.argmax(axis=1)).all())
-    True
-    """
-
-    def __init__(
-        self,
-        recalibrator: ScoreRecalibrator | None = None,
-        *,
-        input: Input = "logits",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.input = input
-        self.classes = classes
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if self.recalibrator is not None:
-            check_inner(
-                self.recalibrator, ScoreRecalibrator, "a map of one score, such as BetaCalibration(),", self.input
-            )
-
-    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        rows, count = outputs.shape
-        top = outputs.argmax(axis=1)
-        correct = (labels == top).astype(np.float64)
-        row_weights = np.ones(rows) if weights is None else weights
-        if correct.min() == correct.max():
-            often = "always" if correct[0] else "never"
-            self._warn(f"the largest output is {often} right; the map is learned from one outcome alone")
-        if self.recalibrator is not None:
-            scores = self.recalibrator._scores(outputs.astype(np.float64), count)[np.arange(rows), top]
-            self.map_ = clone(self.recalibrator)._fit_map(scores, correct, row_weights)
-            return
-        logits = class_logits(outputs, self.input)
-        contradicted = (np.count_nonzero(logits > LOG_ZERO, axis=1) == 1) & (correct == 0)
-        if contradicted.any():
-            raise ImpossibleRowError(
-                int(contradicted.argmax()),
-                "gives its leading class a probability of exactly 1 and is wrong, which no temperature can explain: pass the "
-                'logits (input="logits"), or a recalibrator that takes 0 and 1, such as IsotonicCalibration()',
-            )
-        self.temperature_ = 1.0 / _fit_binary_inverse(logits, correct, row_weights)
-
-    def _apply(self, outputs: Float64s) -> Float64s:
-        if self.recalibrator is None:
-            return scaled_softmax(class_logits(outputs, self.input), 1.0 / self.temperature_)
-        count = len(self.classes_)
-        scores = self.recalibrator._scores(outputs, count)
-        return replace_top(class_probabilities(outputs, self.input), outputs, scores, self.map_, count)
-
-    def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_} if self.recalibrator is None else {"map": self.map_.state()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        if self.recalibrator is None:
-            self.temperature_ = read_number(state, "temperature", low=1e-300)
-        else:
-            self.map_ = self.recalibrator._read_map(read_field(state, "map", dict))
-
-
-def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) -> float:
-    """Fit the inverse temperature whose confidence has the least binary log loss, with Platt's targets.
-
-    One variable, u = log(1 / T), searched over four orders of magnitude on each side of where logits are of order one.
-    """
-    from scipy.optimize import minimize_scalar
-
-    targets = platt_targets(correct, weights)
-    rows, count = logits.shape
-    top = logits.argmax(axis=1)
-
-    def loss(u: float) -> float:
-        # the log odds of the leading class against the others, exact where its probability rounds to 1
-        with np.errstate(over="ignore"):
-            scaled = np.maximum(logits.astype(np.float64) * exp(u), LOG_ZERO)
-        odds = class_scores(scaled, "logits", count)[np.arange(rows), top]
-        return float(weights @ (np.logaddexp(0.0, odds) - targets * odds))
-
-    finite = np.where(logits > LOG_ZERO, logits, np.nan).astype(np.float64)
-    spread = float(np.nanmean(np.nanstd(finite, axis=1))) or 1.0
-    grid = -log(spread) + np.linspace(-9.2, 9.2, 24)
-    best = int(np.argmin([loss(float(u)) for u in grid]))
-    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    return exp(float(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x))
