@@ -101,7 +101,7 @@ def test_many_classes_show_the_predicted_one_or_the_one_asked_for():
     )
     direct = GeneralizedECE(lens=TopLabel(), select=by_output(low=0.66), binning=KDTree(0.1))(held)
     assert top.categories[2].within.value == direct.value
-    one = likert(held, of=2, select=by_column("site", 1))
+    one = likert(held, class_name=2, select=by_column("site", 1))
     assert sum(c.count for c in one.categories) == 500
     assert one.categories[0].count == int((held.probs[1::2, 2] < 0.33).sum())
 

@@ -74,7 +74,7 @@ def test_numbers_are_those_of_direct_calls(config, clean):
             ("full", "all", "entropy"): tc.groups.beyond_top({"t": preds}, ks=[1]).by_method["entropy"][0],
             ("full", "all", "log loss"): tc.scores.log_loss(preds),
         }
-        report = tc.likert(shape.predictions(preds), of="loops")
+        report = tc.likert(shape.predictions(preds), class_name="loops")
         for category in report.categories:
             if category.count:
                 direct[f"likert {category.name}", "all", "inter-interval"] = category.inter_interval.value

@@ -539,7 +539,7 @@ def likert(
         raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
     with working("judging words"):
         report = tc.likert(
-            preds, scale or answer_scales.SCALE, of=None if of is None else classes[of], level=level, rng=seed
+            preds, scale or answer_scales.SCALE, class_name=None if of is None else classes[of], level=level, rng=seed
         )
     if figure is not None:
         save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)

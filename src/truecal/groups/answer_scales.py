@@ -166,7 +166,7 @@ def likert(
     preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,
     *,
-    of: object = None,
+    class_name: object = None,
     select: Selection | None = None,
     binning: binning.KDTree | binning.EqualWidth | binning.EqualMass | None = None,
     level: float = 0.95,
@@ -182,7 +182,7 @@ def likert(
     scale : mapping of str to (low, high), default {"low": (0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1)}
         Words and their intervals, which may touch and not overlap. An end shared by two intervals belongs to the upper
         one; every other end belongs to its interval.
-    of : object, default None
+    class_name : object, default None
         The class whose probability is shown; None is the positive class of two, the predicted class of more.
     select : Selection, default None
         Which rows are judged; None is all of them.
@@ -242,14 +242,14 @@ def likert(
     )
     intervals = check_scale(scale)
     selected = preds if select is None else select(preds)
-    lens = tc.OneClass(of) if of is not None else default_lens(preds)
+    lens = tc.OneClass(class_name) if class_name is not None else default_lens(preds)
     estimator = tc.GeneralizedECE(lens=lens, binning=binning, level=level, replicates=replicates, rng=rng)
     categories = []
     covered = np.zeros(len(selected), bool)
     for i, (name, (low, high)) in enumerate(intervals):
         shares_end = i + 1 < len(intervals) and intervals[i + 1][1][0] == high
         closed: Closed = "left" if shares_end else "both"
-        rows = tc.by_output(of, low, high, closed=closed).mask(selected)
+        rows = tc.by_output(class_name, low, high, closed=closed).mask(selected)
         covered |= rows
         count = int(np.count_nonzero(rows))
         category = Category(name, low, high, closed, count, count / len(selected))

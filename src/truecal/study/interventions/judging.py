@@ -65,7 +65,9 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     for label in plan.labels:
         yield from _among(judge, preds, label, "full")
     judged_preds, of = _output_shown(preds, plan)
-    report = tc.likert(judged_preds, plan.likert, of=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20)
+    report = tc.likert(
+        judged_preds, plan.likert, class_name=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20
+    )
     for category in report.categories:
         yield Number(f"likert {category.name}", "all", "share", category.share, n)
         for metric, error in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
