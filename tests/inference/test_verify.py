@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.inference import rows_needed, verify
-from truecal.inference.exact_limit import BinnedError, OutputCells, rejects, squared_errors
+from truecal.inference.exact_limit import OutputCells, rejects, squared_errors
 from truecal.inference.verification import rows_for, upper_bound
 from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
@@ -37,7 +37,7 @@ def binned(n: int, off: float, outputs: int = 10, seed: int = 0) -> Predictions:
 def test_estimates_are_those_of_the_paper(rows: list[tuple[int, int]]) -> None:
     s = np.array([r[0] for r in rows]) / 5
     y = np.array([r[1] for r in rows])
-    error = BinnedError.of(Profile.from_arrays(s, y))
+    error = OutputCells.of(Profile.from_arrays(s, y))
     plugin = debiased = 0.0
     for value in np.unique(s):
         here = y[s == value]
@@ -54,8 +54,8 @@ def test_estimates_are_those_of_the_paper(rows: list[tuple[int, int]]) -> None:
 def test_weights_are_counts() -> None:
     rng = np.random.default_rng(0)
     s, y, w = rng.integers(1, 5, 50) / 5, rng.integers(0, 2, 50), rng.integers(1, 5, 50)
-    weighted = BinnedError.of(Profile.from_arrays(s, y, w))
-    repeated = BinnedError.of(Profile.from_arrays(np.repeat(s, w), np.repeat(y, w)))
+    weighted = OutputCells.of(Profile.from_arrays(s, y, w))
+    repeated = OutputCells.of(Profile.from_arrays(np.repeat(s, w), np.repeat(y, w)))
     assert_allclose(weighted.squared, repeated.squared)
     assert_allclose(weighted.lower(0.9), repeated.lower(0.9))
 
@@ -248,7 +248,7 @@ def test_a_promise_is_broken_no_more_often_than_stated(n: int, outputs: int, off
         preds = binned(n, off, outputs, seed)
         profile = Profile.from_arrays(preds.probs, preds.labels)
         broken += rejects(OutputCells.of(profile), off, 0.95)
-        false_alarms += BinnedError.of(profile).lower(0.95) > off**2
+        false_alarms += OutputCells.of(profile).lower(0.95) > off**2
     assert binomtest(broken, trials, 0.05, alternative="greater").pvalue > 1e-3
     assert binomtest(false_alarms, trials, 0.07, alternative="greater").pvalue > 1e-3
 

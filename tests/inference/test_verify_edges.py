@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 import truecal as tc
 from truecal.estimators import RankSeries
 from truecal.inference import exact_limit, rows_needed, verify
-from truecal.inference.exact_limit import OutputCells
-from truecal.inference.exact_tails import NullTerms, terms
+from truecal.inference.exact_limit import NullTerms, OutputCells, terms
 from truecal.inference.measurement import measure_profile
 from truecal.inference.verification import _supported, upper_bound
 from truecal.lenses import ClassWise
@@ -51,9 +50,7 @@ def test_the_lower_limits_of_classes_share_the_level():
     rows = np.array([[0.2, 0.3, 0.5], [0.5, 0.2, 0.3], [0.3, 0.5, 0.2]])
     preds = Predictions.from_probs(rows[rng.integers(0, 3, 3000)], rng.integers(0, 3, 3000))
     result = verify(preds, 0.02, lens=ClassWise())
-    from truecal.inference.exact_limit import BinnedError
-
-    errors = [BinnedError.of(sample.profile) for sample in ClassWise().samples(preds)]
+    errors = [OutputCells.of(sample.profile) for sample in ClassWise().samples(preds)]
     shares = ClassWise().shares(preds)
     assert result.low == pytest.approx(
         sqrt(sum(w * e.lower(1 - 0.05 / 3) for w, e in zip(shares, errors, strict=True)))

@@ -10,7 +10,7 @@ from scipy.stats import beta, gamma, norm
 import truecal as tc
 from truecal.inference import exact_limit
 from truecal.inference.conclusion import rows_to_settle
-from truecal.inference.exact_limit import BinnedError, OutputCells, _spread, squared_errors
+from truecal.inference.exact_limit import OutputCells, _spread, squared_errors
 from truecal.special import clopper_pearson
 
 OUTPUTS, COUNTS, ONES = np.array([0.1, 0.4, 0.9]), np.array([40.0, 25.0, 60.0]), np.array([9.0, 6.0, 57.0])
@@ -44,12 +44,12 @@ def naive_chance(t):
 
 @pytest.mark.parametrize("t", [0.0, 0.002, 0.01, 0.03, 0.2])
 def test_the_chance_of_an_estimate_is_that_of_its_moments(t):
-    assert BinnedError(OUTPUTS, COUNTS, ONES)._chance(t) == pytest.approx(naive_chance(t), rel=1e-9)
+    assert OutputCells.counted(OUTPUTS, COUNTS, ONES)._chance(t) == pytest.approx(naive_chance(t), rel=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.6, 0.9, 0.95])
 def test_at_the_lower_limit_the_estimate_is_as_improbable_as_the_level_says(level):
-    low = BinnedError(OUTPUTS, COUNTS, ONES).lower(level)
+    low = OutputCells.counted(OUTPUTS, COUNTS, ONES).lower(level)
     assert low > 0
     assert naive_chance(low) == pytest.approx(1 - level, rel=1e-6)
 

@@ -8,8 +8,7 @@ from scipy.stats import binom, poisson
 
 import truecal as tc
 from benchmarks.coverage.worlds import FEW_OUTPUTS, few_outputs
-from truecal.inference.exact_limit import promised
-from truecal.inference.exact_tails import NullTerms, terms
+from truecal.inference.exact_limit import NullTerms, promised, terms
 
 
 def naive_term(s, n, k):

@@ -74,7 +74,7 @@ def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
     total = float(profile.total[0])
     if binning.scheme == "width":
         edge, cell = _cells_on_edges(profile, bins, binning.closed)
-        open_ = _whole_cell(profile, cell)
+        open_ = _any_part_of_cell(profile, cell, np.zeros(len(cell)))
     else:
         inside = profile.mass_cut(bins, "split")
         edge, cell, fraction = _cells_cut_by_mass(profile, inside)
@@ -138,12 +138,6 @@ def _sums(profile: CellProfile, cell: Indices, fraction: Float64s | float = 1.0)
     return tuple(
         profile.part(name, cell, np.broadcast_to(fraction, cell.shape)) for name in ("w", "c", "y", "cc", "cy")
     )
-
-
-def _whole_cell(profile: CellProfile, cell: Indices) -> _Open:
-    """Any part of the cell may be on the other side."""
-    w, c, y, cc, cy = _sums(profile, cell)
-    return _Open(w, np.maximum(y - cy, c - cy), y, np.maximum(y - 2 * cy + cc, 0.0))
 
 
 def _any_part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:

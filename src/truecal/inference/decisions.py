@@ -31,6 +31,8 @@ from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.resampling.cells import cell_starts
+from truecal.resampling.draws import unit_counts
+from truecal.resampling.sign_flips import draw_signs
 from truecal.resampling.units import Units
 from truecal.special import positive
 from truecal.table import Frame, Tabular
@@ -137,9 +139,8 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, units: int, rng: np.random.Generator) -> Draws:
-        """Draw units with replacement."""
-        copies = rng.multinomial(units, np.full(units, 1 / units), _REDRAWS).T.astype(float)
-        return cls(copies, rng.choice([-1.0, 1.0], copies.shape))
+        """Draw units with replacement, and signs."""
+        return cls(unit_counts(units, _REDRAWS, rng).astype(np.float64), draw_signs(_REDRAWS, units, rng).T)
 
 
 # ---------------------------------------------------------------------- results

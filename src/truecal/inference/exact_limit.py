@@ -1,4 +1,4 @@
-"""The calibration error of a model with few outputs: debiased, with a lower confidence limit.
+"""The calibration error of a model with few outputs: debiased, with a lower and an upper confidence limit.
 
 For outputs s_j seen n_j times with k_j ones, and shares w_j = n_j / n, the debiased squared error (Kumar et al. 2019,
 5.2) is
@@ -7,54 +7,93 @@ For outputs s_j seen n_j times with k_j ones, and shares w_j = n_j / n, the debi
 
 An output seen once cannot be debiased; its term stays as it is, which can only raise U.
 
-The limit comes from inverting a test. If the true squared error were t, then U has mean t, and its variance and skewness
-follow from where the error sits: spread evenly over the outputs, or where it was seen. Whichever makes the observed U
-more likely counts.
+The lower limit inverts a test. If the true squared error were t, then U has mean t, and its variance and skewness follow
+from where the error sits: spread evenly over the outputs, or where it was observed. Whichever makes the observed U more
+likely counts. The upper limit inverts a test of T below, over nulls that put the error on the outputs
+observed, on rare ones and on outputs that were not observed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from truecal.inference.exact_tails import NullTerms, terms
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.special import clopper_pearson
 from truecal.types import Float64s, Indices
 
-# ----------------------------------------------------------------------------------------------------
-# The calibration error of a model with few outputs: debiased, with a lower confidence limit
+_MAX_PAIRED_CLASSES = 60  # classes up to which the covariance of labels is computed; beyond, its bound is taken
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedError:
-    """Distinct outputs of a model with the rows and ones seen at each."""
+class OutputCells:
+    """Distinct outputs s with N rows, K of them ones; `weight` the share of the output's class in the squared error."""
 
     outputs: Float64s
     counts: Float64s
     ones: Float64s
+    weight: Float64s
+    rows: float  # n: each row counts once in every class
+    spread: float = 1.0  # variance of sum_k of squared gaps over that of independent outputs
 
     @classmethod
-    def of(cls, profile: Profile) -> "BinnedError":
-        """From a profile of one dataset whose weights, if any, are counts."""
+    def counted(cls, outputs: Float64s, counts: Float64s, ones: Float64s) -> "OutputCells":
+        """Take the outputs of one dataset that were observed."""
+        filled = counts > 0
+        return cls(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
+
+    @classmethod
+    def of(cls, profile: Profile) -> "OutputCells":
+        """Count the outputs of one dataset whose weights, if any, are counts."""
         scores = profile.scores[0].astype(np.float64)
         starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        ends = np.append(starts[1:], len(scores))
-        counts, ones = (profile.prefix(name)[0].astype(np.float64) for name in ("w", "y"))
-        return cls(scores[starts], counts[ends] - counts[starts], ones[ends] - ones[starts])
+        ends = np.append(starts, len(scores))
+        counts, ones = (np.diff(profile.prefix(name)[0][ends].astype(np.float64)) for name in ("w", "y"))
+        return cls.counted(scores[starts], counts, ones)
 
-    @property
-    def n(self) -> float:
-        return float(self.counts.sum())
+    @classmethod
+    def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
+        """Count the outputs of a class-wise lens, whose samples are of the same rows."""
+        weights = samples[0].weights
+        w = np.ones(len(samples[0])) if weights is None else weights
+        outputs, counts, ones, weight, codes, first = [], [], [], [], [], 0
+        for sample, share in zip(samples, shares, strict=True):
+            values, code = np.unique(sample.scores.astype(np.float64), return_inverse=True)
+            outputs.append(values)
+            counts.append(np.bincount(code, w, len(values)))
+            ones.append(np.bincount(code, w * sample.outcomes, len(values)))
+            weight.append(np.full(len(values), share))
+            codes.append(code + first)
+            first += len(values)
+        s, n, k, a = (np.concatenate(parts) for parts in (outputs, counts, ones, weight))
+        filled = n > 0
+        spread = 2.0 if len(samples) > _MAX_PAIRED_CLASSES else _spread(np.stack(codes), s, n, k, a, w)
+        return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
+
+    def with_outputs(self, possible: Float64s) -> "OutputCells":
+        """With the outputs that are possible but were not seen, as outputs of no rows."""
+        missing = np.setdiff1d(possible, self.outputs)
+        none, one = np.zeros(len(missing)), np.ones(len(missing))
+        return OutputCells(
+            np.concatenate([self.outputs, missing]),
+            np.concatenate([self.counts, none]),
+            np.concatenate([self.ones, none]),
+            np.concatenate([self.weight, one * self.weight[0]]),
+            self.rows,
+            self.spread,
+        )
 
     @property
     def shares(self) -> Float64s:
+        """Shares w_j of the outputs of one dataset."""
         return self.counts / self.counts.sum()
 
     @property
     def squared(self) -> float:
-        """The debiased squared error U; may be negative."""
+        """The debiased squared error U of one dataset; may be negative."""
         return float(squared_errors(self.outputs, self.counts, self.ones)[1])
 
     @property
@@ -64,7 +103,7 @@ class BinnedError:
         return float(max(relative.max(), 1 / relative.min()))
 
     def lower(self, level: float) -> float:
-        """One-sided lower confidence limit of the squared error: the smallest t under which U is not improbably large."""
+        """Compute the one-sided lower limit of the squared error: the smallest t under which U is not improbably large."""
         low, high = 0.0, self.squared
         if self._chance(low) >= 1 - level:
             return low
@@ -74,7 +113,7 @@ class BinnedError:
         return high
 
     def _chance(self, t: float) -> float:
-        """The probability of a U at least as large as the one found when the true squared error is t."""
+        """Compute the probability of a U at least as large as observed when the true squared error is t."""
         shares = self.shares
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
         noise = rate * (1 - rate) / self.counts
@@ -84,7 +123,7 @@ class BinnedError:
         for shape in [np.ones_like(squares), squares / total] if total > 0 else [np.ones_like(squares)]:
             square = t * shape  # e_j^2: the weighted sum is t
             variance = float(shares**2 @ (4 * square * noise + 2 * noise**2))
-            variance += max(float(shares @ square**2) - t**2, 0.0) / self.n  # from the frequencies of the outputs
+            variance += max(float(shares @ square**2) - t**2, 0.0) / self.rows  # from the frequencies of the outputs
             third = float(shares**3 @ (24 * square * noise**2 + 8 * noise**3))
             chances.append(_upper_tail(self.squared - t, variance, third))
         return max(chances)
@@ -120,62 +159,6 @@ def _upper_tail(distance: float, variance: float, third: float) -> float:
     return float(gammaincc(shape, max(shape + np.sqrt(shape) * standard, 0.0)))
 
 
-# ----------------------------------------------------------------------------------------------------
-# What a model with few outputs showed: for every output its rows, its ones, and its share in the error
-
-_MOST_PAIRS = 60  # classes up to which the covariance of labels is computed; beyond, its bound is taken
-
-
-@dataclass(frozen=True, eq=False)
-class OutputCells:
-    """Distinct outputs s with N rows, K of them ones; `weight` the share of the output's class in the squared error."""
-
-    outputs: Float64s
-    counts: Float64s
-    ones: Float64s
-    weight: Float64s
-    rows: float  # n: each row counts once in every class
-    spread: float = 1.0  # variance of sum_k of squared gaps over that of independent outputs
-
-    @classmethod
-    def of(cls, profile: Profile) -> "OutputCells":
-        """From one dataset whose weights, if any, are counts."""
-        error = BinnedError.of(profile)
-        return cls(error.outputs, error.counts, error.ones, np.ones(len(error.outputs)), error.n)
-
-    @classmethod
-    def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
-        """From the samples of a class-wise lens, which see the same rows."""
-        weights = samples[0].weights
-        w = np.ones(len(samples[0])) if weights is None else weights
-        outputs, counts, ones, weight, codes, first = [], [], [], [], [], 0
-        for sample, share in zip(samples, shares, strict=True):
-            values, code = np.unique(sample.scores.astype(np.float64), return_inverse=True)
-            outputs.append(values)
-            counts.append(np.bincount(code, w, len(values)))
-            ones.append(np.bincount(code, w * sample.outcomes, len(values)))
-            weight.append(np.full(len(values), share))
-            codes.append(code + first)
-            first += len(values)
-        s, n, k, a = (np.concatenate(parts) for parts in (outputs, counts, ones, weight))
-        filled = n > 0
-        spread = 2.0 if len(samples) > _MOST_PAIRS else _spread(np.stack(codes), s, n, k, a, w)
-        return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
-
-    def with_outputs(self, possible: Float64s) -> "OutputCells":
-        """With the outputs that are possible but were not seen, as outputs of no rows."""
-        missing = np.setdiff1d(possible, self.outputs)
-        none, one = np.zeros(len(missing)), np.ones(len(missing))
-        return OutputCells(
-            np.concatenate([self.outputs, missing]),
-            np.concatenate([self.counts, none]),
-            np.concatenate([self.ones, none]),
-            np.concatenate([self.weight, one * self.weight[0]]),
-            self.rows,
-            self.spread,
-        )
-
-
 def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, w: Float64s) -> float:
     """Variance of T = sum_k a_k N_k (gap_k)^2 over what it would be if the labels of different classes were independent.
 
@@ -203,11 +186,11 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
 # ----------------------------------------------------------------------------------------------------
 # The finite-sample upper limit of a model with few outputs, by inverting a test
 
-_BOX = 0.005  # each one-sided Clopper-Pearson limit of a plausible rate: together far below the 5 % of a promise
-_RARE = 50  # outputs with fewer rows vary in how often they are seen, too
-_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of t^2 on the outputs seen
+_BOX = 0.005  # of each one-sided Clopper-Pearson limit of a plausible rate; derived: a tenth of the 5 % of a promise
+_RARE = 50  # rows below which nulls vary how often an output occurs, too
+_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of t^2 on the outputs observed
 _PRECISION = 0.01  # of the limit
-_LEAST_ERROR = 1e-6  # limits below this are not told apart
+_MIN_ERROR = 1e-6  # limits below this are not resolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +210,10 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
     """
     below = rejects(cells, threshold, level, closed=closed)
     low, high = (0.0, threshold) if below else (threshold, 1.0)
-    while high - low > max(_PRECISION * high, _LEAST_ERROR):
+    while high - low > max(_PRECISION * high, _MIN_ERROR):
         middle = (low + high) / 2
         if not below and high == 1:  # a limit is nearer to the threshold than to 1, as a rule
-            middle = min(middle, 2 * max(low, _LEAST_ERROR))
+            middle = min(middle, 2 * max(low, _MIN_ERROR))
         if rejects(cells, middle, level, closed=closed):
             high = middle
         else:
@@ -240,9 +223,7 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
 def promised(outputs: Float64s, counts: Float64s, ones: Float64s, threshold: float, level: float) -> bool:
     """Whether an error below `threshold` is promised of outputs seen so often, with so many ones; others may exist."""
-    filled = counts > 0
-    cells = OutputCells(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
-    return rejects(cells, threshold, level)
+    return rejects(OutputCells.counted(outputs, counts, ones), threshold, level)
 
 
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
@@ -336,3 +317,185 @@ def _along(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
         middle = (low + high) / 2
         low, high = (middle, high) if w @ np.minimum(middle * size, room) ** 2 < squared else (low, middle)
     return np.sign(direction) * np.minimum(high * size, room)
+
+
+# ----------------------------------------------------------------------------------------------------
+# How probable a T as small as the one observed is, without simulation.
+#
+# T = sum_k a_k t(N_k, K_k), where t(N, K) = N (K/N - s)^2 - r (1 - r) and r = (K + 2s) / (N + 2) is the rate drawn towards the
+# output. The terms are independent, so the distribution of T is their convolution: a product of Fourier transforms on a grid that
+# reaches from the least T to the largest of interest. Masses above the grid would wrap around; they are multiplied by rho^cell
+# before and divided by it afterwards, which leaves 1e-7 of them (Gruebel & Hermesmeier, ASTIN Bulletin 29, 1999). Terms are
+# rounded to the nearest cell; the counts observed count as at most the observed T wherever rounding puts them.
+#
+# With many outputs T is taken as normal, with its exact mean and variance. Its own lower tail is lighter, because T is skewed to
+# the right, so this errs on the safe side.
+
+PULL = 2.0  # rows of the output itself in the noise of a rate; derived: two pseudo-rows, as elsewhere
+_MIN_TERM = -0.25  # derived: r (1 - r) <= 1/4
+_CELLS = 2048  # of the grid; rounding moves T by at most half a cell per term
+_WRAPPED = 1e-7  # share of masses beyond the grid that wraps around
+_DAMPING = _WRAPPED ** (np.arange(_CELLS) / _CELLS)  # rho^cell
+_REACH = 6.0  # derived: a billionth of a normal count lies beyond so many standard deviations
+_STEPS = 16  # values of a count per standard deviation; of larger counts every m-th
+_MANY = 200  # outputs beyond which T is taken as normal, which is on the safe side
+
+
+def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:
+    """t(N, K) of every output; 0 for an output not seen."""
+    rate = (k + PULL * s) / (n + PULL)
+    return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NullTerms:
+    """Outputs s with n rows and true rate p each; `weight` of every term.
+
+    observed_terms : the terms observed. spread : variance of T over that of independent terms.
+    more : how much larger the mean of T may become when one output is given Poisson counts.
+    """
+
+    s: Float64s
+    n: Float64s
+    p: Float64s
+    weight: Float64s
+    observed_terms: Float64s
+    spread: float = 1.0
+    more: float = 0.0
+
+    @cached_property
+    def observed(self) -> float:
+        """A T below 0 is no evidence of an error below 0."""
+        return max(float(self.observed_terms.sum()), 0.0) + 1e-9
+
+    def tail(self) -> float:
+        """P(T <= observed)."""
+        mean, variance = (float(each.sum()) for each in self._moments)
+        if self._many:
+            return self._normal(mean, variance)
+        return self._below(self._transforms.prod(axis=0), mean)
+
+    def tail_with(self, j: int, share: float, rate: float) -> float:
+        """P(T <= observed) when output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
+        if self._many:
+            own_mean, own_variance = self._poisson_moments(j, share, rate)
+            mean, variance = (float(each.sum() - each[j]) for each in self._moments)
+            return self._normal(mean + own_mean, variance + own_variance)
+        (ones, p_ones), (zeros, p_zeros) = _poisson(share * rate), _poisson(share * (1 - rate))
+        values = self.weight[j] * terms(
+            self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros)))
+        )
+        mass = p_ones[:, None] * p_zeros
+        others = self._before[j] * self._after[j]
+        mean = float(self._moments[0].sum() - self._moments[0][j] + (values * mass).sum())
+        transform = self._transformed(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
+        return self._below(others * transform[0], mean)
+
+    @property
+    def _many(self) -> bool:
+        return len(self.s) > _MANY
+
+    @cached_property
+    def _moments(self) -> tuple[Float64s, Float64s]:
+        """Mean and variance of every term under binomial counts."""
+        mean, variance = _binomial_moments(self.s, self.n, self.p)
+        return self.weight * mean, self.weight**2 * variance
+
+    def _normal(self, mean: float, variance: float) -> float:
+        from scipy.special import ndtr
+
+        if variance <= 0:
+            return float(mean <= self.observed)
+        return float(ndtr((self.observed - mean) / np.sqrt(self.spread * variance)))
+
+    @cached_property
+    def _step(self) -> float:
+        """The width of a cell. T is stretched around its mean by sqrt(spread), so P may be asked for up to the mean."""
+        top = self.observed
+        if self.spread > 1:
+            top = max(top, float(self._moments[0].sum()) + self.more)
+        return (top - _MIN_TERM * float(self.weight.sum())) / (_CELLS - 2)
+
+    @cached_property
+    def _transforms(self) -> NDArray[np.complex128]:
+        """Of the distribution of every term, shape (B, frequencies)."""
+        counts, mass = _binomial(self.n, self.p)
+        each = self.weight[:, None] * terms(self.s[:, None], self.n[:, None], counts)
+        return self._transformed(each, mass, self.weight)
+
+    def _transformed(self, each: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
+        """Of values (b, m) with masses (b, m) of the terms that have these weights."""
+        cell = self._cell(each, weight[:, None])
+        code = np.arange(len(each))[:, None] * (_CELLS + 1) + cell  # the last cell holds what is beyond the grid
+        table = np.bincount(code.ravel(), mass.ravel(), len(each) * (_CELLS + 1)).reshape(len(each), -1)
+        return np.fft.rfft(table[:, :_CELLS] * _DAMPING, axis=1)
+
+    def _cell(self, value: Float64s, weight: Float64s) -> NDArray[np.intp]:
+        return np.rint((value - _MIN_TERM * weight) / self._step).clip(0, _CELLS).astype(np.intp)
+
+    @cached_property
+    def _before(self) -> NDArray[np.complex128]:
+        """Products of the transforms of all outputs before each."""
+        return np.cumprod(np.concatenate([np.ones_like(self._transforms[:1]), self._transforms[:-1]]), axis=0)
+
+    @cached_property
+    def _after(self) -> NDArray[np.complex128]:
+        back = self._transforms[::-1]
+        return np.cumprod(np.concatenate([np.ones_like(back[:1]), back[:-1]]), axis=0)[::-1]
+
+    def _below(self, transform: NDArray[np.complex128], mean: float) -> float:
+        end = mean + (self.observed - mean) / np.sqrt(self.spread)
+        last = int(np.rint((end - _MIN_TERM * float(self.weight.sum())) / self._step))
+        if self.spread == 1:
+            last = max(last, int(self._cell(self.observed_terms, self.weight).sum()))
+        upto = int(np.clip(last + 1, 0, _CELLS))
+        masses = np.fft.irfft(transform, _CELLS)[:upto] / _DAMPING[:upto]
+        return float(np.clip(masses.sum(), 0.0, 1.0))
+
+    def _poisson_moments(self, j: int, share: float, rate: float) -> tuple[float, float]:
+        rows, mass = _poisson(share)
+        mean, variance = _binomial_moments(self.s[j], np.maximum(rows, 1.0), np.full(len(rows), rate))
+        mean, variance = mean * (rows > 0), variance * (rows > 0)
+        overall = float(mass @ mean)
+        second = float(mass @ (variance + mean**2)) - overall**2
+        return float(self.weight[j]) * overall, float(self.weight[j]) ** 2 * second
+
+
+def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
+    """Counts within reach of n p and their probabilities, shape (b, values); those outside 0..n have none."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    deviation = np.sqrt(n * p * (1 - p))
+    stride = np.maximum(np.floor(deviation / _STEPS), 1.0)
+    reach = np.minimum(np.ceil((_REACH * deviation + _REACH) / stride), np.ceil(n / stride))
+    away = np.arange(-float(reach.max()), float(reach.max()) + 1)
+    k = np.rint(n * p)[:, None] + stride[:, None] * away
+    inside = (k >= 0) & (k <= n[:, None])
+    k, n, p = np.where(inside, k, 0.0), n[:, None], p[:, None]
+    log = -betaln(n - k + 1, k + 1) - np.log1p(n) + xlogy(k, p) + xlog1py(n - k, -p)
+    mass = np.where(inside, np.exp(log), 0.0)
+    return k, mass / mass.sum(axis=1, keepdims=True)
+
+
+def _poisson(mean: float) -> tuple[Float64s, Float64s]:
+    from scipy.special import gammaln, xlogy
+
+    reach = _REACH * np.sqrt(mean) + _REACH
+    k = np.arange(max(0.0, np.floor(mean - reach)), np.ceil(mean + reach) + 1)
+    mass = np.exp(xlogy(k, mean) - mean - gammaln(k + 1))
+    return k, mass / mass.sum()
+
+
+def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
+    """Mean and variance of t = square K^2 + linear K + constant, from the central moments of K; 0 where n is 0."""
+    safe = np.maximum(n, 1.0)
+    square = 1 / safe + 1 / (safe + PULL) ** 2
+    linear = -2 * s - 1 / (safe + PULL) + 2 * PULL * s / (safe + PULL) ** 2
+    constant = safe * s**2 - PULL * s / (safe + PULL) + (PULL * s / (safe + PULL)) ** 2
+    mean, second = safe * p, safe * p * (1 - p)
+    third = second * (1 - 2 * p)
+    fourth = second * (1 + 3 * (safe - 2) * p * (1 - p))
+    slope = 2 * square * mean + linear
+    variance = square**2 * (fourth - second**2) + slope**2 * second + 2 * square * slope * third
+    expected = square * (second + mean**2) + linear * mean + constant
+    return np.where(n > 0, expected, 0.0), np.where(n > 0, np.maximum(variance, 0.0), 0.0)

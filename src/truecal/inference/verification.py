@@ -27,9 +27,9 @@ from truecal.errors import InputError
 from truecal.estimators.estimate import Estimate, norm_name
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.conclusion import Conclusion, VerdictWord, rows_to_settle
-from truecal.inference.exact_limit import BinnedError, OutputCells, squared_errors, upper_limit
+from truecal.inference.exact_limit import OutputCells, squared_errors, upper_limit
 from truecal.inference.measurement import measure
-from truecal.lenses.lens import Lens, Sample, check_lens
+from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
@@ -73,10 +73,10 @@ def upper_bound(
     return largest**2
 
 
-def _explicit_bound(error: BinnedError, *, level: float) -> float:
+def _explicit_bound(error: OutputCells, *, level: float) -> float:
     """The smaller of F.6 and F.9 on the true squared error."""
     plugin, debiased = squared_errors(error.outputs, error.counts, error.ones)
-    bound = partial(upper_bound, n=error.n, bins=len(error.outputs), smallest=float(error.shares.min()), level=level)
+    bound = partial(upper_bound, n=error.rows, bins=len(error.outputs), smallest=float(error.shares.min()), level=level)
     return min(bound(float(plugin), estimator="plugin"), bound(float(debiased), estimator="debiased"))
 
 
@@ -381,8 +381,8 @@ def verify(
     weights = preds.weights
     plain = preds.clusters is None and (weights is None or bool((weights == np.rint(weights)).all()))
     if few and plain:
-        cells = _cells(samples, shares)
-        errors = [BinnedError.of(sample.profile) for sample in samples]
+        errors = [OutputCells.of(sample.profile) for sample in samples]
+        cells = errors[0] if shares is None else OutputCells.class_wise(samples, shares)
         each = np.ones(1) if shares is None else shares
         value = _value([sample.profile for sample in samples], each)
         return _promised(cells, errors, each, value, float(threshold), level, lens.describe(preds), outputs)
@@ -402,19 +402,12 @@ def _few(profile: Profile) -> bool:
     return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
 
 
-def _cells(samples: Sequence[Sample], shares: Float64s | None) -> OutputCells:
-    if shares is None:
-        return OutputCells.of(samples[0].profile)
-    return OutputCells.class_wise(samples, shares)
-
-
 def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
     """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
-        cells, errors = OutputCells.of(profile), [BinnedError.of(profile)]
-        value = _value([profile], np.ones(1))
-        return _promised(cells, errors, np.ones(1), value, threshold, level, "scores", outputs)
+        cells, value = OutputCells.of(profile), _value([profile], np.ones(1))
+        return _promised(cells, [cells], np.ones(1), value, threshold, level, "scores", outputs)
     estimate = RankSeries(level=2 * level - 1)(profile)
     return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
 
@@ -427,7 +420,7 @@ def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
 
 def _promised(
     cells: OutputCells,
-    errors: Sequence[BinnedError],
+    errors: Sequence[OutputCells],
     shares: Float64s,
     value: float,
     threshold: float,
