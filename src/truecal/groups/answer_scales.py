@@ -156,7 +156,7 @@ class LikertReport(Tabular):
                 continue
             observed = f"{c.mean_outcome:.3f} [{c.outcome_low:.3f}, {c.outcome_high:.3f}]"
             limits = c.inter_interval.interval
-            error = f"{c.inter_interval.value:.4f} [{limits.low:.4f}, {limits.high:.4f}]"
+            error = digits.with_interval(float(c.inter_interval.value), float(limits.low), float(limits.high))
             lines.append(f"{start}  {observed:<26}{error:<26}  {words[c.holds]}")
         return "\n".join(lines)
 

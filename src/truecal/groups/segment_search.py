@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import options, parallel
+from truecal import digits, options, parallel
 from truecal.errors import InputError, printable
 from truecal.groups.group_tables import GroupedSketches
 from truecal.groups.segment_tests import (
@@ -210,11 +210,11 @@ class Audit(Tabular):
             return f"PASS: {sure}, no segment is shown to be off{limit}"
         off = [segment for segment in self.segments if segment.beyond is not False]
         worst = max(off, key=lambda segment: min(abs(segment.low), abs(segment.high)))
-        least = min(abs(worst.low), abs(worst.high))
+        least = f"{min(abs(worst.low), abs(worst.high)):.{digits.decimals(worst.low, worst.high)}f}"
         remedy = "recalibrate the model" if not worst.levels else "recalibrate by segment"
         where = f"the segment '{worst.name}' is" if worst.levels else "all rows are"
         allowed = "" if self.tolerance is None else f", and {self.tolerance:g} is allowed"
-        return f"FAIL: {sure}, {where} off by at least {least:.4f}{allowed}; {remedy}"
+        return f"FAIL: {sure}, {where} off by at least {least}{allowed}; {remedy}"
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
         """Yield every segment with its depth in the tree, below the segment that contains it."""
@@ -285,7 +285,7 @@ class Audit(Tabular):
         if rows:
             lines.append(f"{'segment':<{width}}  {'rows':>9}  {'score - outcome':<26}  {'p':>7}  where")
         for name, s in rows:
-            limits = f"{s.difference:+.4f} [{s.low:+.4f}, {s.high:+.4f}]"
+            limits = digits.with_interval(s.difference, s.low, s.high, sign=True)
             beyond = "  beyond tolerance" if s.beyond else ""
             lines.append(f"{name:<{width}}  {s.rows:>9,}  {limits:<26}  {s.p_value:>7.3g}  {s.region}{beyond}")
         lines += [f"note: {_shorten(note, _MAX_NOTE)}" for note in self.notes]

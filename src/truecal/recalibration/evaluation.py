@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 import truecal as tc
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.estimate import Curve, Interval
 from truecal.lenses.lens import Lens, check_lens
@@ -167,10 +167,12 @@ class Evaluation(Tabular):
         heads = f"{'log loss':>10}{'brier':>10}{'accuracy':>10}{'parameters':>12}{'error (rms)':>13}  {self.level:.0%} interval"
         lines = [f"{'on held-out folds' if self.folds else '':{width}}{heads}"]
         for row in self.rows:
-            reach = row.error.interval
-            span = "" if reach is None else f"{float(reach.low):.4f} to {float(reach.high):.4f}"
+            limits = row.error.interval
+            low, high = (None, None) if limits is None else (float(limits.low), float(limits.high))
+            spec = f".{digits.decimals(low, high)}f"
+            span = "" if low is None or high is None else f"{low:{spec}} to {high:{spec}}"
             numbers = f"{row.log_loss:10.4f}{row.brier:10.4f}{row.accuracy:10.4f}{row.parameters:12}"
-            lines.append(f"{row.name:{width}}{numbers}{float(row.error.value):13.4f}  {span}".rstrip())
+            lines.append(f"{row.name:{width}}{numbers}{f'{float(row.error.value):{spec}}':>13}  {span}".rstrip())
         if all(np.isinf(row.log_loss) for row in self.rows):
             lines.append("every log loss is infinite (a label was given probability 0), so the Brier score decides")
         close = f"; not significantly worse: {', '.join(self.tied[1:])}" if len(self.tied) > 1 else ""

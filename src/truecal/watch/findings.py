@@ -248,7 +248,8 @@ class GroupStep:
         line = (
             f"{self.name}: {state}, {evidence_text(self.log_e, self.p_value)}, {labelled} ({self.rows_seen:,} in all)"
         )
-        line += f", mean difference (predicted - observed) {self.error:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        size = digits.with_interval(self.error, self.low, self.high, sign=True)
+        line += f", mean difference (predicted - observed) {size}"
         if not (self.alarm or self.changed):
             return line
         return f"{line}; since about {self.since}; {self.where}; {self.remedy}"
