@@ -212,6 +212,14 @@ def test_refusal_names_the_extremes_of_scores_out_of_range(engine, tmp_path):
         scan(tmp_path, label="y", score="p", engine=engine, drop_null=True)
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_an_infinite_logit_is_refused_alike(engine, tmp_path):
+    pytest.importorskip(engine)
+    (tmp_path / "a.csv").write_text("y,z\n1,0.5\n0,inf\n1,-2\n")
+    with pytest.raises(tc.InputError, match="1 rows of z are not finite numbers"):
+        scan(tmp_path / "a.csv", label="y", logits="z", engine=engine)
+
+
 def test_refusals_before_any_data_are_read():
     frame = pa.table({"p": [0.5], "q": [0.5], "y": [1], "t": ["a"]})
     refused = {

@@ -161,7 +161,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
         unfit = {
             name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
         }
-        if unfit["score"]:
+        if unfit["score"] and not counts["low"].is_null()[0]:  # of an infinite logit Dask knows no score
             extremes = (float(counts["low"][0]), float(counts["high"][0]))
     groups = _groups(table, group_names(columns))
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
