@@ -122,8 +122,8 @@ def run(
         "worlds": {key: load_world(words) for key, words in _pairs(world, "--world")},
         "estimators": {key: load_estimator(words) for key, words in _pairs(estimator, "--estimator")},
     }
-    with _run(workers, cache).kept() as kept:
-        made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=kept, **own)  # type: ignore[arg-type]
+    with _run(workers, cache).with_pool() as pooled:
+        made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=pooled, **own)  # type: ignore[arg-type]
     written = [str(path) for path in made.write(folder, table_format=table_format)]
     rows = [{key: None if value != value else value for key, value in row.items()} for row in made.table]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"

@@ -181,12 +181,12 @@ def run_items(
         if item.experiment.startswith(only) and item.experiment and (not item.data or item.data in data):
             needed[item.experiment, item.data] = None
     made: dict[tuple[str, str], Experiment] = {}
-    with (run or tc.lab.Run()).kept() as kept, kept.reporting("papers") as progress:
+    with (run or tc.lab.Run()).with_pool() as pooled, pooled.reporting("papers") as progress:
         for place, (name, network) in enumerate(needed):
             progress(tc.lab.Step(f"papers: {name}", place, len(needed)))
             given = {network: data[network]} if network else {}
             count = PAPERS[name].full if full else PAPERS[name].quick
-            made[name, network] = paper(name, m=max(min(count, 2), ceil(part * count)), data=given, rng=rng, run=kept)
+            made[name, network] = paper(name, m=max(min(count, 2), ceil(part * count)), data=given, rng=rng, run=pooled)
     return made
 
 

@@ -112,7 +112,7 @@ def coverage_atlas(
     if store is not None:
         cells = {i: store.read(job.key) for i, job in enumerate(jobs) if job.key in store}
     missing = [i for i in range(len(jobs)) if i not in cells]
-    with run.kept() as running, running.reporting("coverage") as progress:
+    with run.with_pool() as running, running.reporting("coverage") as progress:
         progress(Step("cells of the atlas", len(cells), len(jobs)))
         for position, cell in running.processes.each(partial(judge_cell, worlds), [jobs[i] for i in missing]):
             i = missing[position]

@@ -14,9 +14,8 @@ from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
 from papers.peng import benchmark as peng
 from papers.peng.benchmark import peng_estimators
 from papers.roelofs.bias import RANK_SERIES, roelofs_estimators
-from truecal.lab import PAPER_WORLDS, Run, trials
+from truecal.lab import PAPER_WORLDS, Beta, Run, World, trials
 from truecal.lab.trials import Estimators, batch_sizes
-from truecal.lab.worlds import PRINTED, PrintedWorld
 from truecal.parallel import Pool, unheard
 
 WORKERS = max(1, os.cpu_count() or 1)
@@ -44,7 +43,7 @@ def _against_floor(what: str, estimators: Estimators | Callable[[str], Estimator
 def _draw_and_sort_all(m: int) -> None:
     jobs = [
         (world, n, size, number)
-        for world in PRINTED.values()
+        for world in PAPER_WORLDS.values()
         for n in peng.SIZES
         for number, size in enumerate(batch_sizes(n, m))
     ]
@@ -53,12 +52,13 @@ def _draw_and_sort_all(m: int) -> None:
         list(pool.each(_draw_and_sort, jobs))
 
 
-def _draw_and_sort(job: tuple[PrintedWorld, int, int, int]) -> float:
+def _draw_and_sort(job: tuple[World, int, int, int]) -> float:
     """With numpy's own sampler of the Beta, not ours."""
     world, n, size, seed = job
     rng = np.random.default_rng(seed)
-    rest = rng.beta(world.beta, world.alpha, (size, n))
-    outcomes = rng.random((size, n)) < world.world.curve(1.0 - rest)  # type: ignore[operator]
+    assert isinstance(world.scores, Beta)
+    rest = rng.beta(world.scores.beta, world.scores.alpha, (size, n))
+    outcomes = rng.random((size, n)) < world.curve(1.0 - rest)  # type: ignore[operator]
     return float(np.sort(1.0 - rest, axis=1)[0, 0]) + float(outcomes[0, 0])
 
 

@@ -177,7 +177,7 @@ def figure_8(
     estimators = (*known, *setting.own)
     curves = {error: power_curve(error) for error in errors}
     worlds = {f"TCE {error:g}": World(Uniform(), curve) for error, curve in curves.items()}
-    with setting.run.kept() as run:
+    with setting.run.with_pool() as run:
         many = replace(setting, m=NULL_PER_REAL * m, run=run)
         calibrated = many.trials(known, {"TCE 0": World(Uniform())}, n=sizes)
         miscalibrated = replace(setting, run=run).trials(known, worlds, n=sizes)

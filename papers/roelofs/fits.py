@@ -197,7 +197,7 @@ def table_3(setting: Setting) -> Experiment:
     """Equal-width ECE (norm 2) on the data, and averaged over simulated datasets; also Figure 5c."""
     checks = [check for name in TABLE_3 for check in _checks(name, setting)]
     rows: list[tuple[Field, ...]] = []
-    with setting.run.kept() as run:
+    with setting.run.with_pool() as run:
         for check in checks:
             values = check.known
             if values is None:

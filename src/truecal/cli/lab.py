@@ -289,7 +289,7 @@ def coverage(
     estimator, records = tried.make(), []
     chosen = {name: _world(name) for name in world or tc.lab.PAPER_WORLDS}
     settings = simulation.settings
-    with settings.pop("run").kept() as run:
+    with settings.pop("run").with_pool() as run:
         for name, one in chosen.items():
             for size in sorted(set(n)):
                 result = tc.lab.coverage(estimator, one, n=size, m=m, level=level, run=run, **settings)

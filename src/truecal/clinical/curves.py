@@ -198,7 +198,6 @@ def sandwich(
 # ----------------------------------------------------------------------------------------------------
 # A flexible calibration curve by local regression of the outcome on the risk (Cleveland and Devlin 1988)
 
-_MAX_EXACT_SCORES = 500  # more different scores are interpolated between so many
 _BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
 
 
@@ -211,7 +210,7 @@ class LoessCurve:
 
     Attributes
     ----------
-    nodes, values : (k,) scores and the curve there.
+    values : (k,) the curve at the nodes.
     reactions : (patients, k) contribution of every patient to the error of the values: the squares sum to their variances.
     bias : (k,) smoothing bias, estimated by smoothing the curve; 0 for a straight line.
     local : (k,) effective number of rows behind a value.
@@ -219,30 +218,17 @@ class LoessCurve:
     left_out : inflation of the reactions for leaving the patient out of the curve (jackknife).
     """
 
-    cohort: Cohort
-    span: float
-    degree: int
-    nodes: Float64s
     values: Float64s
     bias: Float64s
     reactions: Float64s
     shares: Float64s
     local: Float64s
     left_out: float
-    df: float
-
-    def at(self, scores: Float64s) -> Float64s:
-        """Evaluate the curve at any scores; many different ones by interpolation."""
-        different, position = np.unique(scores, return_inverse=True)
-        if len(different) > _MAX_EXACT_SCORES:
-            different = different[np.linspace(0, len(different) - 1, _MAX_EXACT_SCORES).astype(np.intp)]
-            return np.interp(scores, different, smooth(self.cohort, different, self.span, self.degree)[0])
-        return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][position])
 
 
-def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
-    """Fit the curve of a cohort at the nodes, with the contributions of patients to its error."""
-    values, pulls = smooth(cohort, nodes, span, degree)
+def fit_loess(cohort: Cohort, nodes: Float64s, span: float = 0.75) -> LoessCurve:
+    """Fit the quadratic curve of a cohort at the scores `nodes`, with the contributions of patients to its error."""
+    values, pulls = smooth(cohort, nodes, span, 2)
     fitted = np.interp(cohort.scores, nodes, values)
     weights = positive(cohort.weights)  # the coefficient of a row without weight is 0
     shares = pulls * (cohort.weights.sum() / weights)[:, None]
@@ -253,7 +239,7 @@ def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: in
     left_out = cohort.patients / max(cohort.patients - parameters, 1)
     reactions = cohort.reactions(shares * (cohort.outcomes - fitted)[:, None]) * left_out
     shares, local, bias = cohort.reactions(shares), 1 / each.sum(axis=0), fitted @ pulls - values
-    return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, shares, local, left_out, cohort.df)
+    return LoessCurve(values, bias, reactions, shares, local, left_out)
 
 
 def smooth(cohort: Cohort, points: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
@@ -481,10 +467,10 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
     scores = cohort.scores[cohort.weights > 0]
     nodes = np.union1d(np.append(score_grid(cohort), [scores.min(), scores.max()]), points)
-    curve, node_index = fit_loess(cohort, nodes, span=span), np.searchsorted(nodes, points)
+    curve, node_index = fit_loess(cohort, nodes, span), np.searchsorted(nodes, points)
     rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
     values, rate, se = curve.values[node_index], rate[node_index], se[node_index]
-    one = student(curve.df, level)
+    one = student(cohort.df, level)
     all_ = max(one, _critical_loess(curve, node_index, level, rng))
     low, high, lowest, highest = (_edge(values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"

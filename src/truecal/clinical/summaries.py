@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.selection import Selection, check_selection, group_rows
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -139,8 +138,8 @@ QUANTITIES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Clinical:
+@dataclass(frozen=True, eq=False, repr=False)
+class Clinical(Tabular):
     """A clinical validation: every number is a :class:`Quantity` with `.value`, `.low` and `.high`.
 
     Attributes
@@ -238,11 +237,6 @@ class Clinical:
         notes = [f"warning: {note}" for note in self.warnings]
         more = [] if self.sites is None else ["", str(self.sites)]
         return "\n".join([head, *lines, *notes, *more])
-
-    def _repr_html_(self) -> str:
-        table = self.frame().select("title", "value", "low", "high", "reading").to_html()
-        notes = "".join(f"<p>warning: {escape(note)}</p>" for note in self.warnings)
-        return f"<p>{escape(str(self).splitlines()[0])}</p>{table}{notes}"
 
 
 @dataclass(frozen=True)

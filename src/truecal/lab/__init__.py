@@ -18,13 +18,12 @@ from truecal.lab.judges import labels_needed
 from truecal.lab.own_data import HowBiased, how_biased
 from truecal.lab.ranking import Leaderboard, leaderboard
 from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, answers_of, bias, code_digest, table_of, trials
-from truecal.lab.worlds import KNN_REGIONS, PAPER_WORLDS, DirichletWorld, TopLabelWorld, World, dataset_of
+from truecal.lab.worlds import PAPER_WORLDS, DirichletWorld, TopLabelWorld, World, dataset_of
 from truecal.parallel import Step
 from truecal.table import Frame
 
 __all__ = [
     "GLM",
-    "KNN_REGIONS",
     "PAPER_WORLDS",
     "AnyCurve",
     "BatchCache",

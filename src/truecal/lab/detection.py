@@ -484,7 +484,7 @@ def samples_needed(
         world = world.with_error(error, norm=estimator.norm)
     tried: dict[int, Detection] = {}
 
-    with (run or Run()).kept() as running:
+    with (run or Run()).with_pool() as running:
 
         def reached(n: int) -> bool:
             tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=running)

@@ -184,7 +184,7 @@ def leaderboard(
     ranked = {**all_estimators(), **{name: as_estimator(one) for name, one in (estimators or {}).items()}}
     groups = world_groups() | ({"own": dict(worlds)} if worlds else {})
     rows: list[dict[str, Any]] = []
-    with (run or Run()).kept() as running:
+    with (run or Run()).with_pool() as running:
         for group, members in groups.items():
             results = trials(ranked, members, n=n, m=m, rng=rng, run=running)
             coverages = _coverages(ranked, members, n, m, rng, running)

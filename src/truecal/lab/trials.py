@@ -303,7 +303,7 @@ class Run:
     progress : callable, default None
         Called with a `Step` after every batch; None draws a bar on a terminal.
     pool : Pool, default None
-        Running worker processes, set within :meth:`kept`.
+        Running worker processes, set within :meth:`with_pool`.
 
     Raises
     ------
@@ -331,7 +331,7 @@ class Run:
         options.whole(self.workers, "workers")
 
     @contextmanager
-    def kept(self) -> Iterator[Run]:
+    def with_pool(self) -> Iterator[Run]:
         """Keep the worker processes running within a ``with`` block.
 
         Yields
@@ -347,8 +347,8 @@ class Run:
 
     @property
     def processes(self) -> parallel.Pool:
-        """Pool of worker processes, within :meth:`kept`."""
-        assert self.pool is not None, "processes exist only within run.kept()"
+        """Pool of worker processes, within :meth:`with_pool`."""
+        assert self.pool is not None, "processes exist only within run.with_pool()"
         return self.pool
 
     def reporting(self, words: str) -> AbstractContextManager[parallel.Progress]:
@@ -489,7 +489,7 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     done = total - sum(batch.rows for batch in missing.values())
     # long batches first, so that none is still running alone at the end
     order = sorted(missing, key=lambda position: -missing[position].rows)
-    with run.kept() as running, running.reporting("simulating") as progress:
+    with run.with_pool() as running, running.reporting("simulating") as progress:
         progress(parallel.Step("simulating", done, total))
         for i, computed in _each(running.processes, [missing[position] for position in order]):
             batch = missing[order[i]]

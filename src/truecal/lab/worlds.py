@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.lab.curves import GLM, Blend, Curve, Function, Identity, Stretches, as_curve, transform
+from truecal.lab.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
 from truecal.lab.distributions import Array, Beta, Integrand, Scores
 from truecal.special import draw_labels
 
@@ -567,45 +567,6 @@ class DirichletWorld:
 # The ten worlds that Roelofs et al. fitted to real networks, as printed (rounded) in their Tables 1 and 2
 
 
-@dataclass(frozen=True)
-class PrintedWorld:
-    """A Beta as in Table 1, and the row of Table 2 with the lowest AIC."""
-
-    alpha: float
-    beta: float
-    link: Function
-    transform: Function
-    b0: float
-    b1: float
-
-    @property
-    def world(self) -> World:
-        return World(Beta(self.alpha, self.beta), GLM(self.link, self.transform, self.b0, self.b1))
-
-
-PRINTED: Mapping[str, PrintedWorld] = MappingProxyType(
-    {
-        "resnet110_c10": PrintedWorld(2.7752, 0.0478, "logflip", "logflip", -0.24, 0.30),
-        "resnet110_SD_c10": PrintedWorld(2.1714, 0.0394, "logit", "logflip", -0.27, -0.35),
-        "resnet_wide32_c10": PrintedWorld(2.3806, 0.0379, "logit", "logit", 0.00, 0.26),
-        "densenet40_c10": PrintedWorld(1.9824, 0.0397, "logit", "logflip", 0.00, -0.26),
-        "resnet110_c100": PrintedWorld(1.1823, 0.1081, "logflip", "logflip", -0.11, 0.28),
-        "resnet110_SD_c100": PrintedWorld(1.1233, 0.1147, "logit", "logit", -0.88, 0.49),
-        "resnet_wide32_c100": PrintedWorld(1.0611, 0.0650, "logflip", "logflip", -0.13, 0.21),
-        "densenet40_c100": PrintedWorld(1.0805, 0.0808, "logit", "logit", -0.97, 0.34),
-        "resnet152_imgnet": PrintedWorld(1.1359, 0.2069, "logflip", "logflip", -0.12, 0.58),
-        "densenet161_imgnet": PrintedWorld(1.1928, 0.2206, "log", "log", -0.03, 1.27),
-    }
-)
-
-DATASETS = MappingProxyType({"c10": "CIFAR-10", "c100": "CIFAR-100", "imgnet": "ImageNet"})
-
-# Peng et al. (section 4.1): the densest region of the scores, chosen by eye for each dataset.
-KNN_REGIONS: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {"CIFAR-10": (0.998, 1.0), "CIFAR-100": (0.99, 1.0), "ImageNet": (0.98, 1.0)}
-)
-
-
 class _Worlds(dict[str, World]):
     """Worlds by name; the refusal of an unknown name lists them."""
 
@@ -613,7 +574,25 @@ class _Worlds(dict[str, World]):
         raise InputError(f"unknown world {name!r}: use one of {', '.join(self)}")
 
 
-PAPER_WORLDS: Mapping[str, World] = MappingProxyType(_Worlds({name: w.world for name, w in PRINTED.items()}))
+# a Beta as in Table 1, and the row of Table 2 with the lowest AIC
+PAPER_WORLDS: Mapping[str, World] = MappingProxyType(
+    _Worlds(
+        {
+            "resnet110_c10": World(Beta(2.7752, 0.0478), GLM("logflip", "logflip", -0.24, 0.30)),
+            "resnet110_SD_c10": World(Beta(2.1714, 0.0394), GLM("logit", "logflip", -0.27, -0.35)),
+            "resnet_wide32_c10": World(Beta(2.3806, 0.0379), GLM("logit", "logit", 0.00, 0.26)),
+            "densenet40_c10": World(Beta(1.9824, 0.0397), GLM("logit", "logflip", 0.00, -0.26)),
+            "resnet110_c100": World(Beta(1.1823, 0.1081), GLM("logflip", "logflip", -0.11, 0.28)),
+            "resnet110_SD_c100": World(Beta(1.1233, 0.1147), GLM("logit", "logit", -0.88, 0.49)),
+            "resnet_wide32_c100": World(Beta(1.0611, 0.0650), GLM("logflip", "logflip", -0.13, 0.21)),
+            "densenet40_c100": World(Beta(1.0805, 0.0808), GLM("logit", "logit", -0.97, 0.34)),
+            "resnet152_imgnet": World(Beta(1.1359, 0.2069), GLM("logflip", "logflip", -0.12, 0.58)),
+            "densenet161_imgnet": World(Beta(1.1928, 0.2206), GLM("log", "log", -0.03, 1.27)),
+        }
+    )
+)
+
+DATASETS = MappingProxyType({"c10": "CIFAR-10", "c100": "CIFAR-100", "imgnet": "ImageNet"})
 
 
 def dataset_of(world_name: str) -> str:
