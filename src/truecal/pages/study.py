@@ -16,6 +16,7 @@ from truecal.errors import InputError
 from truecal.pages.records import document, now, versions
 from truecal.pages.render import asset, charting_bundle, render, write_page
 from truecal.study import store
+from truecal.study.store import pl
 from truecal.table import Frame
 
 _MAX_ROWS = 120  # of the table of an analysis
@@ -101,8 +102,6 @@ class Results:
 
     @classmethod
     def of(cls, study: Any, frame: Any) -> "Results":
-        import polars as pl
-
         ranked = _ranked_metrics(frame)
         lens, metric = ranked[0]
         metrics = tuple(name for other, name in ranked if other == lens)[:_MAX_RANKED]
@@ -146,8 +145,6 @@ def _trends(results: Results, after: str) -> Answer:
 
 
 def _temperatures(results: Results, _: str) -> Answer:
-    import polars as pl
-
     about = results.frame.select("model", "family").unique("model", keep="first")
     fits = results.store.fits()
     fits = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
@@ -193,8 +190,6 @@ def _log_lines(results: Results, after: str) -> Answer:
 
 
 def _residuals(results: Results, after: str) -> Answer:
-    import polars as pl
-
     frame = results.of_metrics(*results.metrics, *_SCORES)
     result = tc.study.residuals(frame, metrics=results.scores, recalibrator=after)
     size = pl.col("standardized").abs()
@@ -287,8 +282,6 @@ def _capitalized(words: str) -> str:
 
 def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str]]:
     """Pack the results of a store into about `room` bytes of JSON; name what did not fit."""
-    import polars as pl
-
     models = explorer_models(frame)
     index = {model["name"]: i for i, model in enumerate(models)}
     means = _means(frame)
@@ -328,8 +321,6 @@ def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str
 
 def _means(frame: Any) -> Any:
     """Average over seeds, as the analyses do, and add what the metrics are made of."""
-    import polars as pl
-
     parts = []
     for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
         if not part["value"].is_finite().any():  # a selection of no rows
@@ -343,8 +334,6 @@ def _means(frame: Any) -> Any:
 
 def explorer_models(frame: Any) -> list[dict[str, Any]]:
     """Return every model with its family, size, and covariates with few values, by which it can be coloured."""
-    import polars as pl
-
     covariates = [name for name in frame.columns if name not in store.RESULTS]
     firsts = [pl.col(name).first() for name in ("family", "size", *covariates)]
     changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in covariates]
@@ -382,8 +371,6 @@ def _pack_columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ..
 
 def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, room: int) -> dict[str, Any]:
     """Pack as many kinds of reliability diagrams as fit into `room` bytes, those of clean data first."""
-    import polars as pl
-
     jobs = frame.group_by("job").agg(*(pl.col(name).first() for name in ("model", "dataset", "severity", "seed")))
     first = jobs.filter(pl.col("seed") == pl.col("seed").min().over("model", "dataset", "severity"))
     filled = diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
@@ -511,8 +498,6 @@ def gather_study(study: Any, *, title: str | None, megabytes: float, command: st
 
 def _warnings(frame: Any) -> list[str]:
     """Return the warnings that numbers of the store carry, the most frequent first."""
-    import polars as pl
-
     kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
     kinds = kinds.sort(["len", "warnings"], descending=[True, False])
     listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]

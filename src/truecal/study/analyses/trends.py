@@ -20,28 +20,14 @@ from truecal.special import positive
 from truecal.study.analyses import base
 from truecal.study.analyses.base import CONDITION, METRIC, Analysis, numbers, where
 from truecal.study.metrics import Metric, parse_metric
-from truecal.study.store import pl
+from truecal.study.store import RESULTS, pl
 from truecal.table import Frame
 from truecal.types import Float64s
 
 _MIN_RESIDUALS = 4  # models for a line to leave residuals
 _MIN_LOG_POINTS = 3  # points for a line with an interval
-# Columns of results that are no covariates.
-_NO_COVARIATES = [
-    "job",
-    "metric",
-    "lens",
-    "value",
-    "low",
-    "high",
-    "level",
-    "n",
-    "warnings",
-    "scheme",
-    "bins",
-    "norm",
-    "selection",
-]
+# Columns of a store that models can be compared by, beside the covariates of the study.
+_COLUMNS = ("model", "family", "size", "dataset", "severity", "seed", "recalibrator", "fit_on", "fit_rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,11 +253,10 @@ def covariate_trend(
     >>> round(trend.trends().filter(pl.col("family").is_null())["tau"].item(), 3)  # the larger, the better
     -0.333
     """
-    columns = base.read_results(frame).columns
     base.require_name(covariate, "covariate")
-    if covariate not in columns or covariate in _NO_COVARIATES:
-        names = ", ".join(name for name in columns if name not in _NO_COVARIATES)
-        raise InputError(f"there is no covariate {covariate!r} in the results; there are {names}")
+    names = [name for name in base.read_results(frame).columns if name in _COLUMNS or name not in RESULTS]
+    if covariate not in names:
+        raise InputError(f"there is no covariate {covariate!r} in the results; there are {', '.join(names)}")
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
     points, notes = base.with_error(frame, [metric], **choice)
     points = base.join_covariate(points, frame, covariate)

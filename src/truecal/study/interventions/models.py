@@ -120,15 +120,15 @@ def train(job: Training, recipe: plan.Recipe, data: InterventionData) -> Outputs
     return Outputs(logits(model, data.validation.inputs), logits(model, data.test.inputs))
 
 
-_HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
+_WORKER: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
 
 
 def _remember(recipe: plan.Recipe, data: InterventionData) -> None:
-    _HELD.update(recipe=recipe, data=data)
+    _WORKER.update(recipe=recipe, data=data)
 
 
 def _train_remembered(job: Training) -> Outputs:
-    return train(job, _HELD["recipe"], _HELD["data"])
+    return train(job, _WORKER["recipe"], _WORKER["data"])
 
 
 def _setting(recipe: plan.Recipe, data: InterventionData) -> Mapping[str, Any]:
