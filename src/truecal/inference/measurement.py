@@ -137,7 +137,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.000 [0.000, 0.065] at 95% (RankSeries, positive class, n=1000, p = 0.795)
+    root-mean-square calibration error 0.000 [0.000, 0.065] at 95% (RankSeries, positive class, n=1000, p = 0.870)
     """
     preds = as_predictions(
         y_true,
