@@ -402,26 +402,19 @@ def compare(
     """
     if len(names) != 2 or not all(isinstance(name, str) for name in names) or names[0] == names[1]:
         raise InputError(f"names must be two different texts, one for each model, not {names!r}")
+    labels: Any = y_true
+    models: dict[str, Any] | None = {names[0]: prob_a, names[1]: prob_b}
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
         if any(option is not None for option in (sample_weight, clusters, classes, judge)):
             raise InputError("Predictions hold their weights, clusters, classes and judge; leave them out")
-        return compare_many(
-            {names[0]: y_true, names[1]: prob_a},
-            estimator=estimator,
-            lens=lens,
-            key=key,
-            paired=paired,
-            resamples=resamples,
-            level=level,
-            rng=rng,
-        )[0]
-    if prob_b is None or isinstance(prob_a, Predictions | Sketch):
+        labels, models = {names[0]: y_true, names[1]: prob_a}, None
+    elif prob_b is None or isinstance(prob_a, Predictions | Sketch):
         raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
-        y_true,
-        {names[0]: prob_a, names[1]: prob_b},
+        labels,
+        models,
         estimator=estimator,
         lens=lens,
         sample_weight=sample_weight,
