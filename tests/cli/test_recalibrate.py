@@ -71,6 +71,16 @@ def test_an_impossible_row_does_not_stop_the_comparison(truecal, tmp_path):
     assert content["method"] in {row["recalibrator"] for row in content["results"]}
 
 
+def test_fit_says_when_no_map_is_recommended(truecal, tmp_path):
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.02, 0.98, 400)
+    pl.DataFrame({"y": (rng.random(400) < p).astype(int), "p": p}).write_csv(tmp_path / "x.csv")
+    ran = truecal("recalibrate", "fit", tmp_path / "x.csv", "--out", tmp_path / "m.json")
+    assert ran.code == 0
+    assert "recommended: uncalibrated (no map lowers the log loss significantly at 95%)" in ran.out
+    assert ran.out.rstrip().endswith("none is recommended, and this one comes closest")
+
+
 def test_a_promise_for_all_classes_from_the_shell(truecal, tmp_path):
     class_frame(6000, seed=1).write_parquet(tmp_path / "fit.parquet")
     class_frame(6000, seed=2).write_parquet(tmp_path / "new.parquet")

@@ -281,6 +281,23 @@ def test_many_columns_are_searched_less_deeply():
 
 
 @pytest.mark.parametrize(
+    ("flagged", "listed", "words"),
+    [
+        (0, 0, "No segment is miscalibrated beyond chance. "),
+        (1, 1, "1 segment is miscalibrated. 9 segments"),
+        (4, 1, "4 segments are miscalibrated. They overlap: one segment explains the other 3. "),
+        (3, 2, "3 segments are miscalibrated. They overlap: 2 segments explain the other. "),
+        (2, 2, "2 segments are miscalibrated. 9 segments"),
+    ],
+)
+def test_summary_says_how_segments_overlap(flagged, listed, words):
+    preds, *_ = world(500, 0, columns=1, levels=2, shift=0.5, bad={"c0": 1})
+    result = tc.audit(preds)
+    (segment, *_) = result.segments
+    assert replace(result, flagged=flagged, segments=(segment,) * listed, searched=9).summary().startswith(words)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"by": "ward"}, "there is no column 'ward'"),
