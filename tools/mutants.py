@@ -37,7 +37,7 @@ GROUPS = {
         ("tests/profile/test_cut.py", "tests/profile/test_profile.py", "tests/profile/test_unsorted.py"),
     ),
     "verify": (
-        ("inference/verification.py", "inference/exact_limit.py", "inference/exact_tails.py"),
+        ("inference/verification.py", "inference/exact_limit.py"),
         ("tests/inference/test_verify.py", "tests/inference/test_verify_edges.py", "tests/inference/test_verify_formulas.py",
          "tests/inference/test_verify_tails.py"),
     ),

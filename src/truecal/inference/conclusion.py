@@ -476,7 +476,7 @@ class Conclusion(Tabular):
         return tuple(sorted(outside, key=lambda group: -group.low))
 
     @property
-    def groups_undecided(self) -> tuple[GroupError, ...]:
+    def _groups_undecided(self) -> tuple[GroupError, ...]:
         """Groups whose limits lie on both sides of the tolerance, the highest upper limit first."""
         open_ = [g for g in self.groups if self.tolerance is not None and g.low <= self.tolerance < g.high]
         return tuple(sorted(open_, key=lambda group: -group.high))
@@ -498,7 +498,7 @@ class Conclusion(Tabular):
         """About how many further rows would make an undecided gate pass if the estimate is right; None where none would."""
         if self.verdict != "not enough data" or self.tolerance is None or self.high is None or self.low is None:
             return None
-        open_ = self.groups_undecided if self.every_group else ()
+        open_ = self._groups_undecided if self.every_group else ()
         if open_ and self.high <= self.tolerance:
             needs = [
                 rows_to_settle(g.value, g.low, g.high, self.tolerance, g.n) for g in open_ if g.value < self.tolerance
@@ -619,7 +619,7 @@ class Conclusion(Tabular):
             low = digits.beside(self.low or 0.0, self.tolerance, digits.decimals(self.low, self.high))
             return f"FAIL: at {sure} the error is at least {low}, and {limit} is allowed; recalibrate the model"
         if self.groups_outside and worst is not None:
-            more = len(self.groups_undecided)
+            more = len(self._groups_undecided)
             others = f"; it may be in {more} more" if more else ""
             return (
                 f"FAIL: at {sure} the error is above {limit} in {self._count_outside()}, most in {worst.name} "
@@ -669,7 +669,7 @@ class Conclusion(Tabular):
         return f"{len(self.groups_outside)} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
-        outside, undecided, worst = self.groups_outside, self.groups_undecided, self.worst_group
+        outside, undecided, worst = self.groups_outside, self._groups_undecided, self.worst_group
         if not self.groups or worst is None or self.tolerance is None:
             return ""
         count = len(self.groups)

@@ -201,7 +201,7 @@ class JudgedSeries:
             out_of_fold[~train] = rates[self.trusted[~train]]
         return everywhere, out_of_fold
 
-    def means(self, functions: Float64s, control: Float64s) -> Means:
+    def _means(self, functions: Float64s, control: Float64s) -> Means:
         """Compute (1) for given functions (N, K); `control` (N,) is subtracted from the outcome, with a known mean."""
         everywhere, out_of_fold = self.predicted
         phi, w = functions[self.trusted], self.weights[:, None]
@@ -209,22 +209,22 @@ class JudgedSeries:
         rows = len(functions)
         mean_g = functions.T @ everywhere / rows
         between = float((functions**2).sum(axis=1) @ everywhere**2) / rows - float(mean_g @ mean_g)
-        spread = self.covariance_trace(g, g) + max(between, 0.0) / rows
-        share = float(np.clip(self.covariance_trace(y, g) / max(spread, 1e-300), 0.0, 1.0))
+        spread = self._covariance_trace(g, g) + max(between, 0.0) / rows
+        share = float(np.clip(self._covariance_trace(y, g) / max(spread, 1e-300), 0.0, 1.0))
         residual = y - share * g
-        scale = self.covariance_trace(c, c)
-        kappa = self.covariance_trace(residual, c) / scale if scale > 0 else 0.0
+        scale = self._covariance_trace(c, c)
+        kappa = self._covariance_trace(residual, c) / scale if scale > 0 else 0.0
         mean_c = functions.T @ control / len(control)
         beta = share * mean_g + (w * residual).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
         # the trusted rows vary around what all rows would show, and all rows around the population
         fraction = np.sqrt(len(self.trusted) / len(self.scores))
         return Means(beta, np.hstack([np.sqrt(1 - fraction**2) * (residual - kappa * c), fraction * (y - c)]), share)
 
-    def covariance_trace(self, a: Float64s, b: Float64s) -> float:
+    def _covariance_trace(self, a: Float64s, b: Float64s) -> float:
         """Compute the trace of the covariance of the weighted means of two row-wise quantities over trusted rows."""
-        return float((self.noise(a) * self.noise(b)).sum())
+        return float((self._noise(a) * self._noise(b)).sum())
 
-    def noise(self, values: Float64s) -> Float64s:
+    def _noise(self, values: Float64s) -> Float64s:
         """Compute what each trusted row (or cluster) adds to the error of a weighted mean; squares add up to its variance."""
         w = self.weights[:, None]
         parts = w * (values - (w * values).mean(0)) / len(w)
@@ -234,20 +234,20 @@ class JudgedSeries:
     @cached_property
     def coefficients(self) -> Means:
         """Coefficients of the series of y - c."""
-        return self.means(self.functions, self.scores)
+        return self._means(self.functions, self.scores)
 
     @cached_property
     def covariances(self) -> Float64s:
         """Covariance V of the coefficients, shape (K, K)."""
-        noise, n = self.row_noise, self.size
+        noise, n = self._row_noise, self.size
         # Two pseudo-rows, in one of which the judge is wrong: a judge that was always right must not have no variance.
         return np.asarray((n * noise.T @ noise + np.eye(noise.shape[1]) / n) / (n + 2))
 
     @property
-    def row_noise(self) -> Float64s:
+    def _row_noise(self) -> Float64s:
         """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the coefficients' noise."""
         terms, residuals = self.functions.shape[1], self.coefficients.residuals
-        return np.vstack([self.noise(residuals[:, :terms]), self.noise(residuals[:, terms:])])
+        return np.vstack([self._noise(residuals[:, :terms]), self._noise(residuals[:, terms:])])
 
     @cached_property
     def theta(self) -> Float64s:
@@ -272,13 +272,6 @@ class JudgedSeries:
         slope = 4 * float(beta @ self.covariances @ beta) / max(float(beta @ beta), 1e-300)
         return Pivot(center, null_variance, np.array([slope]), np.zeros(1), center)
 
-    @property
-    def side(self) -> Side:
-        """What a comparison needs of this model."""
-        noise, value = self.row_noise, self.value
-        unit_noise = UnitNoise(self.coefficients.beta, noise, np.zeros(len(noise)), self.order if value > 0 else 0)
-        return Side(value, self.pivot, unit_noise, None if self.units is None else int(self.size))
-
     def p_value(self, rng: np.random.Generator) -> float:
         """Test calibration by the statistic of the rank series, with Student's tails for the estimated covariance."""
         values, vectors = np.linalg.eigh(self.covariances)
@@ -290,10 +283,10 @@ class JudgedSeries:
 
     def rate(self, level: float) -> tuple[float, float, float]:
         """Estimate the rate of the outcome over all rows: (1) with phi = 1 and nothing subtracted but a known mean."""
-        mean = self.means(np.ones((len(self.scores), 1)), self.scores)
+        mean = self._means(np.ones((len(self.scores), 1)), self.scores)
         value = float(mean.beta[0]) + float(self.scores.mean())
         a, b = mean.residuals[:, :1], mean.residuals[:, 1:]
-        variance = self.covariance_trace(a, a) + self.covariance_trace(b, b) + 0.25 / self.size / (self.size + 2)
+        variance = self._covariance_trace(a, a) + self._covariance_trace(b, b) + 0.25 / self.size / (self.size + 2)
         reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance)
         return tuple(float(np.clip(x, 0.0, 1.0)) for x in (value, value - reach, value + reach))  # type: ignore[return-value]
 
@@ -322,7 +315,13 @@ def judged_sides(all_preds: Mapping[str, Predictions]) -> dict[str, Side]:
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
         series[name] = JudgedSeries.of(preds)
-    return {name: one.side for name, one in series.items()}
+    return {name: _comparison_side(one) for name, one in series.items()}
+
+
+def _comparison_side(series: JudgedSeries) -> Side:
+    noise, value = series._row_noise, series.value
+    unit_noise = UnitNoise(series.coefficients.beta, noise, np.zeros(len(noise)), series.order if value > 0 else 0)
+    return Side(value, series.pivot, unit_noise, None if series.units is None else int(series.size))
 
 
 def measure_judged(
@@ -334,7 +333,7 @@ def measure_judged(
     value = series.value
     low, high = (float(limit[0]) for limit in series.pivot.interval(level))
     alone = series.functions[series.trusted] * (series.outcomes - series.scores[series.trusted])[:, None]
-    worth = len(series.trusted) * series.covariance_trace(alone, alone) / np.trace(series.covariances)
+    worth = len(series.trusted) * series._covariance_trace(alone, alone) / np.trace(series.covariances)
     order = np.argsort(series.scores, kind="stable")
     gap = series.functions[:, : series.order] @ series.coefficients.beta[: series.order]
     rows = len(preds)
