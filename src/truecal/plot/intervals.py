@@ -135,14 +135,11 @@ class ForestDisplay(_ListDisplay):
             names.append(f"{name}  ({row['events']:,}/{row['rows']:,})" if kind == "site" else name)
         self._name_rows(ax, names)
         if self.number == "oe":
-            from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
             low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
             ticks = [x for x in (0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10) if low * 0.8 <= x <= high * 1.25]
             ax.set_xscale("log")
-            ax.xaxis.set_major_locator(FixedLocator(ticks))
-            ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-            ax.xaxis.set_minor_locator(NullLocator())
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.minorticks_off()
         ax.set_xlabel(f"{title}\n(sites: events/rows)")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)

@@ -131,15 +131,11 @@ def _zoom_floor(n: float) -> float:
 
 def _zoom_axis(ax: Any, which: str, floor: float) -> None:
     """Turn an axis of distances from 1 into one of probabilities that spreads out towards 1: 0, 0.9, 0.99, ..."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    decades = round(-np.log10(floor))
+    digits = range(round(-np.log10(floor)) + 1)
     ax.set(**{f"{which}scale": "log"})
+    getattr(ax, f"set_{which}ticks")([10.0**-k for k in digits], [f"{1 - 10.0**-k:.{k}f}" for k in digits])
+    ax.minorticks_off()
     ax.set(**{f"{which}lim": (1.0, floor)})
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(FixedLocator([10.0**-k for k in range(decades + 1)]))
-    axis.set_major_formatter(FuncFormatter(lambda gap, _: f"{1 - gap:.{max(0, round(-np.log10(gap)))}f}"))
-    axis.set_minor_locator(NullLocator())
 
 
 class ReliabilityDisplay(Display):
@@ -335,7 +331,7 @@ class ReliabilityDisplay(Display):
             The display itself.
         """
         drawn = {"bins": bins, "smooth": smooth, "isotonic": isotonic, "histogram": histogram, "counts": counts}
-        self._drawn, self._zoom = {part for part, wanted in drawn.items() if wanted}, zoom
+        self._drawn, self._zoom = {part for part, enabled in drawn.items() if enabled}, zoom
         return super().plot(ax)
 
     def _scale(self, values: Any) -> Float64s:
