@@ -60,6 +60,15 @@ def p_equation(p: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
+def count_of(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    >>> count_of(1, "row"), count_of(3, "row")
+    ('1 row', '3 rows')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def points(value: float) -> str:
     """Write an error in percentage points, with two significant digits.
 

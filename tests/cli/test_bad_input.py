@@ -63,7 +63,7 @@ CASES = {
     "truncated.parquet": "not a readable parquet file",
     "truncated.npz": "damaged",
     "text.csv": "must be numbers",
-    "nan.csv": "1 missing values, the first in row 3",
+    "nan.csv": "1 missing value, the first in row 3",
     "percent.csv": "divide by 100",
     "unknown_label.parquet": "row 5 is 'owl'",
     "text_label.csv": "labels have 3 values ('no', 'perhaps', 'yes')",

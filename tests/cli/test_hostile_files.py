@@ -126,5 +126,5 @@ def test_a_null_among_many_columns_is_named():
     import truecal as tc
 
     frame = pl.DataFrame({"y": [0, 1], "p_0": [0.5, 0.2], "p_1": [0.5, None]})
-    with pytest.raises(tc.InputError, match=r"'p_1' has 1 missing values, the first in row 1"):
+    with pytest.raises(tc.InputError, match=r"'p_1' has 1 missing value, the first in row 1"):
         tc.Predictions.from_frame(frame, label="y", probs="p_*")

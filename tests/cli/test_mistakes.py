@@ -48,7 +48,7 @@ def test_nan_in_a_scan_is_refused_before_the_gate(truecal, tmp_path, engine):
             *verb[1 + (verb[0] == "sketch") :],
         )
         assert ran.code == 2
-        assert "1 rows have missing values" in ran.err
+        assert "1 row with missing values" in ran.err
     assert not (tmp_path / "s.npz").exists()
 
 

@@ -45,10 +45,10 @@ FILES = {
     "late type": ("x.csv", LATE, {}, 25_001),
     "jsonl": ("x.jsonl", pl.DataFrame(ROWS, ["y", "p", "g"], orient="row").write_ndjson().encode(), {}, 4),
     "NaN in jsonl": ("x.jsonl", b'{"y": 1, "p": NaN}\n{"y": 0, "p": 0.5}\n', {"drop_null": True}, 1),
-    "NA refused": ("x.csv", csv([*ROWS, (1, "NA", "a")]), {}, "missing values"),
+    "NA refused": ("x.csv", csv([*ROWS, (1, "NA", "a")]), {}, "missing value"),
     "NA dropped": ("x.csv", csv([*ROWS, (1, "NA", "a")]), {"drop_null": True}, 4),
     "NA label dropped": ("x.csv", csv([*ROWS, ("NA", 0.5, "a")]), {"drop_null": True}, 4),
-    "NaN refused": ("x.parquet", parquet(NAN), {}, "missing values"),
+    "NaN refused": ("x.parquet", parquet(NAN), {}, "missing value"),
     "NaN dropped": ("x.parquet", parquet(NAN), {"drop_null": True}, 2),
     "rounding": ("x.csv", csv([*ROWS, (1, 1 + 1e-9, "a")]), {}, "this is rounding: clip"),
     "outside": ("x.parquet", parquet([*ROWS, (1, 2.5, "a")]), {}, "logits"),
@@ -144,7 +144,7 @@ def test_nan_in_parquet_is_refused_in_groups_classes_and_weights(tmp_path, engin
         (wide, {"probs": "q_*"}),
         (wide, {"probs": "q_*", "lens": tc.ClassWise()}),
     ):
-        with pytest.raises(tc.InputError, match="1 rows have missing values"):
+        with pytest.raises(tc.InputError, match="1 row with missing values"):
             scan(file, label="y", engine=engine, **options)
         assert scan(file, label="y", engine=engine, drop_null=True, **options).dropped == 1
 

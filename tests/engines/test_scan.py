@@ -175,7 +175,7 @@ def test_nulls_are_counted_and_dropped_only_when_asked(engine):
     for row in (51, 700):
         y[row] = None
     source = ENGINES[engine](pa.table({"p": pa.array(c, pa.float64()), "y": pa.array(y, pa.int64())}))
-    with pytest.raises(tc.InputError, match="4 rows have missing values in p or y"):
+    with pytest.raises(tc.InputError, match="4 rows with missing values in p or y"):
         scan(source, label="y", score="p")
     found = scan(source, label="y", score="p", drop_null=True)
     kept = np.delete(np.arange(len(c)), [3, 50, 51, 700])
@@ -190,13 +190,13 @@ def test_what_cannot_be_judged_is_refused_with_its_number(engine):
         return ENGINES[engine](pa.table(columns))
 
     y = [0, 1, 1, 0]
-    with pytest.raises(tc.InputError, match=r"2 rows of p are not in \[0, 1\]"):
+    with pytest.raises(tc.InputError, match=r"2 rows of p not in \[0, 1\]"):
         scan(held(p=[0.5, 1.5, -0.25, 1.0], y=y), label="y", score="p")
-    with pytest.raises(tc.InputError, match="1 labels in 'y' are not an index from 0 to 1"):
+    with pytest.raises(tc.InputError, match="1 label in 'y' not an index from 0 to 1"):
         scan(held(p=[0.5, 0.5, 0.5, 1.0], y=[0, 1, 2, 0]), label="y", score="p")
-    with pytest.raises(tc.InputError, match="1 weights in 'w' are negative"):
+    with pytest.raises(tc.InputError, match="1 weight in 'w' negative"):
         scan(held(p=[0.5] * 4, y=y, w=[1.0, 1.0, -1.0, 0.0]), label="y", score="p", weights="w")
-    with pytest.raises(tc.InputError, match=r"1 rows of a \.\.\. b do not sum to 1"):
+    with pytest.raises(tc.InputError, match=r"1 row of a \.\.\. b with a sum other than 1"):
         scan(held(a=[0.5, 0.5, 0.25, 1.0], b=[0.5, 0.5, 0.5, 0.0], y=y), label="y", probs=["a", "b"])
     with pytest.raises(tc.InputError, match="no row is left"):
         scan(held(p=[0.5] * 4, y=y), label="y", score="p", select=by_output(low=0.9))
@@ -208,7 +208,7 @@ def test_refusal_names_the_extremes_of_scores_out_of_range(engine, tmp_path):
     pytest.importorskip(engine)
     for name, scores in {"a": [0.125, 0.25], "b": [1.5, 0.5], "c": [None, 0.75]}.items():
         pq.write_table(pa.table({"p": pa.array(scores, pa.float64()), "y": [0, 1]}), tmp_path / f"{name}.parquet")
-    with pytest.raises(tc.InputError, match=r"1 rows of p are not in \[0, 1\] \(values from 1.5 to 1.5\)"):
+    with pytest.raises(tc.InputError, match=r"1 row of p not in \[0, 1\] \(values from 1.5 to 1.5\)"):
         scan(tmp_path, label="y", score="p", engine=engine, drop_null=True)
 
 
@@ -216,7 +216,7 @@ def test_refusal_names_the_extremes_of_scores_out_of_range(engine, tmp_path):
 def test_an_infinite_logit_is_refused_alike(engine, tmp_path):
     pytest.importorskip(engine)
     (tmp_path / "a.csv").write_text("y,z\n1,0.5\n0,inf\n1,-2\n")
-    with pytest.raises(tc.InputError, match="1 rows of z are not finite numbers"):
+    with pytest.raises(tc.InputError, match="1 row of z with a number that is not finite"):
         scan(tmp_path / "a.csv", label="y", logits="z", engine=engine)
 
 
@@ -341,9 +341,9 @@ def test_log_odds(engine):
 def test_logits_that_are_missing_or_not_finite(engine):
     z = pa.array([1.0, None, np.inf, 0.5], pa.float64())
     held = pa.table({"z_0": z, "z_1": pa.array([0.0, 0.0, 0.0, -np.inf]), "y": [0, 1, 1, 0]})
-    with pytest.raises(tc.InputError, match=r"1 rows have missing values in z_0 \.\.\. z_1 or y"):
+    with pytest.raises(tc.InputError, match=r"1 row with missing values in z_0 \.\.\. z_1 or y"):
         scan(ENGINES[engine](held), label="y", logits="z_*")
-    with pytest.raises(tc.InputError, match=r"2 rows of z_0 \.\.\. z_1 are not finite"):
+    with pytest.raises(tc.InputError, match=r"2 rows of z_0 \.\.\. z_1 with a number that is not finite"):
         scan(ENGINES[engine](held), label="y", logits="z_*", drop_null=True)
 
 
@@ -463,7 +463,7 @@ def test_unfit_rows_are_counted_over_all_parts(tmp_path):
         rows = pa.table({"p": pa.array([0.5, None, 0.25], pa.float64()), "y": [1, 0, 1]})
         pq.write_table(rows, tmp_path / f"{i}.parquet")
     for progress in (None, lambda done, total: None):
-        with pytest.raises(tc.InputError, match="3 rows have missing values"):
+        with pytest.raises(tc.InputError, match="3 rows with missing values"):
             scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress)
         assert scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress, drop_null=True).dropped == 3
 

@@ -157,7 +157,7 @@ def test_dask_client_is_used_as_it_is(client, tmp_path):
         }
         assert result.engine == "dask"
     many[:1].with_columns(p=pl.lit(1.5)).write_parquet(tmp_path / "4.parquet")
-    with pytest.raises(tc.InputError, match=r"1 rows of p are not in \[0, 1\]"):
+    with pytest.raises(tc.InputError, match=r"1 row of p not in \[0, 1\]"):
         scan(tmp_path, label="y", score="p", engine=client)
 
 

@@ -97,7 +97,7 @@ def check_lenses(spark, folder):
 
 def check_nulls(spark, folder):
     frame = spark.read.parquet(f"{folder}/broken.parquet")
-    with pytest.raises(tc.InputError, match="2 rows have missing values in p or y"):
+    with pytest.raises(tc.InputError, match="2 rows with missing values in p or y"):
         scan(frame, label="y", score="p")
     found = scan(frame, label="y", score="p", drop_null=True)
     assert found.dropped == 2

@@ -168,7 +168,7 @@ def test_two_labels_as_words_give_the_same_everywhere(tmp_path):
 def test_labels_that_are_no_whole_numbers_are_counted_by_scans():
     for wrong in (0.5, 2.0, -1.0, np.inf):
         frame = pl.DataFrame({"y": [*Y[:-1].astype(float), wrong], "p": P})
-        with pytest.raises(tc.InputError, match="1 labels in 'y' are not an index from 0 to 1"):
+        with pytest.raises(tc.InputError, match="1 label in 'y' not an index from 0 to 1"):
             scan(frame, label="y", score="p")
 
 

@@ -102,7 +102,8 @@ def _narrow(rows: Table) -> bytes:
     text = all(value is None or type(value) is str for value in rows["site"])
     kinds = {"age": pa.uint8(), **({"y": pa.int8()} if whole else {})}
     kinds |= {"site": pa.dictionary(pa.int32(), pa.string())} if text else {}
-    exact = all(type(v) is float and (v * 64).is_integer() for v in rows["p"] if v is not None and math.isfinite(v))
+    numbers = all(value is None or type(value) is float for value in rows["p"])
+    exact = numbers and all((p * 64).is_integer() for p in rows["p"] if p is not None and math.isfinite(p))
     return as_parquet(rows, narrow=kinds | ({"p": pa.float32()} if exact and rows["p"] else {}))
 
 

@@ -7,6 +7,7 @@ import narwhals as nw
 import numpy as np
 
 import truecal as tc
+from truecal.digits import count_of
 from truecal.engines.columns import (
     KEY,
     OK,
@@ -227,32 +228,34 @@ def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool)
     if unfit["missing"] and not drop_null:
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(
-            f"{unfit['missing']} rows have missing values in {' or '.join(needed)}; "
+            f"{count_of(unfit['missing'], 'row')} with missing values in {' or '.join(needed)}; "
             "fill them, or leave them out with drop_null=True (--drop-null)",
             options="--drop-null",
         )
     if columns.logits and (unfit.get("score") or unfit.get("sum")):
         bad = unfit.get("score", 0) + unfit.get("sum", 0)
         raise InputError(
-            f"{bad} rows of {predictions} are not finite numbers; repair them, or filter them out of the source"
+            f"{count_of(bad, 'row')} of {predictions} with a number that is not finite; "
+            "repair them, or filter them out of the source"
         )
     if unfit.get("score"):
         raise InputError(
-            f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); "
+            f"{count_of(unfit['score'], 'row')} of {predictions} not in [0, 1] (values from {low:g} to {high:g}); "
             f"{validation.outside_unit_remedy(low, high)}"
         )
     if unfit.get("label"):
         what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
         raise InputError(
-            f"{unfit['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
+            f"{count_of(unfit['label'], 'label')} in {columns.label!r} not {what}; "
+            "list their names in classes=[...] (--class-names)"
         )
     if unfit.get("weight"):
         raise InputError(
-            f"{unfit['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
+            f"{count_of(unfit['weight'], 'weight')} in {columns.weight!r} negative or not finite; repair them first"
         )
     if unfit.get("sum"):
         raise InputError(
-            f"{unfit['sum']} rows of {predictions} do not sum to 1 (tolerance {validation.SUM_TOLERANCE:g}) "
-            "or leave [0, 1]; normalise them"
+            f"{count_of(unfit['sum'], 'row')} of {predictions} with a sum other than 1 (tolerance {validation.SUM_TOLERANCE:g}), "
+            "or with values outside [0, 1]; normalise them"
         )
     return unfit["missing"]

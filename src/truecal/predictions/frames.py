@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.digits import count_of
 from truecal.errors import InputError, TruecalWarning
 from truecal.names import did_you_mean
 from truecal.predictions.files import NA_WORDS
@@ -521,8 +522,8 @@ def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = F
     if missing.any():
         rows = np.flatnonzero(missing.to_numpy())
         raise InputError(
-            f"column {name!r} has {len(rows)} missing values, the first in row {rows[0]}; drop or fill those rows, or leave them "
-            "out with drop_null=True (--drop-null)",
+            f"column {name!r} has {count_of(len(rows), 'missing value')}, the first in row {rows[0]}; "
+            "drop or fill those rows, or leave them out with drop_null=True (--drop-null)",
             options=_text_options(column.to_list()) if str(column.dtype) == "String" and has_scores else "--drop-null",
         )
 

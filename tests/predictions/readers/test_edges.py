@@ -198,10 +198,10 @@ def test_rows_that_miss_a_value_are_left_out_in_any_library(made):
 
 def test_a_missing_value_in_one_of_several_columns_is_named():
     frame = pl.DataFrame({"y": [0, 1], "p_a": [0.5, 0.5], "p_b": [0.5, None]})
-    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing values, the first in row 1"):
+    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing value, the first in row 1"):
         tc.Predictions.from_frame(frame, label="y", probs="p_*")
     text = pl.DataFrame({"y": [0, 1], "p_a": ["0.5", None], "p_b": [0.5, 0.5]})
-    with pytest.raises(tc.InputError, match="column 'p_a' has 1 missing values, the first in row 1"):
+    with pytest.raises(tc.InputError, match="column 'p_a' has 1 missing value, the first in row 1"):
         tc.Predictions.from_frame(text, label="y", probs="p_*")
 
 
@@ -331,5 +331,5 @@ def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern(tmp_pat
     single = tc.Predictions.from_frame(pl.DataFrame({"y": [1, 0], "p_1": [0.5, 0.25]}), label="y", probs="p_*")
     assert single.probs.tolist() == [0.5, 0.25]
     missing = pl.DataFrame({"y": [1, 0, 1], "p_a": [0.5, 0.5, 0.5], "p_b": [None, 0.5, 0.5]})
-    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing values, the first in row 0"):
+    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing value, the first in row 0"):
         tc.Predictions.from_frame(missing, label="y", probs="p_*")

@@ -119,7 +119,7 @@ def test_tables_have_a_column_of_the_judge(tmp_path):
     assert (preds.labels >= 0).sum() == ROWS // 2
     assert preds.classes == ("wrong", "correct")
     path.write_text("\n".join(["confidence,correct,verdict", *lines, "0.5,,"]))
-    with pytest.raises(tc.InputError, match="missing values"):
+    with pytest.raises(tc.InputError, match="missing value"):
         tc.read(path, judge="verdict")
     assert len(tc.read(path, judge="verdict", drop_null=True)) == ROWS
 

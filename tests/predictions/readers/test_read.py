@@ -218,7 +218,7 @@ def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
     with pytest.raises(tc.InputError, match="row 1 is 'oops'"):
         tc.read(file, label="y", probs="p")
     file.write_text("y,p\n1,0.9\n0,nan\n1,0.4\n")
-    with pytest.raises(tc.InputError, match="'p' has 1 missing values, the first in row 1"):
+    with pytest.raises(tc.InputError, match="'p' has 1 missing value, the first in row 1"):
         tc.read(file, label="y", probs="p")
 
 

@@ -68,7 +68,7 @@ def test_truth_values(tmp_path, words):
 def test_nan_in_jsonl_is_a_missing_value(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"y": 1, "p": NaN}\n{"y": 0, "p": 0.25}\n{"y": 1, "p": 0.5}\n')
-    with pytest.raises(tc.InputError, match="'p' has 1 missing values, the first in row 0"):
+    with pytest.raises(tc.InputError, match="'p' has 1 missing value, the first in row 0"):
         tc.read(path)
     assert len(tc.read(path, drop_null=True)) == 2
 
