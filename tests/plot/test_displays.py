@@ -385,3 +385,10 @@ def test_text_is_light_on_a_dark_background():
         display = TopKDisplay({"method": ["a"], "k": [1], "error": [0.1], "low": [0.05], "high": [0.2]}).plot()
         (whisker,) = [c for c in display.ax_.collections if len(c.get_segments()) == 1]
         assert whisker.get_color()[0][:3].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_single_line_is_named_where_the_user_named_it():
+    power = PowerDisplay({"n": [100, 1000], "power": [0.2, 0.9], "error": ["2 %"] * 2}, series="error").plot()
+    assert [text.get_text() for text in power.ax_.get_legend().get_texts()] == ["2 %"]
+    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(np.linspace(0.1, 0.9, 200), np.arange(200) % 2))
+    assert tc.plot.FlexibleDisplay.from_curves({"spline": curve}).ax_.get_legend() is None

@@ -215,7 +215,7 @@ class DecisionLossDisplay(Display):
         label = {"loss": "Loss by miscalibration per case", "cost": "Mean cost per case"}[self.quantity]
         ax.set(xlabel="Threshold", ylabel=label, xlim=(0, 1))
         _end_where_flat(ax, self._frame["threshold"], self._frame[self.quantity])
-        add_legend(ax)
+        add_legend(ax, min_entries=2)
 
 
 class FlexibleDisplay(Display):
@@ -285,7 +285,7 @@ class FlexibleDisplay(Display):
             bars = {"width": np.diff(edges), "align": "edge", "color": GREY, "alpha": 0.6, "linewidth": 0}
             ax.bar(edges[:-1], height, bottom=bottom, **bars)
         ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(low, high), ylim=(bottom, top))
-        add_legend(ax)
+        add_legend(ax, min_entries=2)
 
 
 class PowerDisplay(Display):
@@ -316,7 +316,7 @@ class PowerDisplay(Display):
         ax.axhline(self.level, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
         ax.set_xscale("log")
         ax.set(xlabel="Rows", ylabel="Probability of detection", ylim=(0, 1.02))
-        add_legend(ax, self.series, alignment="left")
+        add_legend(ax, self.series)
 
 
 class GranularityDisplay(Display):

@@ -253,21 +253,16 @@ def _fit_ticks(axis: Any, inches: float) -> None:
         axis.set_ticks(axis.get_ticklocs(), lines, parse_math=False, fontsize=SMALL)
 
 
-def add_legend(ax: Any, title: str = "", *, max_columns: int = 4, **options: Any) -> None:
-    """Add a legend over the axes, where it covers no data, in as many columns as fit; one entry needs none."""
+def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: int = 4) -> None:
+    """Add a legend over the axes, where it covers no data, in as many columns as fit."""
     count = len(ax.get_legend_handles_labels()[1])
     points = SMALL if axes_width(ax) < _NARROW else 10.0
-    looks = {
-        "frameon": False,
-        "loc": "lower left",
-        "bbox_to_anchor": (0, 1),
-        "borderaxespad": 0.2,
-        "columnspacing": 1.2,
-    }
+    looks: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
+    looks |= {"borderaxespad": 0.2, "columnspacing": 1.2, "fontsize": points, "title": title or None}
     if points == SMALL:
         looks |= {"handlelength": 1.6, "handletextpad": 0.5, "labelspacing": 0.3}
-    for columns in range(min(max_columns, count) if count > 1 else 0, 0, -1):
-        legend = ax.legend(ncols=columns, fontsize=points, title=title or None, **looks, **options)
+    for columns in range(min(max_columns, count) if count >= min_entries else 0, 0, -1):
+        legend = ax.legend(ncols=columns, **looks)
         plain_text(legend)
         if legend.get_window_extent().width <= ax.get_window_extent().width:
             return
