@@ -52,6 +52,10 @@ class Rows:
         With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
         softmax. Recalibrated probabilities are divided by their sum over the subset, which is the same.
         """
+        build = tc.Predictions.from_logits if self.columns.kind == "logits" else tc.Predictions.from_probs
+        is_part = probs is None and (subset is not None or not mask.all())
+        if is_part and not np.isfinite(self.outputs).all():
+            build(self.outputs, self.labels)  # refuses the row as the file counts it
         outputs = self.select(mask) if probs is None else probs
         labels, classes = self.labels[mask], self.classes
         others = {name: column[mask] for name, column in self.others.items()}
@@ -75,8 +79,7 @@ class Rows:
             outputs = outputs / total
         if probs is not None and self.outputs.ndim == 1:
             outputs = outputs[:, 1]
-        logits = probs is None and self.columns.kind == "logits"
-        build = tc.Predictions.from_logits if logits else tc.Predictions.from_probs
+        build = build if probs is None else tc.Predictions.from_probs
         weights, clusters = (
             None if name is None else others.pop(name) for name in (self.columns.weight, self.columns.cluster)
         )
@@ -99,8 +102,6 @@ def load_rows(path: Path, columns: FileColumns) -> Rows:
         raw = frame[columns.label].to_numpy()
         others = {name: frame[name].to_numpy() for name in frame.columns if name not in {*names, columns.label}}
     labels, classes = _index_labels(raw, len(outputs), columns, stars, 2 if outputs.ndim == 1 else outputs.shape[1])
-    if not np.isfinite(outputs).all():  # rows are named as the file counts them
-        (tc.Predictions.from_logits if columns.kind == "logits" else tc.Predictions.from_probs)(outputs, labels)
     return Rows(outputs, labels, classes, columns, others)
 
 
