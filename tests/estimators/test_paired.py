@@ -228,7 +228,7 @@ def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
     models = [tc.Predictions.from_probs(1 / (1 + np.exp(-t * odds)), y, clusters=clusters) for t in (2.0, 2.3)]
     samples = [tc.OneClass().sample(model) for model in models]
     sides = [comparison_side(sample, Units.of(sample, rng)) for sample in samples]
-    found = [ClusteredSeries.of_profile(sample.profile).lower_risk for sample in samples]
+    found = [ClusteredSeries.of(sample.profile).lower_risk for sample in samples]
     assert [side.value for side in sides] == pytest.approx([series.value for series in found], abs=1e-12)
     assert [side.noise.coefficients.size for side in sides] == [6, 6]
     true = 0.1098 - 0.1294  # of a million rows

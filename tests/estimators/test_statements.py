@@ -89,7 +89,7 @@ def test_windows_between_clusters_by_hand():
     n, cluster = 1000, rng.permutation(np.arange(1000) % 200)
     c = np.sort(rng.random(n))
     y = (rng.random(n) < np.floor(14 * c) % 2).astype(int)
-    series = ClusteredSeries.of_profile(tc.OneClass(1)(tc.Predictions.from_probs(c, y, clusters=cluster)))
+    series = ClusteredSeries.of(tc.OneClass(1)(tc.Predictions.from_probs(c, y, clusters=cluster)))
     estimates = {}
     for windows in (14, 28):
         window = np.zeros(n, int)
@@ -104,7 +104,7 @@ def test_windows_between_clusters_by_hand():
         )
     assert max(estimates.values()) > series.theta[-1] + 0.01
     assert series.pivot.upper_center[0] == pytest.approx(max(estimates.values()), abs=1e-12)
-    calm = ClusteredSeries.of_profile(
+    calm = ClusteredSeries.of(
         tc.OneClass(1)(tc.Predictions.from_probs(c, (rng.random(n) < c).astype(int), clusters=cluster))
     )
     assert calm.pivot.upper_center[0] < max(estimates.values()) / 10

@@ -69,7 +69,7 @@ class Bins(Tabular):
         rows, ones, scores = np.broadcast_arrays(batch.rows, batch.ones, batch.score_sums)
         return cls(rows, scores, ones, rows, single=False)
 
-    def take(self, bins: slice) -> Bins:
+    def _take(self, bins: slice) -> Bins:
         """Take some of the bins."""
         sums = self.weight[:, bins], self.score_sum[:, bins], self.outcome_sum[:, bins], self.count[:, bins]
         return Bins(*sums, self.single, None if self.effective is None else self.effective[:, bins])
@@ -250,7 +250,7 @@ class Binning:
             end = 0
             for number in numbers:
                 start, end = end, end + number
-                profile.cache.setdefault(replace(rule, bins=number), bins.take(slice(start, end)))
+                profile.cache.setdefault(replace(rule, bins=number), bins._take(slice(start, end)))
                 end += 1  # between the last bin of one and the first of the next is none
 
     def cut(self, profile: Profile, bins: int | Sequence[int] | Indices | None = None) -> Cut:

@@ -292,7 +292,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     profile = tested_profile(data, lens)
-    pivot = RankSeries().pivot(profile) if profile.units is None else ClusteredSeries.of_profile(profile).pivot
+    pivot = RankSeries().pivot(profile) if profile.units is None else ClusteredSeries.of(profile).pivot
     p, z = pivot.p_value(threshold), pivot.z_score(threshold)
     hypothesis = f"the error is at least {threshold:g}"
     return verdict_of(profile, z, p, "rank-series test of equivalence", hypothesis)

@@ -435,7 +435,7 @@ def rank_series_test(
     """
     profile = tested_profile(data, lens)
     if profile.units is not None:
-        tested = ClusteredSeries.of_profile(profile).test(resamples=resamples, rng=rng)
+        tested = ClusteredSeries.of(profile).test(resamples=resamples, rng=rng)
         return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
     redrawn = RankSeries().test(profile, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, "rank-series test")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from truecal import options
-from truecal.errors import InputError
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series.basis import (
     MAX_CELLS,
@@ -35,7 +34,7 @@ from truecal.resampling.draws import NullDistribution
 from truecal.resampling.sign_flips import flip_sums
 from truecal.resampling.units import Units, incidence, one_sided
 from truecal.special import positive
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s
 
 COMPARISON_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
 CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
@@ -64,27 +63,18 @@ class ClusteredSeries:
     one_sided: bool  # whether all outcomes are the same
 
     @classmethod
-    def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
-        """Fit the series of a sample whose rows belong to units."""
-        units.refuse_one()
-        return cls._of_rows(sample.profile, units.of_row[sample.order], units.count)
-
-    @classmethod
-    def of_profile(cls, profile: Profile) -> "ClusteredSeries":
-        """Fit the series of a profile that stores the units of its rows."""
-        assert profile.units is not None
-        codes = np.unique(profile.units if profile.weights is None else profile.units[profile.weights[0] > 0])
-        if len(codes) < 2:
-            raise InputError(
-                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
-            )
-        # Rows of weight 0 belong to any cluster.
-        cluster = np.minimum(np.searchsorted(codes, profile.units), len(codes) - 1)
-        return cls._of_rows(profile, cluster.astype(np.intp), len(codes))
-
-    @classmethod
-    def _of_rows(cls, profile: Profile, cluster: Indices, clusters: int) -> "ClusteredSeries":
-        """Fit the series of sorted rows, each of one of so many clusters."""
+    def of(cls, data: Sample | Profile, units: Units | None = None) -> "ClusteredSeries":
+        """Fit the series of a sample whose rows belong to `units`, or of a profile that stores the units of its rows."""
+        if isinstance(data, Sample):
+            assert units is not None
+            units.refuse_one()
+            profile, cluster, clusters = data.profile, units.of_row[data.order], units.count
+        else:
+            assert data.units is not None
+            profile, codes = data, np.unique(data.units if data.weights is None else data.units[data.weights[0] > 0])
+            # Rows of weight 0 belong to any cluster.
+            cluster, clusters = np.minimum(np.searchsorted(codes, data.units), len(codes) - 1), len(codes)
+            Units(cluster, clusters, "clusters").refuse_one()
         distinct, weights = incidence(profile, cluster, clusters, MAX_CELLS)
         cells = replace(rank_cells(distinct), units=np.array([float(clusters)]))
         order = max(cluster_order(clusters), min(COMPARISON_TERMS, clusters // CLUSTERS_PER_TERM))
