@@ -202,3 +202,13 @@ def test_models_whose_classes_are_in_another_order_are_compared(animals):
     other = tc.Predictions.from_probs(probs[:, ::-1], names[(labels + 1) % 3], classes=list(names[::-1]))
     with pytest.raises(tc.InputError, match="do not hold the same rows"):
         tc.compare(first, other)
+
+
+def test_long_names_of_columns_are_shortened_in_refusals():
+    frame = pl.DataFrame({"y": Y, "9" * 5000: P})
+    for call in (
+        lambda: scan(frame, label="y", score="p"),
+        lambda: tc.Predictions.from_frame(frame, label="y", probs="p"),
+    ):
+        with pytest.raises(tc.InputError, match=r"there is no column 'p'; the columns are y, 9{57}\.\.\.$"):
+            call()

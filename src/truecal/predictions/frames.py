@@ -209,7 +209,11 @@ def _is_family(columns: Sequence[str], stem: str) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return ", ".join(map(_short, names[:12])) + (", ..." if len(names) > 12 else "")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -533,4 +537,4 @@ def _no_column(name: str, columns: Sequence[str]) -> str:
 
 
 def _listed_frames(columns: Sequence[str]) -> str:
-    return ", ".join(columns[:_MOST_LISTED]) + (", ..." if len(columns) > _MOST_LISTED else "")
+    return ", ".join(map(_short, columns[:_MOST_LISTED])) + (", ..." if len(columns) > _MOST_LISTED else "")
