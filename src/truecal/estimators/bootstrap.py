@@ -132,9 +132,7 @@ def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Flo
     ranks = rank_cells(cells)
     ranks = replace(ranks, units=np.full(len(ranks.counts), float(units)))
     functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(units)]
-    # Rank cells are distinct scores; an empty cell has that of the one before it.
-    distinct_score = np.cumsum(np.diff(cells.scores, axis=1, prepend=cells.scores[:, :1]) > 0, axis=1, dtype=np.intp)
-    functions = np.take_along_axis(functions, distinct_score[:, None, :], axis=2) / ranks.n[:, None, None]
+    functions = functions / ranks.n[:, None, None]
     residuals = (sums.ones - sums.score_sums).reshape(sums.datasets, -1, units)
     variances = sums.variances.reshape(sums.datasets, -1)
     for of_units, terms, variance in zip(residuals, functions, variances, strict=True):

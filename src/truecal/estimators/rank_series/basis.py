@@ -117,6 +117,10 @@ def rank_cells(profile: Profile) -> RankCells:
     if profile.rows <= MAX_CELLS and profile.weights is None:
         return _single_rows(profile, lower_rows)
     distinct = np.minimum(profile.distinct, MAX_CELLS)
+    if profile.rows <= MAX_CELLS and (distinct < profile.rows).any():
+        # Every row is a cell, and rows of equal score share their outcomes in proportion to their weights.
+        cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
+        return _cells_between(profile, cut, distinct.astype(float), np.arange(profile.rows) >= lower_rows)
     if profile.distinct.max() <= MAX_CELLS:
         cut = distinct_cut(profile)
     else:
