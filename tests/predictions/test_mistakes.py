@@ -212,3 +212,5 @@ def test_long_names_of_columns_are_shortened_in_refusals():
     ):
         with pytest.raises(tc.InputError, match=r"there is no column 'p'; the columns are y, 9{57}\.\.\.$"):
             call()
+    with pytest.raises(tc.InputError, match=r"the columns are y, a\\nb$"):
+        scan(pl.DataFrame({"y": Y, "a\nb": P}), label="y", score="p")

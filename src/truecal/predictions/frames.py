@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.digits import count_of
-from truecal.errors import InputError, TruecalWarning
+from truecal.errors import InputError, TruecalWarning, printable
 from truecal.names import did_you_mean
 from truecal.predictions.files import NA_WORDS
 from truecal.predictions.validation import SUSPICIOUS_ROWS, shown
@@ -213,7 +213,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}..."
+    text = printable(name)  # a name may hold lines
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # ----------------------------------------------------------------------------------------------------
