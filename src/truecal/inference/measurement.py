@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import sqrt
+from statistics import NormalDist
 from typing import overload
 
 import numpy as np
@@ -121,8 +123,9 @@ def calibration_error(
     -----
     The estimand of the default is :math:`(E[(E[y \mid c] - c)^2])^{1/2}`, the root-mean-square distance between the score
     c and the probability of the outcome at that score. Its estimate is free of the bias of bins, its interval holds for
-    calibrated models too, and the p-value is that of perfect calibration, with outcomes redrawn from the scores. Rows are
-    independent unless `clusters` says otherwise. docs/methods/rank-series.md derives all of this.
+    calibrated models too, and the p-value is that of perfect calibration, with outcomes redrawn from the scores. The
+    interval starts at 0 unless that test rejects calibration at 1 - level. Rows are independent unless `clusters` says
+    otherwise. docs/methods/rank-series.md derives all of this.
 
     See Also
     --------
@@ -338,8 +341,31 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
     profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
     p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
-    interval = estimate.interval or estimator.interval(profile, level=level, rng=rng)
+    if estimate.interval is None:
+        interval = estimator.interval(profile, level=level, rng=rng)
+    else:
+        interval = _agree_with_test(estimate.interval, p, float(estimate.value), _mean_limit(profile, level))
     return replace(estimate, p_value=p, interval=interval)
+
+
+def _agree_with_test(interval: Interval, p: float, value: float, mean_limit: float = 0.0) -> Interval:
+    """Start an interval by formula at 0 unless the test rejects calibration at 1 - level, else not below `mean_limit`."""
+    if not is_rejected(p, interval.level):
+        return replace(interval, low=0.0)
+    return replace(interval, low=max(float(interval.low), min(mean_limit, value)))
+
+
+def is_rejected(p: float, level: float) -> bool:
+    """Decide whether a test rejects at 1 - level; the smallest p-value that redraws can give rejects at any level."""
+    return p <= max(1 - level, 1 / (1 + _TEST_REDRAWS))
+
+
+def _mean_limit(profile: Profile, level: float) -> float:
+    """Compute the lower limit of |mean outcome - mean score|, which no calibration error of norm 1 or more is below (17a)."""
+    whole = profile.whole()
+    c, y, cc, cy = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y", "cc", "cy"))
+    variance = max(y - 2 * cy + cc - (y - c) ** 2, 0.0) / float(profile.size[0])
+    return max(abs(y - c) - NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance), 0.0)
 
 
 def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
@@ -356,11 +382,10 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
         estimate = replace(estimate, warnings=(*estimate.warnings, note))
     if isinstance(estimator, HasClusteredForm):
         value, power, interval = estimator.of_clusters(series, level)
-        estimate = replace(estimate, value=value, power=power, interval=interval)
-    else:
-        resampled = _resample(estimator, [sample], None, units, level, rng)
-        estimate = replace(estimate, interval=resampled.interval())
-    return replace(estimate, p_value=series.test(rng=rng)[1])
+        p = series.test(rng=rng)[1]
+        return replace(estimate, value=value, power=power, interval=_agree_with_test(interval, p, value), p_value=p)
+    resampled = _resample(estimator, [sample], None, units, level, rng)
+    return replace(estimate, interval=resampled.interval(), p_value=series.test(rng=rng)[1])
 
 
 def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:

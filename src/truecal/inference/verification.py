@@ -28,7 +28,7 @@ from truecal.estimators.estimate import Estimate, norm_name
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.conclusion import Conclusion, VerdictWord, rows_to_settle
 from truecal.inference.exact_limit import OutputCells, squared_errors, upper_limit
-from truecal.inference.measurement import measure
+from truecal.inference.measurement import is_rejected, measure
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -408,7 +408,7 @@ def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLik
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
         cells, value = OutputCells.of(profile), _value([profile], np.ones(1))
         return _promised(cells, [cells], np.ones(1), value, threshold, level, "scores", outputs)
-    estimate = RankSeries(level=2 * level - 1)(profile)
+    estimate = measure(sketch, level=2 * level - 1)
     return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
 
 
@@ -467,11 +467,15 @@ def _promised(
 
 def _supported(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
     """From the recommended estimator: below the threshold if its assumptions hold."""
-    assert estimate.interval is not None  # the recommended estimator has one for a single dataset
+    # the recommended estimator has both for a single dataset
+    assert estimate.interval is not None
+    assert estimate.p_value is not None
     open_ = estimate.sketch_error or 0.0
     value = float(estimate.value)
     low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
-    verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
+    # the interval has two tails of 1 - level each, the claim that the threshold is exceeded one
+    exceeded = low > threshold and is_rejected(float(estimate.p_value), level)
+    verdict: Answer = "supported" if high <= threshold else "exceeded" if exceeded else "not enough data"
     further = rows_to_settle(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
     note = (
         "outputs are continuous, so no upper limit of the error holds without assumptions; recalibrate to a few distinct outputs "
