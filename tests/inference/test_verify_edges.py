@@ -82,10 +82,16 @@ def test_a_sketch_of_continuous_outputs_is_measured():
     assert result.verdict == "supported"
 
 
-def estimated(low, high, sketch_error=None):
+def estimated(low, high, sketch_error=None, p_value=0.05):
     interval = SimpleNamespace(low=low, high=high)
     return SimpleNamespace(
-        interval=interval, sketch_error=sketch_error, value=0.5 * (low + high), n=100, lens="scores", warnings=()
+        interval=interval,
+        p_value=p_value,
+        sketch_error=sketch_error,
+        value=0.5 * (low + high),
+        n=100,
+        lens="scores",
+        warnings=(),
     )
 
 
@@ -104,6 +110,11 @@ def test_what_a_sketch_leaves_open_widens_the_limits_within_0_and_1(low, high, e
     assert (result.verdict, result.low, result.high) == expected
     assert result.warnings[0].startswith("outputs are continuous")
     assert "recalibrate to a few distinct outputs with ScalingBinning(normalize=False)" in result.warnings[0]
+
+
+def test_an_excess_that_the_test_does_not_show_is_not_claimed():
+    assert _supported(estimated(0.1, 0.3, p_value=0.051), 0.09, 0.95, ()).verdict == "not enough data"
+    assert _supported(estimated(0.1, 0.3, p_value=0.051), 0.3, 0.95, ()).verdict == "supported"
 
 
 def naive_tails(cells, squared, closed, stop):
