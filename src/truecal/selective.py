@@ -698,7 +698,10 @@ def best_threshold(
 
 
 def _costs(groups: ConfidenceGroups, cost_ratio: float) -> Float64s:
-    """Return the cost per row of answering the first 0, 1, 2, ... groups, shape (batch, groups + 1)."""
+    """Return the cost per row of answering the first 0, 1, 2, ... groups, shape (batch, groups + 1).
+
+    An error costs 1, a row without an answer `cost_ratio`.
+    """
     n = groups.n[:, None]
     return groups.errors / n + cost_ratio * (1 - groups.answered / n)
 

@@ -375,7 +375,10 @@ def focal_loss(
 
 
 def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
-    """(1 - p)^gamma log p. Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN."""
+    """Compute (1 - p)^gamma log p.
+
+    Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN.
+    """
     rest = -torch.expm1(log_p)
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return rest.clamp_min(torch.finfo(rest.dtype).tiny) ** power * log_p
@@ -387,7 +390,7 @@ def _binary_focal_terms(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor
 
 
 def _flsd_53(log_p: Tensor) -> Tensor:
-    """The exponent of each row; a constant for the gradient."""
+    """Return the exponent of FLSD-53 for each row: 5 where p < 0.2, else 3, without a gradient."""
     return torch.where(log_p.detach().exp() < 0.2, 5.0, 3.0).to(log_p.dtype)
 
 

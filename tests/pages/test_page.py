@@ -10,7 +10,7 @@ import pytest
 import truecal as tc
 from tests.pages.examples import LINES, LONG, NASTY, binary, multiclass
 from truecal.pages import report
-from truecal.pages.render import embedded, interval, rounded
+from truecal.pages.render import interval, rounded, script_json
 
 
 class Page(HTMLParser):
@@ -84,7 +84,7 @@ def test_names_are_text_wherever_they_come_from(tmp_path):
 
 def test_embedded_json_is_inert():
     value = {"</script><!--": ["&", "\u2028", "\u2029", "\ud800"]}
-    text = embedded(value)
+    text = script_json(value)
     assert not set("<>&\u2028\u2029\ud800") & set(text)
     assert json.loads(text) == value
 

@@ -74,9 +74,9 @@ def test_pareto_over_metrics_and_shift():
     counts = found.counts()
     assert counts["of"].to_list() == [6] * 9
     assert int(counts["fronts"].sum()) == int(table["front"].sum())
-    kept = found.kept()
-    assert kept["severity"].to_list() == [2.0] * 3
-    assert kept["share"].to_list() == [1.0] * 3  # a shift that moves all models alike keeps the front
+    retained = found.count_retained()
+    assert retained["severity"].to_list() == [2.0] * 3
+    assert retained["share"].to_list() == [1.0] * 3  # a shift that moves all models alike keeps the front
 
 
 @given(st.integers(0, 10**6))
@@ -109,23 +109,23 @@ def test_memberships_that_intervals_do_not_support():
     assert "no intervals" in " ".join(bare.notes)
 
 
-def test_kept_with_a_reference():
+def test_count_retained_with_a_reference():
     clean = study([0.1, 0.2, 0.3], {"rank-series-l2": [0.05, 0.02, 0.04]}, dataset="clean")
     street = study([0.3, 0.2, 0.5], {"rank-series-l2": [0.05, 0.02, 0.01]}, dataset="street")
     found = tc.study.pareto(pl.concat([clean, street]))
-    kept = found.kept("clean")
-    assert kept.row(0, named=True) == {
+    retained = found.count_retained("clean")
+    assert retained.row(0, named=True) == {
         "metric": "rank-series-l2",
         "lens": "top-label",
         "dataset": "street",
         "severity": 0.0,
         "clean": 2,
-        "kept": 1,
+        "retained": 1,
         "share": 0.5,
     }
-    assert found.kept().is_empty()
+    assert found.count_retained().is_empty()
     with pytest.raises(tc.InputError, match="'nowhere' is not a dataset"):
-        found.kept("nowhere")
+        found.count_retained("nowhere")
 
 
 # ------------------------------------------------------------------ points

@@ -38,7 +38,7 @@ def pairs_of(models, name):
             (drawn,) = SharedDraws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None).values()
             values[model] = tc.scores.brier(preds)
         else:
-            drawn, _ = SharedDraws.of(sample).of_estimator(metric, sample, 0.95)
+            drawn, _ = SharedDraws.of(sample).resample_error(metric, sample, 0.95)
             values[model] = float(metric.estimator(0.95)(sample.profile))
         draws[model] = drawn
     return compare_pairs(values, draws)

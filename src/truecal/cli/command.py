@@ -222,7 +222,7 @@ def _metadata(hint: Any) -> Iterator[Any]:
 
 
 def _settings(hint: Any) -> dict[str, Any]:
-    """Return the settings of a click parameter that a type stands for."""
+    """Return the keywords of a click parameter for an annotation: type, is_flag, multiple, or cls."""
     base = _base(hint)
     settings: dict[str, Any] = {}
     if get_origin(base) is tuple:
@@ -260,6 +260,7 @@ def _option(key: str, hint: Any, default: Any, words: Mapping[str, Any], spellin
 
 
 def _argument(key: str, hint: Any, default: Any) -> click.Argument:
+    """Make the argument of a positional parameter; one with a default is optional."""
     settings = _settings(hint)
     required = default is inspect.Parameter.empty
     if settings.pop("multiple", False):

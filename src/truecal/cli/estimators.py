@@ -124,7 +124,7 @@ def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
 
 
 def _scale(text: str) -> dict[str, tuple[float, float]]:
-    """Parse words and their limits."""
+    """Parse an answer scale such as "low=0-0.33,high=0.66-1" to limits by word."""
     scale: dict[str, tuple[float, float]] = {}
     for part in text.split(","):
         word, _, span = part.rpartition("=")
@@ -155,6 +155,7 @@ def _json(file: str, what: str) -> Any:
 
 
 def _norm(text: str) -> float:
+    """Parse a norm: a whole number, a decimal, or inf."""
     return int(text) if text.isdigit() else float(text)
 
 
@@ -208,7 +209,7 @@ class EstimatorOptions:
 def make_estimator(
     name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
 ) -> "Estimator":
-    """Make the estimator of a name with settings; one that it does not have is refused."""
+    """Make an estimator by name with the settings that are not None; refuse a setting that it does not have."""
     named = names.estimator_named(name)
     settings = {"bins": bins, "scheme": scheme, "norm": norm}
     options = {option: value for option, value in settings.items() if value is not None}

@@ -137,8 +137,8 @@ class Input(OutputColumns):
             return True
         return Path(self.file).is_dir() or (has_magic(self.file) and not Path(self.file).exists())
 
-    def wanted(self) -> readers.ReadRequest:
-        """Return what the options ask of a file."""
+    def read_request(self) -> readers.ReadRequest:
+        """Return the options as a request of the readers."""
         same = ("label", "logits", "weights", "clusters", "pos_label", "percent", "drop_null", "preset", "judge")
         options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel", "classes", "words")}
         return readers.ReadRequest(
@@ -206,7 +206,7 @@ def load(source: Input) -> Loaded:
     """Read and check predictions; print on stderr what was read."""
     with as_file(source.file) as path:
         try:
-            reading = readers.read_file(path, source.wanted())
+            reading = readers.read_file(path, source.read_request())
         except InputError as error:
             if "arguments are swapped" in str(error):  # the message names the arguments of Python
                 raise InputError("the label holds fractions and the score labels: swap --label and --score") from error
@@ -239,7 +239,7 @@ def load(source: Input) -> Loaded:
 
 
 def _is_guess(preds: "tc.Predictions") -> bool:
-    """Return whether the positive of two classes was told from their order alone, and not from words such as yes and no."""
+    """Return whether the positive class was taken as the second of two whose names do not say so, as no and yes do."""
     if preds.classes is None or preds.of_answers:
         return False
     return tuple(str(name).lower() for name in preds.classes) not in _POSITIVE_LAST

@@ -238,7 +238,7 @@ def _mended_command(typed: list[str], error: TruecalError) -> str:
 
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
-    """One or two lines on stderr, and the exit code."""
+    """Print a message and a hint to stderr, and return the exit code."""
     lines = [printable(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
     line = "\n  ".join(line for line in lines if line)
     if usage is not None:

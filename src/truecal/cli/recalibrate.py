@@ -144,6 +144,7 @@ def _with_columns(table: Any, columns: dict[str, Any]) -> Any:
 
 
 def _npz(arrays: dict[str, Any]) -> bytes:
+    """Return the bytes of an .npz file."""
     import numpy as np
 
     buffer = BytesIO()
@@ -188,6 +189,7 @@ def _scripted(fitted: "Recalibrator") -> bytes:
 
 
 def _read(model: str) -> "Recalibrator":
+    """Load a recalibrator from a JSON file; refuse one that cannot be read, by its path."""
     from truecal.recalibration.contract import Recalibrator
 
     try:

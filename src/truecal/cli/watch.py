@@ -136,7 +136,7 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
 
 
 def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
-    """Reply after one or several batches; `skipped` has the reason why others were not counted, by their time."""
+    """Return the reply about all groups after one or several batches; `skipped` maps times of batches not counted to reasons."""
     settings, conclusion = watching.settings, conclude_watch(watching)
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},

@@ -11,9 +11,9 @@ import truecal as tc
 from truecal import options, special
 from truecal.clinical.cohort import Cohort, refuse_one_class, student
 from truecal.clinical.curves import (
-    affordable_knots,
     check_points,
     critical_value,
+    max_knots,
     sandwich,
     score_grid,
     stabilised_error,
@@ -47,7 +47,7 @@ class CalibrationBelt(Tabular):
     p_value: float
 
     def frame(self) -> Frame:
-        """Return a table with one row per score."""
+        """Return a table with one row per score: score, outcome, and low_L and high_L for every level L."""
         columns: dict[str, Float64s] = {"score": self.score, "outcome": self.outcome}
         for i, level in enumerate(self.levels):
             columns |= {f"low_{level:g}": self.low[i], f"high_{level:g}": self.high[i]}
@@ -147,14 +147,14 @@ def calibration_belt(
     refuse_one_class(cohort, "the cohort without scores of exactly 0 and 1")
     z = logit(cohort.scores)
     centre, scale = cohort.mean(z), float(np.sqrt(cohort.mean((z - cohort.mean(z)) ** 2)))
-    max_degree = min(affordable_knots(cohort), len(np.unique(z[cohort.weights > 0]))) - 1
+    max_degree = min(max_knots(cohort), len(np.unique(z[cohort.weights > 0]))) - 1
     if max_degree < 1 or scale == 0:
         raise InputError("the calibration belt needs at least two different scores strictly between 0 and 1")
     design = ((z - centre) / scale)[:, None] ** np.arange(max_degree + 1)
     fits = [_fit(cohort, design[:, : k + 2]) for k in range(max_degree)]
     degree = next((k + 1 for k in range(max_degree - 1) if not _improves(*fits[k + 1][:2])), max_degree)
     generator = options.generator(rng)
-    null = _null_statistics(design, cohort, (centre, scale), generator)
+    null = _null_statistics(design, cohort, generator)
     off = fits[degree - 1][0].copy()
     off[:2] -= centre, scale
     statistic = float(off @ np.linalg.solve(fits[degree - 1][1], off))
@@ -186,7 +186,7 @@ def _improves(beta: Float64s, covariance: Float64s) -> bool:
     return bool(2 * ndtr(-abs(beta[-1]) / np.sqrt(covariance[-1, -1])) < _ENTRY_LEVEL)
 
 
-def _null_statistics(design: Float64s, cohort: Cohort, line: tuple[float, float], rng: np.random.Generator) -> Float64s:
+def _null_statistics(design: Float64s, cohort: Cohort, rng: np.random.Generator) -> Float64s:
     """Draw the statistic under calibration, with the degree selected in each draw as in the data.
 
     Near calibration the estimate of every degree is linear in s = X' w (y - p): b_k = I_k^-1 s_k, so one draw of s (its covariance
@@ -208,8 +208,8 @@ def _null_statistics(design: Float64s, cohort: Cohort, line: tuple[float, float]
         covariance = bread @ meat[:k, :k] @ bread
         statistic.append(np.einsum("ij,ij->i", beta @ np.linalg.inv(covariance), beta))
         last.append(np.abs(beta[:, -1]) / np.sqrt(covariance[-1, -1]) > limit)
-    chosen, going = statistic[0].copy(), np.ones(_DRAWS, bool)
+    chosen, continues = statistic[0].copy(), np.ones(_DRAWS, bool)
     for k in range(1, max_degree):
-        going &= last[k]
-        chosen[going] = statistic[k][going]
+        continues &= last[k]
+        chosen[continues] = statistic[k][continues]
     return np.asarray(chosen)

@@ -127,7 +127,7 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
     if len(different) <= _MAX_CELLS:
         return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
     cells = np.unique(cohort.scores[heavy & ~inner])
-    count = affordable_knots(cohort) if knots is None else knots
+    count = max_knots(cohort) if knots is None else knots
     while True:
         knot_positions = _knots(cohort, inner, count)
         design = spline_basis(logit(cohort.scores[inner]), knot_positions)
@@ -137,13 +137,14 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
         count -= 1
 
 
-def affordable_knots(cohort: Cohort) -> int:
-    """Return how many knots the events and non-events of a cohort allow; 2 are those of a straight line."""
+def max_knots(cohort: Cohort) -> int:
+    """Return the largest number of knots for the events and non-events of a cohort: 5, 4, 3 or, for a straight line, 2."""
     fewest = min(cohort.events, cohort.rows - cohort.events)
     return next((k for k, need in _MIN_EVENTS.items() if fewest >= need), 2)
 
 
 def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
+    """Return `count` weighted quantiles of logit p over the rows `inner`; none where fewer than three differ."""
     if count < 3:
         return np.array([])
     shares = np.array(_KNOT_QUANTILES[count]) * (1 - 1e-12)  # rounded sums of weights may exceed a quantile
@@ -472,7 +473,7 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     values, rate, se = curve.values[node_index], rate[node_index], se[node_index]
     one = student(cohort.df, level)
     all_ = max(one, _critical_loess(curve, node_index, level, rng))
-    low, high, lowest, highest = (_edge(values, rate, se, factor) for factor in (-one, one, -all_, all_))
+    low, high, lowest, highest = (_wider_limit(values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, values, low, high, lowest, highest, level, "loess", method)
 
@@ -483,8 +484,11 @@ def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tu
     return rate, stabilised_error(variance, rate * (1 - rate) / local)
 
 
-def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
-    """Return the outer one of two limits: value + factor se, and Wilson's for a rate with that standard error."""
+def _wider_limit(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
+    """Return the wider of two limits in [0, 1]: value + factor * se, and Wilson's for `rate` with n = rate (1 - rate) / se^2.
+
+    Upper limits for factor > 0, lower ones for factor < 0.
+    """
     share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
     wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
     outer = np.maximum if factor > 0 else np.minimum

@@ -51,7 +51,7 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
 
 
 def brier_score(cohort: Cohort, level: float) -> Quantity:
-    """Mean of (p - y)^2, with an interval on the logit scale.
+    """Compute the mean of (p - y)^2, with an interval on the logit scale.
 
     A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level) / 2,
     the probability of J patients without an error.
@@ -61,8 +61,8 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
     if 0 < value < 1:
         spread = cohort.spread(squares - value)
         return quantity(value, spread.se, spread.df, level=level, scale="logit", method="logit, influence function")
-    reach = 1 - ((1 - level) / 2) ** (1 / cohort.patients)
-    low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    bound = 1 - ((1 - level) / 2) ** (1 / cohort.patients)
+    low, high = (0.0, bound) if value == 0 else (1 - bound, 1.0)
     return Quantity(value, low, high, level, None, "binomial bound")
 
 
@@ -103,9 +103,9 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
         influence = (placement - value) * np.where(event, ones / share, zeros / (1 - share))
         spread = cohort.spread(influence, 0)
         return quantity(value, spread.se, spread.df, level=level, scale="logit", method="logit, DeLong")
-    fewest = min(cohort.take(event).patients, cohort.take(~event).patients)
-    reach = 1 - ((1 - level) / 2) ** (1 / fewest)
-    low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    min_patients = min(cohort.take(event).patients, cohort.take(~event).patients)
+    bound = 1 - ((1 - level) / 2) ** (1 / min_patients)
+    low, high = (0.0, bound) if value == 0 else (1 - bound, 1.0)
     return Quantity(value, low, high, level, None, "binomial bound")
 
 

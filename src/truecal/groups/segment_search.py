@@ -51,8 +51,8 @@ _NUMBERS = (
 )
 _MAX_NAME = 48  # characters of a column or value that are printed
 _MAX_NOTE = 200
-_FEWEST_ROWS = 50  # of a segment that is tested, unless min_rows differs ...
-_SMALLEST_SHARE = 1000  # ... and at least one row in so many of all rows
+_MIN_SEGMENT_ROWS = 50  # of a segment that is tested, unless min_rows differs ...
+_MIN_SHARE_DIVISOR = 1000  # ... and at least one row in so many of all rows
 _MAX_SUBSETS = 600  # sets of columns searched; where there are more, the depth is reduced
 _FEW_CLUSTERS = 20  # a sum over g clusters lies at most sqrt(g) standard deviations from 0 under sign flips
 
@@ -429,18 +429,18 @@ def audit(
 
 
 def _smallest_segment(records: Records, min_rows: int | None) -> int:
-    """Return how many rows a segment needs to be tested."""
+    """Return the smallest number of rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows."""
     total = float(records.counts.sum())
     if min_rows is not None:
         options.whole(min_rows, "min_rows", 2)
-    smallest = max(_FEWEST_ROWS, int(total // _SMALLEST_SHARE)) if min_rows is None else int(min_rows)
+    smallest = max(_MIN_SEGMENT_ROWS, int(total // _MIN_SHARE_DIVISOR)) if min_rows is None else int(min_rows)
     if total < smallest:
         raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     return smallest
 
 
 def read_columns(records: Records, by: str | Sequence[str] | None, smallest: int) -> tuple[list[Column], list[str]]:
-    """Read the columns to search; those that are of no use and were not asked for are left out with a note."""
+    """Read the columns to search, and notes on them; without `by`, columns that cannot be searched are skipped with a note."""
     names = list(records.columns) if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if by is not None and records.class_column is not None and records.class_column not in names:
         names.append(records.class_column)

@@ -120,7 +120,7 @@ def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
 
 
 def log_evidence(z: NDArray[Any], log_multiplicity: NDArray[Any]) -> NDArray[Any]:
-    """Compute u = z^2/2 + log|z| - log(N / w); log|z| only where |z| > 1, so that u rises with |z|."""
+    """Compute u = z^2/2 + max(log|z|, 0) - log_multiplicity, which increases with |z|."""
     size = np.abs(z)
     return size * size / 2 + np.log(np.maximum(size, 1)) - log_multiplicity
 
@@ -263,7 +263,10 @@ def _cluster_deviations(records: Records, tables: Tables, tests: SegmentTests, d
 
 
 def _cluster_correlation(records: Records, variance: Float64s) -> float:
-    """Estimate the correlation of residuals within clusters, as the largest of all rows and of each quarter of the scores."""
+    """Estimate the correlation of residuals within clusters, as the largest of all rows and of each quarter of the scores.
+
+    Moment estimate: sum of r_i r_j over pairs within clusters / sum of sqrt(v_i v_j), between 0 and 1.
+    """
     assert records.unit is not None
     residual = records.residual(records.score)
     estimates = [0.0]

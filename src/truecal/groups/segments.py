@@ -337,7 +337,7 @@ def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Floa
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
-    """Make records of the cells of a scan: for every combination of values, neighbouring scores together."""
+    """Make records of a scan: one per combination of values and filled cell of 32 equal shares of the rows by score."""
     if not groups.by:
         raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
@@ -352,8 +352,10 @@ def records_of_groups(groups: GroupedSketches) -> Records:
     group = np.repeat(np.arange(len(keys)), [len(sketch.edges) for sketch in sketches])
     order = np.argsort(c / w, kind="stable")
     cell = np.empty(len(c), np.intp)
-    reached = np.cumsum(w[order])
-    cell[order] = np.minimum((reached - w[order] / 2) * _SCORE_CELLS / reached[-1], _SCORE_CELLS - 1).astype(np.intp)
+    cumulative = np.cumsum(w[order])
+    cell[order] = np.minimum((cumulative - w[order] / 2) * _SCORE_CELLS / cumulative[-1], _SCORE_CELLS - 1).astype(
+        np.intp
+    )
     joined, position = np.unique(group * _SCORE_CELLS + cell, return_inverse=True)
     count, ones, total = (np.bincount(position, a, len(joined)).astype(np.float64) for a in (w, y, c))
     columns = {}
@@ -487,6 +489,7 @@ class Tables:
         return inside
 
     def _block(self, records: Records, columns: Subset, subsets: tuple[Subset, ...]) -> _Block:
+        """Make the sparse 0/1 matrix (cells, records) of the intersections of `columns` and the quarters of the scores."""
         from scipy.sparse import csr_array
 
         code = np.zeros(len(records), np.int64)

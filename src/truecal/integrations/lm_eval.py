@@ -24,10 +24,10 @@ _TARGETS = ("gold", "answer", "label", "target", "answerKey")
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """What a document adds to the metrics `acc` and `calibration_error`: the options' log-likelihoods and which is right.
+    """Return the items of a document for `acc` and `calibration_error`: correctness, and (right option, log-likelihoods).
 
-    >>> found = process_results({"answer": 1}, [(-2.0, False), (-0.5, True)])
-    >>> found["acc"], found["calibration_error"]
+    >>> metrics = process_results({"answer": 1}, [(-2.0, False), (-0.5, True)])
+    >>> metrics["acc"], metrics["calibration_error"]
     (1.0, (1, (-2.0, -0.5)))
     """
     logs = tuple(float(log) for log, _ in results)
@@ -36,7 +36,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
 
 
 def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
-    """The root-mean-square error of the confidence in the likeliest option, over (index of the right option, its options' numbers).
+    """Estimate the root-mean-square error of the confidence in the likeliest option.
+
+    `items` are pairs of the index of the right option and one number per option.
 
     Numbers are probabilities if they add up to 1, as `brier_score` gives them, else log-likelihoods, whose softmax is taken.
 
@@ -58,7 +60,7 @@ def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
 
 
 def _gold(doc: Mapping[str, Any], options: int) -> int:
-    """The index of the right option: an index, a letter, or the text of one of the choices."""
+    """Return the index of the right option, written as an index, a letter, or the text of a choice."""
     name = next((name for name in _TARGETS if name in doc), None)
     if name is None:
         raise InputError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin."""
+    """Add the options of the plugin to the command line."""
     group = parser.getgroup("truecal", "calibration of models")
     group.addoption("--calibration-max-error", type=float, help="Largest error that calibration.check allows.")
     group.addoption("--calibration-level", type=float, default=0.95, help="How sure a check is to be (default 0.95).")

@@ -81,7 +81,7 @@ Stretches = tuple[tuple[float, float], ...]
 
 
 def as_curve(curve: Curve | Callable[[Array], Array], name: str) -> Curve:
-    """A curve as it is, a plain function as `AnyCurve`."""
+    """Return a curve unchanged, and a function of scores as `AnyCurve`."""
     if isinstance(curve, Curve):
         return curve
     if not callable(curve):

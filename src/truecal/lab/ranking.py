@@ -212,14 +212,14 @@ def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
     """Compute the share of 90 % intervals that contain the true error, for estimators with an interval in closed form."""
-    able = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
+    with_interval = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
     cells = [
-        Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in able.values()))
+        Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in with_interval.values()))
         for world_name, world in worlds.items()
         for size in n
     ]
-    hits = np.zeros(len(able))
+    hits = np.zeros(len(with_interval))
     for cell, answers in zip(cells, answers_of(cells, rng=rng, run=run), strict=True):
-        for k, (bounds, estimator) in enumerate(zip(answers, able.values(), strict=True)):
+        for k, (bounds, estimator) in enumerate(zip(answers, with_interval.values(), strict=True)):
             hits[k] += contains(bounds, cell.world.true_error(estimator.norm)).mean()
-    return dict(zip(able, (hits / len(cells)).tolist(), strict=True))
+    return dict(zip(with_interval, (hits / len(cells)).tolist(), strict=True))

@@ -21,11 +21,11 @@ from truecal.special import draw_labels
 # World: a score distribution and a true calibration curve, so that the true calibration error is known exactly
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
-_MOST_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again while it is made
+_MAX_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again for working arrays
 
 
 def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
-    """The generator behind a seed, or several whole numbers as numpy takes them; None is another one every time."""
+    """Return the generator of a seed, of a sequence of whole numbers, or, for None, of fresh entropy."""
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
             options.whole(part, "rng", 0)
@@ -219,8 +219,8 @@ class World:
         b = np.zeros(2)
         for _ in range(100):
             fitted_curve = GLM("logit", "logit", float(b[0]), float(b[1]))
-            gradient = np.array([self._mean_against_logit(k, fitted_curve, variance=False) for k in (0, 1)])
-            curvature = [self._mean_against_logit(k, fitted_curve, variance=True) for k in (0, 1, 2)]
+            gradient = np.array([self._logit_moment(k, fitted_curve, variance=False) for k in (0, 1)])
+            curvature = [self._logit_moment(k, fitted_curve, variance=True) for k in (0, 1, 2)]
             step = np.linalg.solve([curvature[:2], curvature[1:]], gradient)
             b = b - step
             if np.max(np.abs(step)) < 1e-10:
@@ -307,8 +307,8 @@ class World:
     def _gap(self, c: Array, rest: Array) -> Array:
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
-    def _mean_against_logit(self, power: int, fitted_curve: Curve, *, variance: bool) -> float:
-        """E[(shown - truth) x^power], or E[shown (1 - shown) x^power], with x = logit c."""
+    def _logit_moment(self, power: int, fitted_curve: Curve, *, variance: bool) -> float:
+        """Compute E[(q - p) x^power] or, with `variance`, E[q (1 - q) x^power]: q the fitted curve, p the true one, x = logit c."""
 
         def integrand(c: Array, rest: Array) -> Array:
             p = fitted_curve.at(c, rest)
@@ -333,6 +333,8 @@ class World:
 
 
 def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, Array], Array]:
+    """Wrap a curve as a function of (c, 1 - c) that refuses values outside [0, 1] by more than rounding."""
+
     def checked(c: Array, rest: Array) -> Array:
         values = curve.at(c, rest)
         bad = ~((values >= -1e-12) & (values <= 1.0 + 1e-12))
@@ -349,10 +351,10 @@ def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
     if not (options.is_whole(n) and options.is_whole(m)) or n < 1 or m < 1:
         raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n={n!r}, m={m!r}")
     count = int(n) * int(m) * int(classes)
-    if count > _MOST_DRAWN:
+    if count > _MAX_DRAWN:
         raise InputError(
             f"a draw of {count:,} numbers (n={n}, m={m}, {classes} a row) is too large for memory; "
-            f"draw at most {_MOST_DRAWN:,} at a time"
+            f"draw at most {_MAX_DRAWN:,} at a time"
         )
 
 

@@ -98,6 +98,7 @@ def gather_comparison(
 
 
 def _profile(data: Any, lens: Lens | None) -> tc.profile.Profile:
+    """Return the profile of a sketch, or of predictions under a lens."""
     if isinstance(data, tc.Sketch):
         return data.to_profile()
     assert lens is not None
@@ -114,7 +115,7 @@ def _bins(profile: tc.profile.Profile, level: float) -> Frame:
 def _model_row(
     name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
 ) -> Row:
-    """Return the error of a model, and its accuracy and scores, which a sketch does not have."""
+    """Return the error of a model, and accuracy, log loss, Brier score and AURC, which are None for a sketch."""
     row = {"name": name, "n": estimate.n, **value_row(estimate, "error"), "direction": float(estimate.direction)}
     if preds is None or curve is None:
         return row | {"accuracy": None, "log_loss": None, "brier": None, "aurc": None, "impossible": False}
@@ -124,7 +125,7 @@ def _model_row(
 
 
 def _task_rows(models: Mapping[str, tc.Predictions], settings: Mapping[str, Any]) -> Sequence[Row]:
-    """Measure every model on every task, where all of them have a column of tasks."""
+    """Measure every model on every task of at least 30 rows, where all have a column `task` with 2 to 60 values; else no rows."""
     if not models or any("task" not in preds.columns for preds in models.values()):
         return []
     columns = {name: np.asarray(preds.columns["task"]).astype(str) for name, preds in models.items()}

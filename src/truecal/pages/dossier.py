@@ -146,7 +146,7 @@ class Dossier:
 
     @property
     def units(self) -> str:
-        """Patients and rows in words."""
+        """Numbers of patients and rows as text."""
         rows = f"{self.result.rows:,} rows"
         return f"{self.result.patients:,} patients with {rows}" if self.clustered else f"{rows}, one per patient"
 
@@ -164,6 +164,7 @@ class Dossier:
 
 
 def _heterogeneity(result: Clinical) -> str:
+    """Write prediction intervals for a new group and I2 of every pooled quantity, or why there are none."""
     if result.sites is None:
         return "not asked for; give a column of sites or groups"
     if not result.sites.heterogeneity:

@@ -31,6 +31,7 @@ def versions() -> dict[str, str]:
 
 
 def now() -> str:
+    """Return the time in UTC, such as "2026-05-01 12:00 UTC"."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -49,7 +50,7 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def lines(self, otherwise: str) -> list[tuple[str, str]]:
-        """Return the last lines of a page's reproducibility box; `otherwise` stands for the command where none is known."""
+        """Return (title, text) of files, command, options and versions; `otherwise` stands for a missing command."""
         return [
             *((f"File {name}", f"SHA-256 {digest}") for name, digest in self.files.items()),
             ("Command", self.command or otherwise),

@@ -83,7 +83,7 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
         code = "\n".join(asset(f"assets/{name}") for name in _SCRIPTS[template])
         scripts = {
             "library": charting_bundle(),
-            "numbers": embedded(plain({**data, "specs": specs})),
+            "numbers": script_json(plain({**data, "specs": specs})),
             "code": inert(f"(() => {{\n'use strict';\n{code}\n}})();"),
         }
     hashes = " ".join(f"'sha256-{_digest(scripts[name])}'" for name in ("library", "code") if name in scripts)
@@ -158,7 +158,7 @@ def _without_controls(value: Any) -> Any:
 
 
 def _prose(value: str) -> Any:
-    """Escape words, with what stands between backticks as code."""
+    """Escape text, with what stands between backticks as code; text with an odd number of backticks is returned as it is."""
     markup = extra("markupsafe").Markup
     parts = str(value).split("`")
     if len(parts) % 2 == 0:  # a single backtick is one
@@ -176,10 +176,10 @@ def asset(path: str) -> str:
     return files("truecal.pages").joinpath(path).read_text(encoding="utf-8")
 
 
-def embedded(value: Any) -> str:
+def script_json(value: Any) -> str:
     """Return JSON that can stand inside a script element whatever strings it holds.
 
-    >>> embedded({"name": "</script>&\\u2028"})
+    >>> script_json({"name": "</script>&\\u2028"})
     '{"name":"\\\\u003c/script\\\\u003e\\\\u0026\\\\u2028"}'
     """
     encoded = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
@@ -227,10 +227,11 @@ def write_page(path: str | os.PathLike[str], make: Callable[[], str]) -> Path:
         raise FileError(
             f"{target} asks for a PDF, which needs an installed Chromium or Chrome; write .html and print it from any browser"
         )
-    return write_whole(path, _print(browser, make()))
+    return write_whole(path, _print_pdf(browser, make()))
 
 
-def _print(browser: str, html: str) -> bytes:
+def _print_pdf(browser: str, html: str) -> bytes:
+    """Print a page to PDF by a headless browser; refuse where that fails or takes too long."""
     with tempfile.TemporaryDirectory() as folder:
         page, paper = Path(folder) / "page.html", Path(folder) / "page.pdf"
         page.write_text(html, encoding="utf-8")

@@ -142,7 +142,7 @@ class DecisionDisplay(Display):
         display : DecisionDisplay
             The display.
         """
-        return cls(_named(curve))._shown(plot, ax)
+        return cls(_named(curve))._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         self._draw_lines(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
@@ -206,7 +206,7 @@ class DecisionLossDisplay(Display):
         display : DecisionLossDisplay
             The display.
         """
-        return cls(_named(loss), quantity=quantity)._shown(plot, ax)
+        return cls(_named(loss), quantity=quantity)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         line: dict[str, Any] = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}
@@ -267,7 +267,7 @@ class FlexibleDisplay(Display):
             The display.
         """
         rows = [{"curve": name, **row} for name, curve in curves.items() for row in curve.frame()]
-        return cls(Frame.from_records(rows), scores=scores)._shown(plot, ax)
+        return cls(Frame.from_records(rows), scores=scores)._plot_if(plot, ax)
 
     def _size(self) -> tuple[float, float]:
         return 5.5, 5.5

@@ -103,7 +103,8 @@ class Display(ABC):
     def _draw(self, ax: Any) -> Sequence[Any] | None:
         """Draw on axes; return other axes that were added."""
 
-    def _shown(self, plot: bool, ax: Any) -> Self:
+    def _plot_if(self, plot: bool, ax: Any) -> Self:
+        """Draw the display if `plot`, and return it."""
         return self.plot(ax) if plot else self
 
     def _columns(self, *names: str) -> list[list[Any]]:

@@ -416,6 +416,7 @@ def sizes(data: FigureData) -> StudyFigure:
 
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
+    """Draw a line per model over severities: its error or metric minus that of the largest model of its family."""
     ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
     for part in table.sort("severity").partition_by("model", maintain_order=True):
         width = 0.4 + 1.2 * float(part["relative_size"][0] or 0.3)

@@ -91,7 +91,7 @@ class ForestDisplay(_ListDisplay):
             rows.append(("mean over sites", mean.value, mean.low, mean.high, *total, "mean"))
             rows.append(("a new site", mean.value, spread.low, spread.high, *total, "new site"))
         columns = dict(zip(cls.needed, zip(*rows, strict=True), strict=True))
-        return cls(columns, number=number)._shown(plot, ax)
+        return cls(columns, number=number)._plot_if(plot, ax)
 
     @staticmethod
     def shortened(name: str, letters: int = _LETTERS) -> str:
@@ -401,7 +401,7 @@ class EvaluationDisplay(Display):
             The display.
         """
         display = cls(evaluation.frame(), score=evaluation.score, recommended=evaluation.recommended)
-        return display._shown(plot, ax)
+        return display._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         names, *numbers = self._columns(*self.needed)

@@ -500,7 +500,7 @@ class ClassWiseDisplay(Display):
         for k in worst:
             binned = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
             rows += [{"class": preds.class_name(k), **row} for row in _bin_frame(binned, level)]
-        return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._shown(plot, ax)
+        return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._plot_if(plot, ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the small diagrams.
@@ -661,7 +661,7 @@ class BeforeAfterDisplay(Display):
             errors[name] = (float(estimate.value), float(estimate.interval.low), float(estimate.interval.high))
             limits.append(fitted_limits(profile))
         ends = min(low for low, _ in limits), max(high for _, high in limits)
-        return cls(Frame.from_records(rows), errors, outcome=outcome, limits=ends)._shown(plot, ax)
+        return cls(Frame.from_records(rows), errors, outcome=outcome, limits=ends)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], **DASHED)

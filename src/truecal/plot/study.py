@@ -177,10 +177,11 @@ class ConditionDisplay(Display):
         """
         table = result.frame()
         values = {"metric": metric} if "metric" in table.columns and "metric" not in cls.needed else {}
-        return cls._of(choose_rows(table, dataset=dataset, severity=severity, **values), result).plot(ax)
+        return cls._from_result(choose_rows(table, dataset=dataset, severity=severity, **values), result).plot(ax)
 
     @classmethod
-    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
+    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
+        """Make a display of selected rows of a result, with the settings that the result has as attributes."""
         return cls(frame, **{name: getattr(result, name) for name in cls.settings})
 
     def _draw_named(self, ax: Any, x: str, y: str, *, bars: bool = True, bottom: float | None = None) -> None:
@@ -324,7 +325,7 @@ class ResidualDisplay(ConditionDisplay):
         self.metric = metric
 
     @classmethod
-    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
+    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
         return cls(frame, metric=frame["metric"][0])
 
     def _draw(self, ax: Any) -> None:
@@ -361,7 +362,7 @@ class ParetoDisplay(ConditionDisplay):
         self._frame = self._frame.with_columns(front=tc.study.on_front(*self._columns(x, y)))
 
     @classmethod
-    def _of(cls, frame: Frame, result: AnalysisTable) -> Self:
+    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
         name = str(frame["metric"][0])
         return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name)
 

@@ -549,7 +549,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         }
 
     def _fit_from_json(self, content: Mapping[str, Any]) -> None:
-        """Set what `_fit_to_json` wrote."""
+        """Restore columns, classes and learned values from the content that `_fit_to_json` returns."""
         self.n_features_in_ = serialization.read_whole(content, "columns", low=1)
         names = serialization.read_class_names(content, self.n_features_in_)
         self._set_classes(ClassOrder.of(names if self.classes is not None else None, len(names)))

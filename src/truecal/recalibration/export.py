@@ -61,6 +61,7 @@ class _OnnxWriter:
         return self.add_node("Cast", [name], to=kind)
 
     def add_operation(self, operation: str, operands: list[str]) -> str:
+        """Add the ONNX nodes of an operation of a graph (`tracing.OPERATIONS`) and return the name of its output."""
         kinds = self.onnx.TensorProto
         if operation == "round_to_float32":
             return self.cast(self.cast(operands[0], kinds.FLOAT), kinds.DOUBLE)

@@ -83,8 +83,8 @@ class LabelledLogits:
         ruled_out: NDArray[np.bool_] = self.of_labels(self.logits) <= LOG_ZERO
         return ruled_out
 
-    def floored(self, floor: float) -> "LabelledLogits":
-        """Raise every logit to at least its row's largest minus `floor`."""
+    def raise_to_floor(self, floor: float) -> "LabelledLogits":
+        """Return a copy with every logit raised to at least its row's largest minus `floor`."""
         return LabelledLogits.of(floor_logits(self.logits, floor), self.labels, self.weights)
 
     def label_sum(self) -> float:
@@ -181,15 +181,15 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     """Maximise the likelihood over the inverse temperature b > 0, in which minus log likelihood is convex.
 
     Searches in samples of rows give the start, so the full data is read three or four times. There is no finite optimum when
-    every label has its row's largest logit (b grows without end): see `laplace_inverse`. And none above zero when the logits
-    carry no information: b stops where the probabilities are uniform to 0.1 %.
+    every label has its row's largest logit (b grows without end): see `laplace_inverse_temperature`. And none above zero when
+    the logits carry no information: b stops where the probabilities are uniform to 0.1 %.
     """
     spread = data.spread()
     if spread == 0.0:
         return InverseTemperature(1.0, "flat")
     lowest = _MIN_SCALED_SPREAD / spread
     if not data.label_gap().any():
-        return InverseTemperature(laplace_inverse(data), "separable")
+        return InverseTemperature(laplace_inverse_temperature(data), "separable")
     start = max(1.0 / spread, lowest)
     if data.logits.size > _MIN_VALUES_SAMPLED:
         rows = min(_SAMPLE_ROWS, -(-len(data.labels) // _SAMPLE_SHARE))
@@ -207,8 +207,8 @@ def fit_possible_inverse(data: LabelledLogits) -> float:
     return fit_inverse_temperature(data if possible.all() else data.take(possible)).value if possible.any() else 1.0
 
 
-def laplace_inverse(data: LabelledLogits) -> float:
-    """Solve for the b at which the mean probability of the leading class is (n + 1) / (n + 2) of its limit.
+def laplace_inverse_temperature(data: LabelledLogits) -> float:
+    """Solve for the inverse temperature b at which the mean probability of the leading class is (n + 1) / (n + 2) of its limit.
 
     Laplace's estimate of the accuracy after n rows without an error. The limit is 1, or less where classes tie for the lead.
     Unlike smoothed targets, whose loss is linear in the logits of classes that did not occur, this does not depend on how
@@ -310,13 +310,13 @@ def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
     scale = data.spread() or 1.0
 
     def loss(log_floor: float) -> float:
-        floored = data.floored(exp(log_floor))
+        floored = data.raise_to_floor(exp(log_floor))
         inverse = fit_inverse_temperature(floored).value
         return temperature_terms(floored, inverse)[0] - inverse * floored.label_sum()
 
     grid = np.log(np.geomspace(1e-3 * scale, 10 * scale, _FLOOR_GRID))
     best = _minimise_near(loss, float(min(grid, key=loss)), float(grid[1] - grid[0]), 1e-4)
-    return fit_inverse_temperature(data.floored(exp(best))).value, exp(best)
+    return fit_inverse_temperature(data.raise_to_floor(exp(best))).value, exp(best)
 
 
 def fit_squared_inverse(data: LabelledLogits) -> float:

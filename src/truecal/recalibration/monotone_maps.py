@@ -217,7 +217,7 @@ def finite_range(scores: Float64s) -> tuple[float, float]:
 
 
 def bound_scores(scores: Float64s) -> Float64s:
-    """Put log odds of classes that were ruled out, which would dominate a mean, just outside the others."""
+    """Clip log odds of classes that were ruled out, which would dominate a mean, to the `finite_range` of the scores."""
     return np.clip(scores, *finite_range(scores))
 
 
@@ -431,6 +431,7 @@ def _drop_constant_edges(edges: Float64s, values: Float64s) -> StepMap:
 
 
 def _geometric_mean(parts: Sequence[Float64s]) -> Float64s:
+    """Compute the geometric mean of several arrays, element by element; 0 where one is 0."""
     with np.errstate(divide="ignore"):
         mean: Float64s = np.exp(np.mean(np.log(parts), axis=0))
     return mean

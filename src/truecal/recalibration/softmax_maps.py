@@ -93,7 +93,7 @@ class ScaledSoftmax(Recalibrator):
         self.floor_ = inf
         if self.zeros == "floor" and impossible.any():
             _, self.floor_ = fit_floored_temperature(data)
-            return data.floored(self.floor_)
+            return data.raise_to_floor(self.floor_)
         if self.zeros == "floor":
             # for later rows: rows that contradict no 0 do not determine a floor, and floored rows would lower T
             self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
@@ -112,7 +112,7 @@ class ScaledSoftmax(Recalibrator):
     ) -> tuple[Float64s, Float64s]:
         """Fit `scales` scales and K biases to logits floored as in predictions; warn where only the penalty decides."""
         data = self._labelled_logits(outputs, labels, weights)
-        data = data.floored(self.floor_) if isfinite(self.floor_) else data
+        data = data.raise_to_floor(self.floor_) if isfinite(self.floor_) else data
         scale, bias, separable = fit_scale_and_bias(data, np.full(scales, fit_inverse_temperature(data).value))
         if separable or self.absent_classes_:
             absent = f"class {self.order_.describe(self.absent_classes_)} never occurs in y"

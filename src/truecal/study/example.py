@@ -31,12 +31,12 @@ from truecal.writing import write_whole
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-_LEARNT = 0.8  # share of the rows set aside for learning that one seed learns from
+_TRAINING_SHARE = 0.8  # share of the training rows that the models of one seed are fitted on
 
 
 @dataclass(frozen=True)
 class ExampleData:
-    """Rows to learn from and rows to judge."""
+    """Training rows and test rows."""
 
     train_x: Array
     train_y: Labels
@@ -44,18 +44,20 @@ class ExampleData:
     test_y: Labels
 
     def training_rows(self, seed: int) -> tuple[Array, Labels]:
-        """The rows that models of this seed learn from."""
-        rows = np.random.default_rng([seed, 1]).permutation(len(self.train_y))[: round(_LEARNT * len(self.train_y))]
+        """Draw the training rows of the models of one seed, without replacement."""
+        rows = np.random.default_rng([seed, 1]).permutation(len(self.train_y))[
+            : round(_TRAINING_SHARE * len(self.train_y))
+        ]
         return self.train_x[rows], self.train_y[rows]
 
 
 def noise(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Normal noise of 0.2, 0.4, ... standard deviations."""
+    """Add normal noise of standard deviation 0.2 * severity."""
     return x + 0.2 * severity * rng.normal(size=x.shape)
 
 
 def blur(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """8 x 8 images seen through a Gaussian of 0.2, 0.4, ... pixels."""
+    """Blur 8 x 8 images by a Gaussian of standard deviation 0.2 * severity pixels."""
     from scipy.ndimage import gaussian_filter
 
     images = x.reshape(-1, 8, 8)
@@ -63,7 +65,7 @@ def blur(x: Array, severity: int, rng: np.random.Generator) -> Array:
 
 
 def dropout(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """8, 16, ... percent of the pixels are black."""
+    """Set each pixel to the smallest value of all with probability 0.08 * severity."""
     return np.where(rng.random(x.shape) < 0.08 * severity, x.min(), x)
 
 
@@ -79,7 +81,10 @@ SHIFTS: dict[str, dict[str, Shift]] = {
 
 
 def load(name: str) -> ExampleData:
-    """One of the four: digits, cancer (bundled), clusters (five classes, 5 % of the labels wrong), spheres (two, not linear)."""
+    """Load a dataset by name: digits, cancer (bundled), clusters (five classes, 5 % of labels wrong) or spheres (two classes).
+
+    Rows are shuffled, split into test and training rows, and standardised by the training rows.
+    """
     datasets = extra("sklearn.datasets")
     x: Any
     y: Any
@@ -100,7 +105,7 @@ def load(name: str) -> ExampleData:
 
 
 def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: int) -> Array:
-    """The judged rows at a severity. Noise of one seed is the same for all models."""
+    """Apply a shift of one severity to the test rows. Noise of one seed is the same for all models."""
     if severity == 0:
         return data.test_x
     rng = np.random.default_rng([seed, severity, *dataset.encode()])
@@ -177,7 +182,7 @@ class ExampleModel:
 
 @cache
 def _content() -> dict[str, Any]:
-    """The models, and the parts of the example: the whole, and a quick one."""
+    """Read example.json: the models, and the plans "whole" and "quick"."""
     content: dict[str, Any] = json.loads(
         (resources.files("truecal.study") / "example.json").read_text(encoding="utf-8")
     )
@@ -185,7 +190,7 @@ def _content() -> dict[str, Any]:
 
 
 def models() -> list[ExampleModel]:
-    """All of them; those of torch only where it is installed."""
+    """Return the models of the example; those of torch only where it is installed."""
     every = [ExampleModel(**model) for model in _content()["models"]]
     return every if find_spec("torch") else [model for model in every if model.family != "torch"]
 
@@ -249,7 +254,7 @@ class ExamplePlan:
 
 
 def plan(*, quick: bool = False) -> ExamplePlan:
-    """The whole example, or five models on two sets at two severities with one seed.
+    """Return the plan of the whole example or, if quick, of five models on two datasets at two severities with one seed.
 
     >>> len(plan(quick=True).models), plan(quick=True).severities
     (5, (0, 3))
@@ -336,7 +341,7 @@ def _path(root: Path, dataset: str, model: str, severity: int, seed: int) -> Pat
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file is there and holds predictions; damaged ones are made again."""
+    """Return whether a file exists and holds as many labels as logits; others are written again."""
     if not path.is_file():
         return False
     try:
@@ -347,7 +352,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _train(task: tuple[Path, Sequence[int], str, str, int]) -> None:
-    """One model on one set with one seed, in a worker: learn once, predict at every severity, write every file whole."""
+    """Fit one model on one dataset with one seed, in a worker, and write its predictions at every severity."""
     root, severities, model_name, name, seed = task
     model = next(model for model in models() if model.name == model_name)
     data = load(name)

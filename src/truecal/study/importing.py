@@ -101,7 +101,7 @@ def import_table(
         assert mapping is not None
         rows, covariates, notes = read_mapped_table(measured, mapping)
     if about is not None:
-        rows, described = _join_about(rows, read_table(about))
+        rows, described = _join_models(rows, read_table(about))
         covariates = [*covariates, *described]
     rows = _complete_columns(rows)
     _refuse_duplicates(rows)
@@ -157,7 +157,10 @@ def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
 
 
 def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, list[str], list[str]]:
-    """Rename the columns of any table by a mapping file; return rows, names of covariates, and notes."""
+    """Convert a table to long rows (metric, value) by a mapping file; return rows, names of covariates, and notes.
+
+    Rows without a value are dropped, with a note; accuracies become errors.
+    """
     document = read_document(path)
     document.check(load_schema("truecal.study", "mapping.schema.json"))
     columns, constants, metrics = (document.value.get(part, {}) for part in ("columns", "constants", "metrics"))
@@ -284,13 +287,13 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
 
 
 def _words(name: str) -> Any:
-    """Text of a column; null where it is empty or NaN."""
+    """Return the text of a column as an expression; null where it is empty or NaN."""
     words = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words)
 
 
 def _pretraining() -> list[Any]:
-    """What names such as jft-r50-x1-size=13000000-steps=1120000 say about pretraining."""
+    """Parse names such as jft-r50-x1-size=13000000-steps=1120000: expressions of pretraining data, size and steps."""
     name = pl.col("ModelName").cast(pl.String)
     return [
         name.str.extract(r"(imagenet21k|imagenet|jft)-", 1).alias("pretraining"),
@@ -300,7 +303,7 @@ def _pretraining() -> list[Any]:
 
 
 def read_public_diagrams(table: Any, rows: Any) -> Any:
-    """Bins of the reliability diagrams of the jobs in `rows`, as the store keeps them."""
+    """Read the bins of the reliability diagrams of the jobs in `rows`, in the columns of a store."""
     _require_columns(
         table, ("RawModelName", "DatasetName", "num_bins", "adaptive"), "the table of reliability diagrams"
     )
@@ -344,8 +347,11 @@ def read_public_diagrams(table: Any, rows: Any) -> Any:
 # From renamed columns to those of a store
 
 
-def _join_about(rows: Any, about: Any) -> tuple[Any, list[str]]:
-    """Add what another table says of the models; return rows and the names of further covariates."""
+def _join_models(rows: Any, about: Any) -> tuple[Any, list[str]]:
+    """Join a table with one row per model (the first, if several); return rows and the names of further covariates.
+
+    A column of that table replaces one of the same name.
+    """
     _require_columns(about, ("model",), "the table about models")
     names = [name for name in about.columns if name != "model"]
     models = about.with_columns(pl.col("model").cast(pl.String)).unique("model", keep="first")
@@ -376,6 +382,7 @@ def _complete_columns(rows: Any) -> Any:
 
 
 def _refuse_duplicates(rows: Any) -> None:
+    """Refuse two values of one metric for the same job, recalibrator, lens and selection."""
     duplicated = rows.filter(rows.select("job", "recalibrator", "lens", "selection", "metric").is_duplicated())
     if duplicated.height:
         row = duplicated.row(0, named=True)

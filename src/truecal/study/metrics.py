@@ -82,12 +82,12 @@ class Metric:
 
     @property
     def is_resampled(self) -> bool:
-        """Whether it is resampled by default: means over rows, and the errors that rankings are made by."""
+        """Whether the metric is resampled by default: means over rows, and the errors in RESAMPLED."""
         return self.kind == "score" or self.name in RESAMPLED
 
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
-        """The estimator behind it (not for scores); `level` is that of intervals by a formula."""
+        """Make the estimator of the metric (not for scores); `level` is that of intervals in closed form."""
         options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "function":
             return FunctionEstimator(names.load_object(self.name))
@@ -105,7 +105,7 @@ class Metric:
 
 @cache
 def parse_metric(name: str) -> Metric:
-    """The metric of a name.
+    """Parse the name of a metric; refuse an unknown one.
 
     >>> metric = parse_metric("ece-mass-100-l2")
     >>> metric.kind, metric.scheme, metric.bins, metric.norm
@@ -131,12 +131,12 @@ def parse_metric(name: str) -> Metric:
 
 
 def judges_several(lens: str) -> bool:
-    """Whether the lens of this word judges several probabilities of a row: top-K, grouping:NAME, canonical."""
+    """Return whether a lens judges several probabilities of a row: top-K, grouping:NAME, canonical."""
     return lens == "canonical" or lens.startswith("grouping:") or re.fullmatch(r"top-[0-9]+", lens) is not None
 
 
 def metrics_of(names: Sequence[str], lens: str) -> tuple[Metric, ...]:
-    """Metrics with these names that are computed under a lens ("" for whole predictions).
+    """Return the metrics with these names that are computed under a lens ("" for whole predictions).
 
     >>> len(metrics_of(("paper-grid",), "top-label")), len(metrics_of(("paper-grid",), "class-wise"))
     (42, 38)
@@ -149,7 +149,7 @@ def metrics_of(names: Sequence[str], lens: str) -> tuple[Metric, ...]:
 
 
 def _grid(lens: str) -> tuple[str, ...]:
-    """The grid under a lens; the slow sweep and rank series only where a row has one outcome."""
+    """Return the names of the grid under a lens; the sweep not class-wise, exact and rank series only for one outcome per row."""
     if lens == "":
         return SCORES
     binned = tuple(f"ece-{s}-{b}-{p}" for s in ("width", "mass") for b in GRID_BINS for p in names.NORMS)
@@ -192,7 +192,7 @@ def measure_lens(
     level: float = 0.95,
     paired: bool = False,
 ) -> list[Measurement]:
-    """Every metric under a lens; `sample` is what the lens sees where that is there already.
+    """Measure every metric under a lens; `sample` is the sample of the lens, where it was computed before.
 
     Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
     come in clusters :func:`truecal.measure` counts those. With `paired`, the metrics that rankings are made by are resampled as
@@ -223,14 +223,14 @@ def measure_lens(
 
 
 def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
-    """Pairs of a row and a class as rows: a value does not depend on which of them belong together."""
+    """Drop the units of pairs (row, class), so that pairs count as rows: a value does not depend on which belong together."""
     return replace(sample, units=None) if sample.pooled and sample.unit == "rows" else sample
 
 
 def _measure_directly(
     preds: tc.Predictions, lens: Lens, metric: Metric, intervals: Intervals, level: float
 ) -> Measurement:
-    """A metric with its interval by :func:`truecal.measure`."""
+    """Measure a metric with its interval by :func:`truecal.measure`; where that refuses the rows, NaN and the reason."""
     try:
         estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
     except InputError as error:
@@ -262,7 +262,7 @@ def _measure_columns(
 
 
 def _measure_profile(profile: tc.profile.Profile, metric: Metric, intervals: Intervals, level: float) -> Measurement:
-    """A metric of one dataset, with its interval."""
+    """Estimate a metric of one profile with its interval, in closed form or by the bootstrap."""
     power, interval, notes = _estimate(profile, metric, level)
     estimator, n = metric.estimator(level), _rows(profile)
     if np.isnan(power[0]):
@@ -303,7 +303,7 @@ def _rows(profile: tc.profile.Profile) -> int:
 
 
 def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
-    """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
+    """Return the filled bins of two reliability diagrams as records, of equal mass and of equal width."""
     rows: list[dict[str, Any]] = []
     names = ("bin", "low", "high", "count", "confidence", "outcome")
     for scheme in ("mass", "width"):
@@ -337,28 +337,33 @@ _SEED_PAIRED = 20210615
 
 @dataclass(frozen=True, eq=False)
 class SharedDraws:
-    """The resamples of the rows of one dataset."""
+    """Resamples of the rows of one dataset, as counts of its units."""
 
     units: Units
     counts: NDArray[np.uint16]  # (units + 2, resamples)
 
     @classmethod
     def of(cls, sample: tc.lenses.Sample) -> "SharedDraws":
-        """Those of the rows of a sample: the same for all models."""
+        """Draw the resamples of the units of a sample; they depend on the units alone, so all models share them."""
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
-    def of_estimator(self, metric: Metric, sample: tc.lenses.Sample, level: float) -> tuple[Float64s, Interval | None]:
-        """A calibration error on every resample, as `tc.inference.bootstrap` has it, and its interval."""
+    def resample_error(
+        self, metric: Metric, sample: tc.lenses.Sample, level: float
+    ) -> tuple[Float64s, Interval | None]:
+        """Compute a calibration error on every resample, as `tc.inference.bootstrap` does, and its interval.
+
+        The rank series of independent rows without weights gives no interval (None).
+        """
         if metric.name == "rank-series-l2" and self.units.kind == "rows" and sample.weights is None:
-            return self._of_series(sample), None
+            return self._resample_series(sample), None
         estimator, rng = metric.estimator(level), np.random.default_rng(_SEED_PAIRED)
         flips = sign_flips(self.units, 1, rng)
         parts = sample_sums(estimator, [sample], self.units, flips)
         resampled = resample_units(estimator, parts, None, self.units, self.counts, level, rng, flips=flips)
         return resampled.errors, resampled.interval()
 
-    def _of_series(self, sample: tc.lenses.Sample) -> Float64s:
-        """The rank series of independent rows on every resample, in the functions fitted to all rows.
+    def _resample_series(self, sample: tc.lenses.Sample) -> Float64s:
+        """Compute the rank series of independent rows on every resample, with the basis functions fitted to all rows.
 
         Coefficients of a resample are sums over its units; the number of terms is chosen in each by the risk (9), because that
         choice is most of the variation of a model near calibration.
@@ -406,11 +411,11 @@ def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
 
 
 def _with_draws(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
-    """A measurement with its resamples, and their interval where there is none by a formula."""
+    """Add to a measurement its resamples, and their interval where there is none in closed form."""
     if not measurement.metric.is_resampled:
         return measurement
     try:
-        values, interval = SharedDraws.of(sample).of_estimator(measurement.metric, sample, level)
+        values, interval = SharedDraws.of(sample).resample_error(measurement.metric, sample, level)
     except InputError:  # a single unit, or too few rows for this metric
         return measurement
     measurement = replace(measurement, draws=values)
@@ -432,7 +437,7 @@ def measure_scores(
     level: float,
     paired: bool = False,
 ) -> list[Measurement]:
-    """The scores asked for, the means among them also on the resamples that all models share; `top` is as in `row_scores`.
+    """Measure scores; with `paired`, means also on the resamples that all models share. `top` is as in `row_scores`.
 
     Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error, resampled for the costs of abstaining.
     Where rows come in clusters, the variance is that between clusters.
@@ -452,7 +457,7 @@ def measure_scores(
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> Float64s:
-    """The score of every row, of which the metric is the mean. `top` is what the top-label lens sees."""
+    """Compute the score of every row, of which the metric is the mean. `top` is the sample of the top-label lens."""
     if metric.name == "nll":
         return tc.scores.log_losses(preds)
     if metric.name == "brier":

@@ -69,7 +69,7 @@ def _read_covariates(document: Document) -> tuple[str, ...]:
 
 
 def to_number(value: Any) -> float | None:
-    """A finite number, also one that YAML takes for text (25e6), or None."""
+    """Convert a value to a finite number, also text such as 25e6 that YAML takes for no number; None for others."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -78,7 +78,7 @@ def to_number(value: Any) -> float | None:
 
 
 def _read_field(document: Document, where: int | Where, name: str, value: Any, path: str = "") -> Any:
-    """A field of a file, model or dataset as its kind of value, or None and a problem."""
+    """Convert a field to its type; a value that is not valid gives None, and its problem is added to the document."""
     number, result = to_number(value), value
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip() != ""
     if name in ("model", "family", "dataset"):
@@ -99,7 +99,10 @@ def _read_field(document: Document, where: int | Where, name: str, value: Any, p
 
 
 def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -> list[PredictionFile]:
-    """All files of a study in the order of the file, patterns in the order of their paths."""
+    """Return all prediction files in the order of the study file, those of a pattern in the order of their paths.
+
+    Files of the same model, dataset, severity and seed are added to the document as problems.
+    """
     sources: list[PredictionFile] = []
     for i, entry in enumerate(document.value.get("predictions", ())):
         if entry is not None:
@@ -117,7 +120,7 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
 def _expand(
     document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]
 ) -> list[PredictionFile]:
-    """The files of one entry of predictions."""
+    """Return the files of one entry of `predictions`."""
     kind = "file" if "file" in entry else "files"
     if kind not in entry:
         return []
@@ -159,7 +162,7 @@ def _insert_parts(text: str, parts: dict[str, str]) -> str:
 def _match(
     document: Document, line: int, pattern: str, folder: Path, constants: dict[str, Any], names: Sequence[str]
 ) -> list[tuple[Path, dict[str, str]]]:
-    """The files of a pattern, each with the texts its marks stand for."""
+    """Find the files of a pattern, each with the text that every {name} of the pattern matches."""
     wild, regex, last = "", "", 0
     for mark in _MARK.finditer(pattern):
         text, name = pattern[last : mark.start()], mark[1]
@@ -290,7 +293,7 @@ def _check_recalibrator(name: str) -> None:
 
 
 def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
-    """Every entry of `datasets`, in order; names may be patterns with * and ?."""
+    """Read the entries of `datasets`, in order; names may be patterns with * and ?."""
     datasets = {}
     for pattern, values in document.value.get("datasets", {}).items():
         where = ("datasets", pattern)
@@ -315,7 +318,7 @@ def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
 
 
 def _resolve_datasets(document: Document, options: Options, sources: Sequence[PredictionFile]) -> Options:
-    """The same with a clean dataset for every independent one: the only one there is, unless it names one."""
+    """Set the clean dataset of every independent dataset that names none, if there is exactly one."""
     names = dict.fromkeys(source.dataset for source in sources)
     clean = [name for name in names if not options.dataset(name).independent and options.clean_of(name) == name]
     resolved = {}

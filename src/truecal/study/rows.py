@@ -150,14 +150,14 @@ def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = 
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
-    """The class a study file means: in YAML '1', 1 and the name of a class may all be the same word."""
+    """Return the class whose name reads like `word`: YAML does not distinguish '1', 1 and a class named "1"."""
     if preds is None or word is None:
         return word
     return {str(name): name for name in preds.classes or range(preds.class_count)}.get(str(word), word)
 
 
 def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """True for the rows to fit on: floor(fraction * n) of them, and of every class its share to within one row.
+    """Draw the mask of the rows to fit on: floor(fraction * n) of them, and of every class its share to within one row.
 
     Depends on nothing but labels and seed, so models with the same labels are fitted, and judged, on the same rows.
 
@@ -281,7 +281,7 @@ def _check_columns(document: Document, head: _Head, options: Options) -> None:
 def _check_fit_sources(
     document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[PredictionFile, str], None]
 ) -> list[_Head]:
-    """Every file needs a clean file of its model to fit on, of the same classes and, where rows are shared, the same labels."""
+    """Refuse files without a clean file of the same model, classes and (shared rows) labels to fit on; return the others."""
     by_key = {head.source.key: head for head in heads}
     dataset = options.split.dataset
     if dataset is not None and dataset not in {head.source.dataset for head in heads}:

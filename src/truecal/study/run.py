@@ -256,7 +256,7 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
 
 
 def _recalibration() -> Any:
-    """The recalibrators, imported on use: they need scikit-learn."""
+    """Import the recalibrators on use: they need scikit-learn."""
     return import_module("truecal.recalibration")
 
 
@@ -292,7 +292,7 @@ class Job:
 
 
 def make_jobs(spec: Spec) -> list[Job]:
-    """The jobs of a study, in its order. A job, and a fit, is named by a hash of all that its numbers depend on."""
+    """Make the jobs of a study, in its order; a job, and a fit, is named by a hash of all that its numbers depend on."""
     options = spec.options
     by_key = {source.key: source for source in spec.sources}
     prints = {source.path: fingerprint(source.path, by_content=spec.by_content) for source in spec.sources}
@@ -415,7 +415,7 @@ def _select(
 def _measure(
     preds: tc.Predictions | None, job: Job, *, paired: bool
 ) -> Iterator[tuple[str, Sequence[Measurement], Records]]:
-    """Every lens with its numbers and diagrams; nan where there is nothing to judge."""
+    """Yield every lens with its measurements and diagrams; NaN where there are no predictions."""
     intervals, level = job.options.intervals, job.options.level
     paired = paired and bool(intervals)
     top = None if preds is None else tc.TopLabel().sample(preds)
@@ -438,7 +438,7 @@ def _measure(
 
 
 def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
-    """The lens of a name in a study file."""
+    """Make the lens of a name in a study file, such as "top-label", "class:NAME" or "grouping:NAME"."""
     if name.startswith("class:"):
         return tc.OneClass(class_named(name.removeprefix("class:"), preds))
     if name.startswith("grouping:"):
@@ -453,7 +453,7 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 
 
 def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, Any]:
-    """What study.json says; the protocol of a job is how its rows were chosen and recalibrated."""
+    """Return the content of study.json; the protocol of a job is how its rows were selected and recalibrated."""
     options = spec.options
     names = dict.fromkeys(job.source.dataset for job in jobs)
     protocol = {

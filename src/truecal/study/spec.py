@@ -105,21 +105,21 @@ class Options:
     level: float = 0.95
 
     def dataset(self, name: str) -> Dataset:
-        """What the study says of a dataset."""
+        """Return the settings of a dataset: those of the first pattern its name matches."""
         return next((one for pattern, one in self.datasets.items() if fnmatchcase(name, pattern)), Dataset())
 
     def clean_of(self, name: str) -> str:
-        """The dataset whose clean rows the recalibrators of a dataset are fitted on."""
+        """Return the dataset whose clean rows the recalibrators of a dataset are fitted on."""
         dataset = self.dataset(name)
         return dataset.clean or dataset.by or self.split.dataset or name
 
     def shares_rows(self, name: str) -> bool:
-        """Whether the rows of a dataset are those of its clean one."""
+        """Return whether the rows of a dataset are those of its clean one."""
         dataset = self.dataset(name)
         return not dataset.independent and (dataset.clean is not None or self.clean_of(name) == name)
 
     def fit_source(self, source: PredictionFile) -> tuple[str, str, float, int]:
-        """Key of the file that the recalibrators of a file are fitted on."""
+        """Return the key (model, dataset, severity, seed) of the file that the recalibrators of a file are fitted on."""
         if self.split.fit == "same":
             return source.key
         return source.model, self.clean_of(source.dataset), 0.0, source.seed
@@ -139,6 +139,6 @@ class Spec:
     broken: Mapping[str, str] = field(default_factory=dict)  # path of a skipped file -> reason
 
     def covariates_of(self, source: PredictionFile) -> list[object]:
-        """All covariates of a file: those given for it, else those of its dataset."""
+        """Return the covariates of a file in the order of `covariates`: its values, else those of its dataset, else None."""
         values = {**self.options.dataset(source.dataset).covariates, **source.covariates}
         return [values.get(name) for name in self.covariates]

@@ -472,7 +472,7 @@ def _are_covariates(value: Any) -> bool:
 
 @lru_cache(8)  # nearly all jobs of a study have the same
 def _set_name(pairs: frozenset[Pair]) -> tuple[str, str]:
-    """The name of a set of metrics, and its list."""
+    """Return a hash of a set of metrics, and the set as JSON."""
     content = json.dumps(sorted(pairs))
     return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
 
@@ -483,7 +483,7 @@ def _pairs(meta: dict[str, Any]) -> list[Pair] | None:
 
 
 def _choose(table: Any, pairs: list[Pair] | None, kind: str) -> Any:
-    """The metrics of the study, each once: one that two runs computed at the same time is there twice."""
+    """Select the metrics of the study, each once: two runs at the same time may have stored one twice."""
     keys = ["job", "recalibrator", "lens", "selection", "metric", *(("scheme", "bin") if kind == "diagrams" else ())]
     if kind != "diagrams" and pairs is not None:
         listed = pl.DataFrame(pairs, schema=["lens", "metric"], orient="row")
@@ -492,7 +492,7 @@ def _choose(table: Any, pairs: list[Pair] | None, kind: str) -> Any:
 
 
 def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
-    """A table of the store with these columns and rows."""
+    """Make a table with the columns and types of a store."""
     types = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
     }

@@ -82,7 +82,7 @@ class WatchConclusion:
 
     @property
     def reading(self) -> str:
-        """How often such a verdict is wrong."""
+        """Sentence with the error rates of the verdict: probability of a false alarm, batches between false signs of a change."""
         return (
             f"For a model within the tolerance of {self.tolerance:g} the probability of ever raising the alarm is at most "
             f"{self.alpha:.3g}, however often one looks; a false sign of a change comes at most once in {self.run_length} "
@@ -95,7 +95,7 @@ class WatchConclusion:
         return f"{self.headline.upper()}: {self.sentence}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict and its words as plain values, as `--json` prints them under "conclusion"."""
+        """Return the verdict, its sentences and settings as plain values, as `--json` prints them under "conclusion"."""
         words = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
         affected = [group.name for group in self.affected]
         return {**{word: plain(getattr(self, word)) for word in words}, "affected": affected}

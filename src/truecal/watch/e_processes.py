@@ -293,7 +293,11 @@ class Experts:
         return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], rows.starts), by_span], axis=1)
 
     def _mirror_loss(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
-        """Compute m of a row whose score is between low and high: the smaller loss at the wrong edge of the band."""
+        """Compute the mirror losses m of rows with scores between low and high, all shapes (rows, tilts).
+
+        The smaller one of both ends of the score and of a tilt and its mirror: the log growth that a bet loses where the outcome
+        probability is at the opposite edge of the tolerance band. Zero without a tolerance.
+        """
         if self.tolerance == 0:
             return np.zeros_like(tilt)
         losses, upwards, factor = [], tilt > 0, np.expm1(tilt)
@@ -534,7 +538,7 @@ class Stream:
         )
 
     def restarted(self) -> Stream:
-        """Forget all evidence, after a repair; the sums for display stay."""
+        """Return a copy without evidence, after a repair; the sums for display stay."""
         return replace(self, evidence=Evidence.none(self.experts), errors=MeanError())
 
     @property

@@ -39,7 +39,7 @@ class Target:
             )
         if self.names is not None and other.names is not None and self.names != other.names:
             raise InputError(
-                f"the classes of the watch are {_listed(self.names)}, those of this batch {_listed(other.names)}; "
+                f"the classes of the watch are {_join_names(self.names)}, those of this batch {_join_names(other.names)}; "
                 "give them in the same order, or start another watch"
             )
 
@@ -56,7 +56,7 @@ class Incoming:
 
 
 def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """Convert data to batches."""
+    """Convert predictions, a sketch, a scan, a mapping of groups to sketches, or a list of these, to batches by group."""
     if isinstance(data, (list, tuple)):
         return _join_parts([read(part, lens, by) for part in data])
     if isinstance(data, tc.Predictions):
@@ -99,15 +99,15 @@ def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
     """Return the rows of every group, in the order of their values."""
     if not by:
         return {(): np.arange(len(preds))}
-    keys = list(zip(*(_words(preds, name) for name in by), strict=True))
+    keys = list(zip(*(_values_as_text(preds, name) for name in by), strict=True))
     rows_of: dict[Group, list[int]] = {}
     for row, key in enumerate(keys):
         rows_of.setdefault(key, []).append(row)
     return {key: np.array(rows_of[key]) for key in sorted(rows_of)}
 
 
-def _words(preds: tc.Predictions, name: str) -> list[str]:
-    """Convert the values of a column to text, row by row."""
+def _values_as_text(preds: tc.Predictions, name: str) -> list[str]:
+    """Return the values of a column as text, one per row; refuse two values with the same text."""
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
     words = [_word(value) for value in values]
     _refuse_equal([word for word in words if word != MISSING], f"values of column {name!r}")
@@ -124,7 +124,7 @@ def _refuse_equal(keys: Sequence[object], what: str) -> None:
 def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     if tuple(scan.by) != by:
         raise InputError(
-            f"the watch groups by {_listed(by)} and the scan by {_listed(scan.by)}; scan with the same by="
+            f"the watch groups by {_join_names(by)} and the scan by {_join_names(scan.by)}; scan with the same by="
         )
     kind = scan.lens.pushed_down().kind
     if lens is not None and lens.pushed_down().kind != kind:
@@ -141,7 +141,7 @@ def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) ->
 def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
-        expected = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
+        expected = f"groups by {_join_names(by)}: pass a mapping of groups to sketches" if by else "has no groups"
         raise InputError(f"{data} came, but the watch {expected}")
     batches: dict[Group, tuple[Batch, ...]] = {
         group: (_read_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
@@ -203,5 +203,6 @@ def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:
     return None if classes is None else tuple(map(str, classes))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
+    """Join at most eight names by commas; "nothing" for none."""
     return (", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")) or "nothing"

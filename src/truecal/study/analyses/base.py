@@ -68,7 +68,7 @@ def require_name(name: object, what: str) -> None:
 
 
 def only(table: Any, column: str, *names: object) -> Any:
-    """The rows with one of these values in a column; one that is not there, or a name that is not text, is refused."""
+    """Select the rows with one of these values in a column; refuse a value that does not occur, or a name that is no text."""
     present = table[column].drop_nulls().unique().sort().to_list()
     for name in names:
         if column != "severity":
@@ -190,34 +190,34 @@ def join_covariate(table: Any, frame: Any, name: str) -> Any:
 
 
 def conditions(table: Any) -> list[tuple[str, float]]:
-    """The datasets and severities there are, sorted."""
+    """Return the distinct (dataset, severity) pairs of a table, sorted."""
     return [(str(d), float(s)) for d, s in table.select(*CONDITION).unique().sort(*CONDITION).iter_rows()]
 
 
 def of_condition(table: Any, dataset: str, severity: float) -> Any:
-    """The points of one condition."""
+    """Select the rows of one dataset at one severity."""
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
 
 
 def by_condition(table: Any, *further: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Parts of a table by dataset, severity and further columns, each with its values by name."""
+    """Yield the parts of a table by dataset, severity and further columns, each with its values by name."""
     names = [*further, *CONDITION]
     for key, part in table.partition_by(names, as_dict=True, maintain_order=True).items():
         yield dict(zip(names, key, strict=True)), part
 
 
 def make_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A table of records; types are those of all rows."""
+    """Make a table of records, with the type of a column inferred from all rows."""
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def where(row: Mapping[str, Any]) -> str:
-    """A condition in words."""
+    """Write a condition as text, such as "on digits at severity 3"; severity 0 is not mentioned."""
     return f"on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
 
 def _unequal_rows(table: Any) -> list[str]:
-    """Conditions under which models were judged on different numbers of rows, or of seeds."""
+    """Write notes on conditions under which models were judged on different numbers of rows, or of seeds."""
     remarks = []
     n = pl.col("n")
     spread = table.group_by(*CONDITION).agg(n.min().alias("low"), n.max().alias("high"), pl.col("seeds").n_unique())
@@ -231,7 +231,7 @@ def _unequal_rows(table: Any) -> list[str]:
 
 
 def _variation_between_seeds(table: Any) -> list[str]:
-    """Intervals are about the rows; seeds that differ by more than their width show what another training would change."""
+    """Write a note on values whose range over seeds exceeds the width of their interval, which is about rows only."""
     several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
     beyond = several.filter(pl.col("apart") > pl.col("high") - pl.col("low")).height
     text = (
@@ -242,7 +242,7 @@ def _variation_between_seeds(table: Any) -> list[str]:
 
 
 def gather(remarks: Sequence[tuple[str, str]], limit: int = 3) -> list[str]:
-    """One note for each text, with the conditions it holds for.
+    """Join remarks (text, condition) to one note per text, with its conditions; name at most `limit` of them.
 
     >>> gather([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
     ['too few models (on digits, on wine)', 'no intervals (on wine)']
@@ -255,7 +255,7 @@ def gather(remarks: Sequence[tuple[str, str]], limit: int = 3) -> list[str]:
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
-    """Columns as float64 arrays; NaN where there is none."""
+    """Return columns as float64 arrays, with NaN for null."""
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
 
 
@@ -277,7 +277,7 @@ class Correlation(NamedTuple):
 
 
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
-    """The coefficient of two columns of numbers, one row per model.
+    """Compute a correlation coefficient with its interval; NaN for fewer than two models or a constant column.
 
     >>> result = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
     >>> round(result.value, 3), round(result.low, 3), round(result.high, 3)
@@ -326,7 +326,7 @@ class FittedLine(NamedTuple):
 
 
 def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
-    """The line through the models.
+    """Fit a line by least squares, with a t-interval of the slope; the interval and R^2 are NaN for fewer than three points.
 
     >>> line = fit_line([0, 1, 2, 3], [1, 3, 5, 7])
     >>> round(line.slope, 12), round(line.intercept, 12), round(line.explained, 12)
@@ -363,13 +363,13 @@ def fit_groups(
 
 
 def with_all_families(table: Any) -> Any:
-    """Every point under its family, if it has one, and once more under null for all models."""
+    """Append to the rows that have a family a copy of all rows with family null, which stands for all models."""
     whole = table.with_columns(pl.lit(None, pl.String).alias("family"))
     return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
 
 
 def few_models(table: Any) -> list[str]:
-    """Notes on conditions with too few models for a correlation."""
+    """Write notes on conditions with too few models for a correlation."""
     remarks = []
     for condition, part in by_condition(table):
         count = part["model"].n_unique()
@@ -385,7 +385,7 @@ def few_models(table: Any) -> list[str]:
 def references(
     conditions: Sequence[tuple[str, float]], reference: str | Mapping[str, str] | None
 ) -> tuple[dict[tuple[str, float], tuple[str, float]], list[str]]:
-    """For every shifted condition its clean one, and notes on those that have none.
+    """Map every shifted condition to its clean one, and write notes on those that have none.
 
     Without a reference a dataset's severity 0 is its clean version. A name makes that dataset, at severity 0, the clean version
     of all others; a mapping {shifted dataset: clean dataset} does so one by one.

@@ -92,7 +92,8 @@ class ParetoSets(Analysis):
         Returns
         -------
         polars.DataFrame
-            One row per model: on how many of the fronts it could be on it was, and whether on all of them.
+            One row per model. Columns: model, family, size, fronts (it is on), of (fronts it was compared on), share (fronts / of),
+            always (it was compared on every front and is on all).
         """
         fronts = self._frame.select("metric", "lens", *CONDITION).unique().height
         counts = self._frame.group_by("model").agg(
@@ -109,7 +110,7 @@ class ParetoSets(Analysis):
         """The models on every front: under every metric, on every dataset, at every severity."""
         return tuple(sorted(self.counts().filter(pl.col("always"))["model"].to_list()))
 
-    def kept(self, reference: str | Mapping[str, str] | None = None) -> Any:
+    def count_retained(self, reference: str | Mapping[str, str] | None = None) -> Any:
         """Count the models on the front of clean data that are on that of shifted data.
 
         Parameters
@@ -120,7 +121,8 @@ class ParetoSets(Analysis):
         Returns
         -------
         polars.DataFrame
-            Columns metric, lens, dataset, severity, clean, kept, share.
+            Columns metric, lens, dataset, severity, clean (models on the front of clean data), retained (those also on
+            that of shifted data), share (retained / clean).
         """
         rows = []
         for key, part in self._frame.partition_by(["metric", "lens"], as_dict=True, maintain_order=True).items():
@@ -131,7 +133,7 @@ class ParetoSets(Analysis):
                 rows.append((*key, *out, len(inside), len(both), len(both) / len(inside) if inside else None))
         types = dict.fromkeys(("metric", "lens", "dataset"), pl.String) | {"severity": pl.Float64}
         return pl.DataFrame(
-            rows, schema=types | {"clean": pl.Int64, "kept": pl.Int64, "share": pl.Float64}, orient="row"
+            rows, schema=types | {"clean": pl.Int64, "retained": pl.Int64, "share": pl.Float64}, orient="row"
         )
 
 
@@ -208,7 +210,11 @@ def pareto(
 
 
 def _supported(part: Any, front: NDArray[np.bool_]) -> list[bool | None]:
-    """Whether each membership holds for all values inside the boxes of error and metric intervals."""
+    """Decide whether each membership of the front holds for all values in the intervals of error and metric.
+
+    Null for all models where one has no interval. A member is supported if no model could dominate it, another model if one
+    dominates it for all values.
+    """
     low, high, error_low, error_high = numbers(part, "low", "high", "error_low", "error_high")
     if np.isnan([low, high, error_low, error_high]).any():
         return [None] * len(front)

@@ -43,7 +43,7 @@ class PairedDifference:
 
 
 def read_draws(source: Any) -> Any:
-    """The resamples of a store with the model and condition of each; None for a bare frame, and where there are none."""
+    """Read the resamples of a store with model, condition and seed of each; None for a frame and for a store without them."""
     if not hasattr(source, "draws"):
         return None
     draws = source.draws()
@@ -52,7 +52,7 @@ def read_draws(source: Any) -> Any:
 
 
 def values_drawn(draws: Any, lens: str, **choice: Any) -> dict[str, Float64s]:
-    """A metric of every model on every resample, mean over seeds."""
+    """Return a metric of every model on every resample, shape (resamples,), as mean over seeds."""
     if draws is None:
         return {}
     by_seed: dict[str, list[NDArray[Any]]] = {}
@@ -65,7 +65,11 @@ def values_drawn(draws: Any, lens: str, **choice: Any) -> dict[str, Float64s]:
 def compare_pairs(
     values: dict[str, float], draws: dict[str, Float64s], *, level: float = 0.95
 ) -> list[PairedDifference]:
-    """Every pair of models that have both a value and resamples, in the order of `values`."""
+    """Test the difference of every pair of models that have a value and resamples, in the order of `values`.
+
+    Student's t with the standard error of paired resamples and one degree of freedom less than there are resamples; p-values
+    are adjusted by Holm.
+    """
     from scipy.special import stdtrit
 
     models = [model for model in values if model in draws and np.isfinite(values[model])]
@@ -94,7 +98,7 @@ def _student_p(difference: Float64s, error: Float64s, free: int) -> Float64s:
 
 
 def groups(models: Sequence[str], pairs: Sequence[PairedDifference], *, level: float = 0.95) -> list[tuple[str, ...]]:
-    """Runs of the ranking within which no two models differ significantly, as long as possible; best first.
+    """Return the longest runs of the ranking within which no two models differ significantly, best first.
 
     >>> apart = PairedDifference("a", "c", -0.2, -0.3, -0.1, 0.001, 0.003)
     >>> close = [PairedDifference(a, b, -0.1, -0.3, 0.1, 0.3, 0.6) for a, b in ("ab", "bc")]
@@ -500,7 +504,7 @@ def _rank_models(part: Any, names: tuple[str, ...], dataset: str) -> list[Ranked
 def _group_models(
     ranked: list[Ranked], pairs: list[PairedDifference], metric: str, dataset: str
 ) -> tuple[list[Ranked], str]:
-    """The ranking with its groups, and a note on them."""
+    """Add to a ranking the groups of models that do not differ significantly, and write a note on them."""
     compared = {model for pair in pairs for model in (pair.a, pair.b)}
     runs = groups([row.model for row in ranked if row.model in compared], pairs)
     together = [run for run in runs if len(run) > 1]
@@ -518,7 +522,7 @@ def _group_models(
 
 
 def _overlaps(ranked: Sequence[Ranked], metric: str, dataset: str) -> list[str]:
-    """A note on neighbours in the ranking whose intervals overlap."""
+    """Write a note on neighbours in the ranking whose intervals overlap, or on missing intervals."""
     cells = [(row.model, row.values.get(metric, _EMPTY)) for row in ranked]
     spans = [(model, low, high) for model, (_, low, high) in cells if low is not None and high is not None]
     if not spans:
@@ -688,7 +692,7 @@ def effect_of_recalibration(
 
 
 def _test_changes(part: Any, before: dict[str, Float64s], after: dict[str, Float64s]) -> Any:
-    """The column `supported` by paired resamples; null for models without them."""
+    """Test every change by paired resamples (Holm, 5 %): the column `supported`, null for models without resamples."""
     changes = dict(part.select("model", "change").iter_rows())
     models = [model for model in changes if model in before and model in after]
     if not models:

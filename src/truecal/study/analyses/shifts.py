@@ -171,7 +171,7 @@ def _is_sized() -> Any:
 
 
 def _beside_largest(name: str, group: list[str]) -> Any:
-    """The number minus that of the largest model of its group."""
+    """Subtract from a column its value for the largest model of the group."""
     largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
     return pl.when(_is_sized()).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
 

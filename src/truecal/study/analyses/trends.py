@@ -653,7 +653,7 @@ def bin_bias(profile: tc.profile.Profile, *, bins: int = 100, scheme: Literal["w
 
 
 def squared_bias(power: Float64s, mean_square: Float64s, n: Float64s, bins: Float64s) -> Float64s:
-    """The same total for equal-mass bins, from numbers of a store.
+    """Compute the bias of the squared binned error for equal-mass bins, from numbers of a store.
 
     `power` is the squared binned error, `mean_square` the mean of (A - C)^2 over all rows (the Brier score of the confidence).
     Every bin holds n / bins rows, and within bins (A - C)^2 has mean_square - power on average, so that the total is

@@ -182,7 +182,7 @@ class InterventionComparison:
         return summed(self.findings)
 
     def frame(self) -> polars.DataFrame:
-        """One row per intervention, seed and number."""
+        """Return a table with one row per intervention, seed and number."""
         return _frame(
             [
                 {"intervention": f.intervention, "strength": f.strength, "seed": f.seed, **asdict(f)}
@@ -191,14 +191,14 @@ class InterventionComparison:
         )
 
     def summary_frame(self) -> polars.DataFrame:
-        """One row per intervention and number, over the seeds."""
+        """Return a table with one row per intervention and number: mean, spread and verdict over the seeds."""
         return _frame([asdict(s) | {"verdict": s.verdict} for s in self.summary])
 
     def tried_frame(self) -> polars.DataFrame:
-        """Every strength on the validation rows of every seed, and whether it was chosen."""
+        """Return a table of every strength on the validation rows of every seed, and whether it was chosen."""
         chosen = self.choice.strengths
         rows = [
-            {**asdict(t), "strength": _shown(t.strength), "chosen": chosen[t.intervention] == t.strength}
+            {**asdict(t), "strength": _strength_text(t.strength), "chosen": chosen[t.intervention] == t.strength}
             for t in self.choice.tried
         ]
         return _frame(rows)
@@ -238,7 +238,7 @@ class InterventionComparison:
         return lines + _compare_orders(self) + _compare_labels(self, helped)
 
     def text(self, *, markdown: bool = False) -> str:
-        """All tables, the answer and the notes, for a terminal or as Markdown."""
+        """Write all tables, the answer and the notes as text or as Markdown."""
         rows, seeds = self.rows, len(self.plan.seeds)
         same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
         parts = [
@@ -254,7 +254,7 @@ class InterventionComparison:
         return "\n\n".join(parts)
 
     def pictures(self) -> dict[str, tuple[str, Columns]]:
-        """Name -> title of the vertical axis, and columns to draw, for every picture that the plan's lenses allow."""
+        """Return title of the vertical axis and columns to draw, by name, for every picture that the plan's lenses allow."""
         selectors = dict(_PICTURES)
         for group in next(iter(self.plan.lenses.groupings.values()), {}):
             name = "group_confidence_" + "".join(c if c.isalnum() else "_" for c in group)
@@ -270,12 +270,12 @@ class InterventionComparison:
         return pictures
 
     def facts(self) -> list[str]:
-        """What was judged, in a few words."""
+        """Return the numbers of rows of each part and of seeds as text."""
         rows = [f"{count:,} {side} rows" for side, count in self.rows.items() if count and " " not in side]
         return [*rows, f"{len(self.plan.seeds)} seeds"]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Results, summary and validation as .csv and .parquet, the summary as .txt and .md; returns their paths."""
+        """Write results, summary and validation as .csv and .parquet, the summary as .txt and .md; return their paths."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         frames = {"results": self.frame(), "summary": self.summary_frame(), "validation": self.tried_frame()}
@@ -342,7 +342,7 @@ def _errors(result: InterventionComparison, kind: str) -> list[Summed]:
 
 
 def _compare_orders(result: InterventionComparison) -> list[str]:
-    """Whether the usual error puts the interventions in the order of the other errors."""
+    """Correlate the order of the interventions by the usual error with that by every other error (Kendall's tau)."""
     from scipy.stats import kendalltau
 
     by_lens: dict[str, list[float]] = {}
@@ -473,7 +473,7 @@ def compare_interventions(
             notes += [note for note in warned if note not in notes]
             measured = numbers(preds, plan.lenses, seed=seed)
             findings += [
-                replace(number, intervention=kind, strength=_shown(strength), seed=seed) for number in measured
+                replace(number, intervention=kind, strength=_strength_text(strength), seed=seed) for number in measured
             ]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
     originals = len(np.unique(data.test.original))
@@ -491,7 +491,7 @@ def _test_predictions(
     return models.of_probs(probs, data.test, data.classes), warned
 
 
-def _shown(strength: Strength) -> str:
+def _strength_text(strength: Strength) -> str:
     return "" if strength is None else f"{strength:g}" if isinstance(strength, int | float) else strength
 
 

@@ -32,11 +32,13 @@ class Number:
 
 
 def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
-    """Every number of one model; `seed` draws the labels of the calibrated twin."""
+    """Compute every number of one model, and its value for labels drawn from the probabilities with `seed`."""
     labels = draw_labels(preds.probs, np.random.default_rng(seed))
-    twin = {(o.lens, o.selection, o.metric): o.value for o in _all_numbers(replace(preds, labels=labels), plan)}
+    if_calibrated = {
+        (o.lens, o.selection, o.metric): o.value for o in _all_numbers(replace(preds, labels=labels), plan)
+    }
     return [
-        replace(o, if_calibrated=twin.get((o.lens, o.selection, o.metric))) if _depends_on_labels(o) else o
+        replace(o, if_calibrated=if_calibrated.get((o.lens, o.selection, o.metric))) if _depends_on_labels(o) else o
         for o in _all_numbers(preds, plan)
     ]
 
@@ -64,7 +66,7 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
             yield from _among(judge, grouped, group, f"groups {name}")
     for label in plan.labels:
         yield from _among(judge, preds, label, "full")
-    judged_preds, of = _output_shown(preds, plan)
+    judged_preds, of = _scaled_output(preds, plan)
     report = tc.likert(
         judged_preds, plan.likert, class_name=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20
     )
@@ -108,12 +110,12 @@ def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
 
 
 def _ks(preds: tc.Predictions, plan: LensPlan) -> list[int]:
-    """The k asked for, as far as there are classes."""
+    """Return the k of the plan up to the number of classes."""
     return [k for k in plan.top_k if k <= preds.class_count]
 
 
-def _output_shown(preds: tc.Predictions, plan: LensPlan) -> tuple[tc.Predictions, object]:
-    """The output people are shown: the probability of a group, of a class, or of the predicted class."""
+def _scaled_output(preds: tc.Predictions, plan: LensPlan) -> tuple[tc.Predictions, object]:
+    """Return predictions and the class (or group) whose probability is put on the answer scale; None is the predicted class."""
     first = next(iter(plan.groupings.values()), {})
     if plan.likert_of in first:
         return tc.Grouping(first).predictions(preds), plan.likert_of

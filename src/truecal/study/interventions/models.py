@@ -57,7 +57,7 @@ class Outputs:
 
 
 def jobs(plan: Plan) -> list[Training]:
-    """The base model and every strength of every intervention made while training, for each seed."""
+    """List the trainings of a plan: base model and every strength of every training intervention, for each seed."""
     kinds = [(BASELINE, None)] + [(kind, s) for kind in WHILE_TRAINING for s in plan.interventions.get(kind, ())]
     return [Training(kind, strength, seed) for seed in plan.seeds for kind, strength in kinds]
 
@@ -132,7 +132,7 @@ def _train_remembered(job: Training) -> Outputs:
 
 
 def _setting(recipe: plan.Recipe, data: InterventionData) -> Mapping[str, Any]:
-    """All that determines the numbers besides the job: data, recipe, code, torch."""
+    """Return what the outputs of a training depend on besides the job: recipe, hashes of data and code, version of torch."""
     sources = (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py")
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
     arrays = hashlib.sha256()
@@ -222,8 +222,11 @@ def _part(labels: np.ndarray, count: int, side: str) -> DataPart:
 
 
 def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Training, Outputs]:
-    """The outputs, and for each seed the mean probabilities of the base models of this and the next seeds (Lakshminarayanan et
-    al. 2017). Ensembles of neighbouring seeds share members, so that their spread is smaller than that of new ones."""
+    """Add to the outputs, for each seed, the mean probabilities of the base models of this and the next seeds.
+
+    Deep ensembles (Lakshminarayanan et al. 2017). Those of neighbouring seeds share members, so that their variance is smaller
+    than that of independent ensembles.
+    """
     every = dict(outputs)
     for members in plan.interventions.get(TOGETHER, ()):
         size = int(members or 0)

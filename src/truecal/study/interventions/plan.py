@@ -243,7 +243,7 @@ class InterventionData:
 
 
 def load_data(plan: DataPlan) -> InterventionData:
-    """The data, split by the plan's seed. Originals are split before they are warped, so no digit is on two sides."""
+    """Load the data and split it by the plan's seed. Originals are split before they are warped: no digit is in two parts."""
     inputs, labels, classes = _digits() if plan.source in BUNDLED else _from_file(Path(plan.source))
     rng = np.random.default_rng(plan.seed)
     order = rng.permutation(len(labels))
@@ -295,7 +295,7 @@ def _digits() -> tuple[Images, Labels, tuple[object, ...]]:
 
 
 def _warp(images: Images, rng: np.random.Generator) -> Images:
-    """Each image turned, moved, scaled about its middle, and roughened by noise."""
+    """Rotate, translate and scale each image about its centre, and add noise."""
     from scipy.ndimage import affine_transform
 
     middle = (np.array(images.shape[1:]) - 1) / 2

@@ -18,7 +18,7 @@ from truecal.train import Module, Tensor, cross_entropy, focal_loss, mixup, smoo
 
 
 def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, seed: int) -> Module:
-    """A network from inputs of `shape` (without the batch) to (n, classes) logits; `seed` fixes its first weights.
+    """Make a network from inputs of `shape` (without the batch) to (n, classes) logits; `seed` fixes its initial weights.
 
     "mlp": two hidden layers of `width`. "cnn": two 3 x 3 convolutions of `width` and 2 `width` channels, halved by pooling, and one
     hidden layer, for images of shape (height, width) or (channels, height, width).
@@ -40,7 +40,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
 
 
 def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
-    """The network that the function at "module:function" makes of (shape, classes); `seed` fixes its first weights."""
+    """Make a network by calling "module:function" with (shape, classes); `seed` fixes its initial weights."""
     module, colon, name = path.partition(":")
     try:
         make = getattr(import_module(module), name) if colon else None
@@ -139,7 +139,7 @@ class Descent:
 
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """One thread and deterministic algorithms, so that sums are added up in one order; undone at the end."""
+    """Use one thread and deterministic algorithms of torch within the block; restore the settings at its end."""
     threads, strict = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     torch.set_num_threads(1)
     torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without loading the compiler
@@ -153,7 +153,7 @@ def repeatable() -> Iterator[None]:
 def objective(
     kind: While, strength: Strength, classes: int, generator: torch.Generator
 ) -> Callable[[Module, Tensor, Tensor], Tensor]:
-    """The loss of one batch under an intervention: a function of the network, inputs and class indices."""
+    """Return the loss of an intervention, a function of the network, inputs and class indices of a batch."""
     if kind in ("none", "mc-dropout"):
         return lambda model, x, y: cross_entropy(model(x), y)
     if kind == "focal":
@@ -180,7 +180,7 @@ def fit(
     strength: Strength = 0.0,
     seed: int = 0,
 ) -> Module:
-    """A trained network. Equal seeds give equal first weights and equal batches under every intervention.
+    """Train a network. Equal seeds give equal initial weights and equal batches under every intervention.
 
     >>> import numpy as np
     >>> x = np.eye(3, dtype=np.float32).repeat(20, axis=0)
