@@ -33,7 +33,7 @@ def level(level: float) -> float:
 def between(value: object, name: str, low: float, high: float) -> None:
     """Refuse what is not a number strictly between `low` and `high`."""
     if not is_number(value) or not low < value < high:  # type: ignore[operator]
-        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
+        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {short_repr(value)}")
 
 
 def limits(low: float, high: float, what: str) -> None:
@@ -48,7 +48,7 @@ def limits(low: float, high: float, what: str) -> None:
 def whole(value: object, name: str, low: int = 1, high: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
     if not is_whole(value) or value < low:  # type: ignore[operator]
-        raise InputError(f"{name} must be a whole number of at least {low}, not {_shown(value)}")
+        raise InputError(f"{name} must be a whole number of at least {low}, not {short_repr(value)}")
     if high is not None and value > high:  # type: ignore[operator]
         raise InputError(f"{name} must be at most {high:,}, not {value:,}")
 
@@ -78,22 +78,22 @@ def choice(value: object, choices: tuple[object, ...], name: str) -> None:
         if value is choice:  # the usual case, and the fastest
             return
     if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
+        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {short_repr(value)}")
 
 
 def texts(values: Sequence[object], name: str) -> None:
     """Refuse a list of names in which something is not text."""
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"{name} must be named by text, not by {_shown(value)}")
+            raise InputError(f"{name} must be named by text, not by {short_repr(value)}")
 
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     if not is_number(norm) or not norm >= 1:  # type: ignore[operator]
-        raise InputError(f"norm must be a number of at least 1, or inf, not {_shown(norm)}")
+        raise InputError(f"norm must be a number of at least 1, or inf, not {short_repr(norm)}")
     if _MAX_NORM < norm < np.inf:  # type: ignore[operator]
-        raise InputError(f"norm must be at most {_MAX_NORM}, or inf for the largest gap, not {_shown(norm)}")
+        raise InputError(f"norm must be at most {_MAX_NORM}, or inf for the largest gap, not {short_repr(norm)}")
     if allowed is not None and norm not in allowed:
         raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
 
@@ -117,7 +117,7 @@ def instance(value: object, kind: type | tuple[type, ...], name: str, expected: 
         return
     if isinstance(value, type) and issubclass(value, kind):
         raise InputError(f"{name} must be {expected}, not the class {value.__name__}; write {value.__name__}(...)")
-    raise InputError(f"{name} must be {expected}, not {_shown(value)}{remedy and '; ' + remedy}")
+    raise InputError(f"{name} must be {expected}, not {short_repr(value)}{remedy and '; ' + remedy}")
 
 
 def path(value: object, name: str = "path") -> None:
@@ -125,7 +125,7 @@ def path(value: object, name: str = "path") -> None:
     instance(value, (str, os.PathLike), name, "text or a Path")
 
 
-def _shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Format a value for a message: plain values as they are, objects by their class."""
     plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
     text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__

@@ -117,6 +117,11 @@ EDITS: list[tuple[Recalibrator, Edit, str]] = [
     (TemperatureScaling(input="probs"), lambda c: c.update(learned=3), '"learned" must be an object'),
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="os"), "no recalibrator of this release"),
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="Recalibrator"), "no recalibrator of this release"),
+    (
+        TemperatureScaling(input="probs"),
+        lambda c: c.update(kind="k" * 5000),
+        r"^.{0,200}k{50}\.\.\., which is no recalibrator",
+    ),
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="RecalibratedClassifier"), "no recalibrator"),
     (
         TemperatureScaling(input="probs"),

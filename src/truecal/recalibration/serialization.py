@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import validation
 from truecal.types import Float64s
@@ -134,7 +135,7 @@ def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callabl
     kind, params = read_field(content, "kind"), read_field(content, "params", dict)
     constructor = constructors.get(kind) if isinstance(kind, str) else None
     if constructor is None:
-        raise FileError(f'"kind" is {kind!r}, which is no recalibrator of this release')
+        raise FileError(f'"kind" is {options.short_repr(kind)}, which is no recalibrator of this release')
     arguments = {
         name: make_unfitted(value, constructors) if isinstance(value, dict) else value for name, value in params.items()
     }
