@@ -241,11 +241,14 @@ class Region:
         --------
         >>> Region(0.45, 0.55, 0.5, 1 / 3, 0.24, 0.44, 96, 32).sentence("positive class")
         'Predictions of about 50% (45% to 55%) came true in 32 of 96 rows (33%, 24% to 44%).'
+        >>> Region(0.9, 0.9999, 0.998, 0.9, 0.85, 0.95, 100, 90).sentence("top label")
+        'Answers with a confidence of over 99% (90% to over 99%) were right in 90 of 100 rows (90%, 85% to 95%).'
         """
         score, lowest, highest = digits.percents(self.lowest, self.highest, self.mean_score, self.lowest, self.highest)
         span = "" if self.lowest == self.highest else f" ({lowest} to {highest})"
         answers = names.judges_answers(lens)
-        subject = f"{'Answers with a confidence' if answers else 'Predictions'} of about {score}"
+        score = score if score.startswith(("over", "under")) else f"about {score}"
+        subject = f"{'Answers with a confidence' if answers else 'Predictions'} of {score}"
         verb = "were right" if answers else "came true"
         frequency, low, high = digits.percents(self.low, self.high, self.frequency, self.low, self.high)
         rate = f"{frequency}, {low} to {high}"
