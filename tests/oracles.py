@@ -141,11 +141,11 @@ def kernel_density(c, y, cells, norm=2):
             kernel = np.maximum(1 - ((x[i] - image) / (3 * h)) ** 2, 0) ** 3
             density[i] += (kernel * weight).sum()
             positive[i] += (kernel * outcome).sum()
-    heard = density > 1e-12 * density.max()
-    gap = np.abs(x[heard] - np.clip(positive[heard] / density[heard], 0, 1))
+    dense = density > 1e-12 * density.max()
+    gap = np.abs(x[dense] - np.clip(positive[dense] / density[dense], 0, 1))
     if norm == math.inf:
         return gap.max()
-    return ((gap**norm * density[heard]).sum() / density[heard].sum()) ** (1 / norm)
+    return ((gap**norm * density[dense]).sum() / density[dense].sum()) ** (1 / norm)
 
 
 def smooth(c, y, cells):

@@ -69,9 +69,9 @@ def test_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
     p = RNG.random(4000)
     rows = pl.DataFrame({"p": p, "y": RNG.random(4000) < p, "model": RNG.choice([f"m{i}" for i in range(20)], 4000)})
     scan = tc.scan(rows, label="y", score="p", by="model")
-    told = []
-    tc.report(scan, tmp_path / "page.html", progress=told.append)
-    assert any("group" in words for words in told)
+    messages = []
+    tc.report(scan, tmp_path / "page.html", progress=messages.append)
+    assert any("group" in words for words in messages)
 
 
 def test_clinical_numbers_in_the_shell_and_on_the_page(run):
@@ -155,7 +155,7 @@ def test_digits_tell_value_and_limits_apart(run):
 
 
 def test_swapped_columns_are_named_by_their_options(run):
-    """Finding 11: the command line speaks of its options, Python of its arguments in their order."""
+    """Finding 11: the command line names its options, Python its arguments in their order."""
     p = RNG.random(100)
     y = (RNG.random(100) < p).astype(int)
     pl.DataFrame({"y": y, "p": p}).write_csv("a.csv")

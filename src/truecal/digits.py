@@ -2,7 +2,7 @@
 
 from math import floor, isfinite, log10
 
-FEWEST, MOST = 3, 6  # decimals of an error on the scale of probabilities
+MIN_DECIMALS, MAX_DECIMALS = 3, 6  # decimals of an error on the scale of probabilities
 
 
 def decimals(low: float | None, high: float | None) -> int:
@@ -13,7 +13,7 @@ def decimals(low: float | None, high: float | None) -> int:
     """
     if low is None or high is None or not isfinite(high - low) or high <= low:
         return 4
-    return min(MOST, max(FEWEST, 1 - floor(log10((high - low) / 2))))
+    return min(MAX_DECIMALS, max(MIN_DECIMALS, 1 - floor(log10((high - low) / 2))))
 
 
 def with_interval(value: float, low: float | None, high: float | None, *, sign: bool = False) -> str:
@@ -26,17 +26,17 @@ def with_interval(value: float, low: float | None, high: float | None, *, sign: 
     return f"{value:{spec}}" if low is None or high is None else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
 
 
-def beside(value: float, limit: float, decimals: int) -> str:
+def beside_limit(value: float, limit: float, decimals: int) -> str:
     """Write a number with so many decimals, or as many more as show on which side of a limit it lies.
 
-    >>> beside(0.0503, 0.05, 3), beside(0.0623, 0.05, 3)
+    >>> beside_limit(0.0503, 0.05, 3), beside_limit(0.0623, 0.05, 3)
     ('0.0503', '0.062')
     """
-    for more in range(decimals, MOST + 1):
+    for more in range(decimals, MAX_DECIMALS + 1):
         text = f"{value:.{more}f}"
         if (float(text) > limit) == (value > limit):
             return text
-    return f"{value:.{MOST + 4}g}"
+    return f"{value:.{MAX_DECIMALS + 4}g}"
 
 
 def p_text(p: float | None) -> str:

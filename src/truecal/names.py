@@ -96,12 +96,12 @@ def load_object(words: str) -> Any:
 def estimator_named(word: str) -> Named:
     """Return the estimator of a word."""
     words = {**ESTIMATORS, **CITED}
-    return words[_known(word, words, "estimator")]
+    return words[_check_word(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
     """Return the recalibrator of a word."""
-    return RECALIBRATORS[_known(word, RECALIBRATORS, "recalibrator")]
+    return RECALIBRATORS[_check_word(word, RECALIBRATORS, "recalibrator")]
 
 
 def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
@@ -122,7 +122,7 @@ def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
     if start == "top" and k.isdigit():
         return Named("TopK", arguments={"k": int(k)})
     word = "all-label" if word == "all-labels" else word
-    return LENSES[_known(word, LENSES, "lens", also=("top-K", "class=NAME"))]
+    return LENSES[_check_word(word, LENSES, "lens", also=("top-K", "class=NAME"))]
 
 
 def class_of(word: str) -> str | None:
@@ -173,7 +173,8 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(lower[name]) for name in near)}?" if near else ""
 
 
-def _known(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
+def _check_word(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
+    """Return a word that is among `words`; refuse another, with the words there are and the nearest one."""
     if word in words:
         return word
     listed = [*words, *also]

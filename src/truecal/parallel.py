@@ -98,7 +98,7 @@ class Pool:
         upcoming = iter(enumerate(jobs))
         under_way: dict[Future[Result], int] = {}
         try:
-            executor = self._started()
+            executor = self._get_executor()
             while True:
                 with one_thread_each():  # processes are started when jobs are submitted
                     for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
@@ -123,7 +123,8 @@ class Pool:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _get_executor(self) -> ProcessPoolExecutor:
+        """Return the process pool, started on first use."""
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(self._prepare,)
@@ -149,6 +150,7 @@ def _begin(prepare: Callable[[], object] | None) -> None:
 
 
 def _end_with_parent() -> None:
+    """Wait for the parent process to end, then end this one."""
     parent = parent_process()
     if parent is not None:
         parent.join()

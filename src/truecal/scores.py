@@ -32,6 +32,7 @@ _BLOCK = 1 << 16  # probabilities squared together: what stays in cache
 
 
 def _mean(values: Float64s, preds: tc.Predictions) -> float:
+    """Average values over rows, with the weights of the predictions."""
     return float(np.average(values, weights=preds.weights))
 
 
@@ -205,6 +206,7 @@ def mean_confidence(preds: tc.Predictions) -> float:
 
 
 def _rates(profile: tc.profile.Profile) -> tuple[float, float]:
+    """Return mean score and mean outcome of the first dataset."""
     whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 

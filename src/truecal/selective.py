@@ -125,6 +125,7 @@ def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
 
 
 def _sums(values: Float64s) -> Float64s:
+    """Sum cumulatively along rows, from 0: shape (batch, n) to (batch, n + 1)."""
     return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
 
 

@@ -412,6 +412,8 @@ def _plain(value: Any) -> Any:
 
 
 def _same(first: Column, second: Column) -> bool:
+    """Whether two columns hold equal values, NaN equal to NaN."""
+
     def equal(a: Any, b: Any) -> bool:
         return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
 
@@ -420,6 +422,7 @@ def _same(first: Column, second: Column) -> bool:
 
 
 def _shown(value: object) -> str:
+    """Write a cell: a float with four significant digits, None as nothing."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -442,6 +445,7 @@ def markdown_text(text: str) -> str:
 
 
 def _latex(cell: str) -> str:
+    """Escape the special characters of LaTeX."""
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
@@ -488,6 +492,7 @@ def write_table(frame: Any, path: str | Path) -> Path:
 
 
 def _aligned(cells: list[list[str]]) -> list[str]:
+    """Pad the cells of each column to equal width; return one line per row."""
     cells = [list(map(printable, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

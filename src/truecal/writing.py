@@ -119,6 +119,7 @@ def _write(file: BinaryIO, content: Content, before: os.stat_result | None) -> N
 
 
 def _bytes_of(content: Content) -> bytes:
+    """Return content as bytes; a function writes into memory first."""
     if callable(content):  # into memory: writers of npz and Parquet seek, which a pipe cannot
         content(buffer := io.BytesIO())
         return buffer.getvalue()
@@ -126,6 +127,7 @@ def _bytes_of(content: Content) -> bytes:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
+    """Resolve the links of a path; refuse an empty one."""
     if not os.fspath(path):
         raise FileError("the name of the file to write is empty (is a shell variable unset?)")
     return Path(os.path.realpath(path))
@@ -187,6 +189,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise errors of writing as a FileError that names the path."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -200,7 +203,7 @@ def _reached(stage: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Temporary files: locked while their writer lives, so that those of killed writers can be told and removed
+# Temporary files: locked while their writer lives, so that those of killed writers can be found and removed
 
 
 def _new_part(folder: Path) -> tuple[int, Path]:
@@ -286,6 +289,7 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
 
 
 def _same_file(first: Path, second: Path) -> bool:
+    """Whether two paths are the same existing file."""
     try:
         return first.samefile(second)
     except OSError:

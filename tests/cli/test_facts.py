@@ -130,7 +130,7 @@ def test_numbers_of_every_format_are_those_of_the_json(truecal, files, gate):
         assert "most in EU" in document["conclusion"]["gate"]
 
 
-def spoken(html, kind):
+def text_of(html, kind):
     """The words of an element of a class, as a browser shows them."""
     return unescape(re.search(rf'class="{kind}">(.*?)</p>', html)[1])
 
@@ -143,21 +143,21 @@ def test_pages_and_dossier_render_the_conclusion_of_the_command_line(truecal, fi
         for options in (["--fast"], ["--dossier", "tripod-ai"]):
             truecal("report", files[name], "--tolerance", tolerance, "--out", page, "-q", *options)
             html = page.read_text()
-            assert spoken(html, "badge") == conclusion["headline"]
+            assert text_of(html, "badge") == conclusion["headline"]
             if not options[1:]:  # a dossier adds what its slope shows
-                assert spoken(html, "finding") == conclusion["sentence"]
+                assert text_of(html, "finding") == conclusion["sentence"]
     for limit in (["--max-increase", "0.02"], []):
         ran = truecal("compare", files["good"], files["bad"], *limit, "--report", page, "--json", "-q")
         conclusion = json.loads(ran.out)["conclusion"]
         html = page.read_text()
-        assert (spoken(html, "badge"), spoken(html, "finding")) == (conclusion["headline"], conclusion["sentence"])
+        assert (text_of(html, "badge"), text_of(html, "finding")) == (conclusion["headline"], conclusion["sentence"])
         if limit:
-            assert spoken(html, "reading") == f"{conclusion['gate']}."
+            assert text_of(html, "reading") == f"{conclusion['gate']}."
     state = tmp_path / "state.json"
     ran = truecal("watch", "update", state, files["2026-05-01"], files["2026-05-02"], "--by", "region", "--json", "-q")
     truecal("watch", "report", state, "--out", page)
     conclusion, html = json.loads(ran.out)["conclusion"], page.read_text()
-    assert (spoken(html, "badge"), spoken(html, "finding")) == (conclusion["headline"], conclusion["sentence"])
+    assert (text_of(html, "badge"), text_of(html, "finding")) == (conclusion["headline"], conclusion["sentence"])
     assert "predicted too high" in conclusion["sentence"]
     assert "overconfident" not in ran.out
 

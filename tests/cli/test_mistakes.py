@@ -21,7 +21,7 @@ def test_nan_fails_every_gate(monkeypatch, truecal, binary_csv):
         def some_nan(*arguments, count=count, bad=bad, **options):
             estimate = measure(*arguments, **options)
             high = nan if next(count) == bad else 0.01
-            return estimate.but(value=0.005, interval=Interval(0.0, high, 0.95, "x"))
+            return estimate.replace(value=0.005, interval=Interval(0.0, high, 0.95, "x"))
 
         monkeypatch.setattr(tc, "measure", some_nan)
         ran = truecal("measure", binary_csv, "--by", "site", "--max-error", "0.2", "-q")

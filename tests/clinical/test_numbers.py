@@ -56,9 +56,7 @@ def test_values_equal_naive_code(case, weighting):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(
-    "seed", [0, 1, 2]
-)  # 1 and 2 told eigenvectors of the other sign, and a root squared, from the same
+@pytest.mark.parametrize("seed", [0, 1, 2])  # 1 and 2 fail for eigenvectors of the other sign and for a squared root
 def test_whole_weights_are_repetitions_in_every_interval(case, seed):
     counts = np.random.default_rng(seed).integers(1, 4, 300)
     rows = np.repeat(np.arange(300), counts)

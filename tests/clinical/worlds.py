@@ -41,7 +41,7 @@ class World:
 
     def cohorts(self, seeds: Iterable[int], rows: int, size: int) -> Iterator[tc.Predictions]:
         """One cohort per seed, independent rows (size 1) or clusters of `size` rows."""
-        world = crc32(self.name.encode())  # the luck of one world is not that of the others
+        world = crc32(self.name.encode())  # worlds have independent draws
         return (self.preds(np.random.default_rng([r, size, rows, world]), rows, size) for r in seeds)
 
     def numbers(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A small object store on loopback that speaks as much of the protocol of S3 as readers of Parquet need."""
+"""A small object store on loopback that implements as much of the protocol of S3 as readers of Parquet need."""
 
 import threading
 from contextlib import contextmanager

@@ -219,7 +219,7 @@ def test_the_same_model_does_not_differ_and_few_clusters_are_less_sure():
 
 
 def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
-    """Two far overconfident models: three terms leave out more of the second, six follow both; the errors told stay the same."""
+    """Two far overconfident models: three terms leave out more of the second, six follow both; the estimates stay the same."""
     rng = np.random.default_rng(7)
     p = np.clip(rng.beta(1.5, 1.2, 4000), 0.003, 0.997)
     clusters = np.arange(4000) % 40

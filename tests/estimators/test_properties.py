@@ -52,7 +52,7 @@ def test_no_estimator_is_missing_from_the_table():
 
 
 def numbers(estimate):
-    """Everything about an estimate that a property speaks of."""
+    """Everything about an estimate that a property constrains."""
     found = [estimate.value, estimate.power, estimate.direction]
     if estimate.interval is not None:
         found += [estimate.interval.low, estimate.interval.high]

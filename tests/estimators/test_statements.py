@@ -77,8 +77,8 @@ def test_clusters_do_not_hide_a_jump():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         c, cluster = rng.random(1000), np.arange(1000) // 10
-        luck = np.where(rng.random(1000) < 0.5, rng.random(100)[cluster], rng.random(1000))
-        preds = tc.Predictions.from_probs(c, (luck < np.where(c < 0.5, 0.25, 0.75)).astype(int), clusters=cluster)
+        uniform = np.where(rng.random(1000) < 0.5, rng.random(100)[cluster], rng.random(1000))
+        preds = tc.Predictions.from_probs(c, (uniform < np.where(c < 0.5, 0.25, 0.75)).astype(int), clusters=cluster)
         covered += (1 / np.sqrt(48)) in tc.measure(preds, level=0.9).interval
     assert binomtest(covered, 60, 0.85, alternative="less").pvalue > 0.005
 

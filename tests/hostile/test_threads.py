@@ -75,11 +75,11 @@ print(repr(float(tc.measure(preds, lens=tc.ClassWise()).value)), tc.measure(pred
 
 
 def test_hash_seed_threads_and_locale_do_not_matter():
-    told = set()
+    outputs = set()
     for seed, threads, locale in (("0", "1", "C"), ("2", "4", "tr_TR.UTF-8")):
         more = {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "LC_ALL": locale}
         ran = subprocess.run(
             [sys.executable, "-c", ANSWERS], env=os.environ | more, capture_output=True, text=True, check=True
         )
-        told.add(ran.stdout)
-    assert len(told) == 1
+        outputs.add(ran.stdout)
+    assert len(outputs) == 1

@@ -97,7 +97,7 @@ def test_holm_is_its_definition():
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_a_comparison_states_the_errors_that_measuring_states(norm):
-    """Rows of a cluster share their luck; an estimate that counts it as error must not come back in a comparison."""
+    """Outcomes of a cluster are equal; their correlation must not count as error in a comparison."""
     rng = np.random.default_rng(3)
     p = np.repeat(rng.random(40), 20)
     y = np.repeat(rng.random(40), 20) < p  # all rows of a cluster are right or wrong together; p is calibrated
@@ -116,7 +116,7 @@ def test_a_comparison_states_the_errors_that_measuring_states(norm):
 def test_clusters_make_a_comparison_less_sure():
     rng = np.random.default_rng(5)
     t, cluster = rng.random(900), np.repeat(np.arange(45), 20)
-    y = (rng.random(45)[cluster] < t).astype(int)  # rows of a cluster have one luck
+    y = (rng.random(45)[cluster] < t).astype(int)  # one uniform draw per cluster
     q = np.clip(t**0.8, 0, 1)
     alone = compare(y, t, q)
     together = compare(y, t, q, clusters=cluster)

@@ -61,10 +61,10 @@ def test_a_class_wise_error_that_is_there_is_found():
 
 
 def clustered(clusters, rng, power=1.0):
-    """Twenty rows a cluster with scores near each other; four in five share the luck of their cluster."""
+    """Twenty rows a cluster with scores near each other; four in five share the uniform draw of their cluster."""
     p = rng.random((clusters, 1)) * 0.8 + 0.2 * rng.random((clusters, 20))
-    luck = np.where(rng.random(p.shape) < 0.8, rng.random((clusters, 1)), rng.random(p.shape))
-    return p.ravel(), (luck < p**power).ravel().astype(int), np.repeat(np.arange(clusters), 20)
+    uniform = np.where(rng.random(p.shape) < 0.8, rng.random((clusters, 1)), rng.random(p.shape))
+    return p.ravel(), (uniform < p**power).ravel().astype(int), np.repeat(np.arange(clusters), 20)
 
 
 @pytest.mark.parametrize("lens", [tc.OneClass(), tc.ClassWise(), tc.AllLabels()])
@@ -94,7 +94,7 @@ def test_calibrated_series_in_time_are_not_called_miscalibrated():
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_both_classes_of_clustered_binary_predictions_have_one_error(norm):
-    """Class 0 mirrors class 1, so the class-wise error is that of one class: shared luck is left out of both."""
+    """Class 0 mirrors class 1, so the class-wise error is that of one class: correlation within clusters is left out of both."""
     p, y, g = clustered(40, np.random.default_rng(9), power=2)
     preds = tc.Predictions.from_probs(p, y, clusters=g)
     one, both = (tc.measure(preds, estimator=tc.RankSeries(norm=norm), lens=lens) for lens in (None, tc.ClassWise()))

@@ -122,11 +122,11 @@ def test_the_further_rows_are_about_right(off: float, verdict: str) -> None:
     assert counts[-1] < counts[1]
 
 
-def test_a_lucky_estimate_below_zero_promises_no_more_than_one_of_zero() -> None:
-    lucky = verify(binned(800, 0.0, seed=2), 0.03)
-    assert lucky.value == 0.0
-    assert lucky.high > 0.04
-    assert lucky.verdict == "not enough data"
+def test_an_estimate_below_zero_promises_no_more_than_one_of_zero() -> None:
+    zero_estimate = verify(binned(800, 0.0, seed=2), 0.03)
+    assert zero_estimate.value == 0.0
+    assert zero_estimate.high > 0.04
+    assert zero_estimate.verdict == "not enough data"
 
 
 def test_an_unbalanced_model_is_said_to_be() -> None:

@@ -12,7 +12,7 @@ from truecal.estimators import RankSeries
 from truecal.inference import exact_limit, rows_needed, verify
 from truecal.inference.exact_limit import NullTerms, OutputCells, terms
 from truecal.inference.measurement import measure_profile
-from truecal.inference.verification import _supported, upper_bound
+from truecal.inference.verification import _verify_smooth, upper_bound
 from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
 from truecal.profile import Sketch
@@ -106,15 +106,15 @@ def estimated(low, high, sketch_error=None, p_value=0.05):
     ],
 )
 def test_what_a_sketch_leaves_open_widens_the_limits_within_0_and_1(low, high, error, threshold, expected):
-    result = _supported(estimated(low, high, error), threshold, 0.95, ())
+    result = _verify_smooth(estimated(low, high, error), threshold, 0.95, ())
     assert (result.verdict, result.low, result.high) == expected
     assert result.warnings[0].startswith("outputs are continuous")
     assert "recalibrate to a few distinct outputs with ScalingBinning(normalize=False)" in result.warnings[0]
 
 
 def test_an_excess_that_the_test_does_not_show_is_not_claimed():
-    assert _supported(estimated(0.1, 0.3, p_value=0.051), 0.09, 0.95, ()).verdict == "not enough data"
-    assert _supported(estimated(0.1, 0.3, p_value=0.051), 0.3, 0.95, ()).verdict == "supported"
+    assert _verify_smooth(estimated(0.1, 0.3, p_value=0.051), 0.09, 0.95, ()).verdict == "not enough data"
+    assert _verify_smooth(estimated(0.1, 0.3, p_value=0.051), 0.3, 0.95, ()).verdict == "supported"
 
 
 def naive_tails(cells, squared, closed, stop):

@@ -16,7 +16,7 @@ GROUPS = {name: worlds for name, worlds in atlas_worlds().items() if name != "ha
 
 
 def clustered(clusters, size, curve, rng, *, alike=0.8):
-    """Rows of a cluster have neighbouring scores and, with probability `alike`, the cluster's own luck."""
+    """Rows of a cluster have neighbouring scores and, with probability `alike`, the uniform draw of the cluster."""
     c = rng.random((clusters, 1)) * 0.8 + 0.2 * rng.random((clusters, size))
-    luck = np.where(rng.random(c.shape) < alike, rng.random((clusters, 1)), rng.random(c.shape))
-    return c.ravel(), (luck < curve(c)).ravel().astype(int), np.repeat(np.arange(clusters), size)
+    uniform = np.where(rng.random(c.shape) < alike, rng.random((clusters, 1)), rng.random(c.shape))
+    return c.ravel(), (uniform < curve(c)).ravel().astype(int), np.repeat(np.arange(clusters), size)

@@ -45,7 +45,7 @@ def judging(**inputs: str) -> tuple[str, dict[str, str]]:
     """The step that judges, and its environment for given inputs."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     step = action["runs"]["steps"][-1]
-    values = {name: str(told.get("default", "")) for name, told in action["inputs"].items()} | inputs
+    values = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()} | inputs
     environment = {
         key: values[text.removeprefix("${{ inputs.").removesuffix(" }}")] for key, text in step["env"].items()
     }

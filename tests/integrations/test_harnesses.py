@@ -126,8 +126,8 @@ def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
     )
     assert log.status == "success", log.error
     metrics = {name.split("/")[-1]: metric.value for name, metric in log.results.scores[0].metrics.items()}
-    told = [text.split() for text in texts[:40]]
-    expected = tc.calibration_error([a == "A" for a, _ in told], [float(c) for _, c in told])
+    answers = [text.split() for text in texts[:40]]
+    expected = tc.calibration_error([a == "A" for a, _ in answers], [float(c) for _, c in answers])
     assert metrics["calibration_error"] == pytest.approx(float(expected))
     assert (metrics["high"], metrics["unjudged"]) == (pytest.approx(float(expected.interval.high)), 1)
     if not entry_points(group="inspect_ai", name="truecal"):

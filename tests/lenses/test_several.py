@@ -70,8 +70,8 @@ def test_grouping_adds_up_by_index_and_by_name():
     np.testing.assert_allclose(seen.probs, outputs, atol=1e-15)
     assert (one_hot(seen) == outcomes).all()
     names = ["v", "w", "x", "y", "z"]
-    told = Predictions.from_probs(held.probs, np.array(names)[held.labels], classes=names)
-    by_name = Grouping({"a": ["y", "v"], "b": ["w"], "c": ["x", "z"]}).sample(told)
+    named = Predictions.from_probs(held.probs, np.array(names)[held.labels], classes=names)
+    by_name = Grouping({"a": ["y", "v"], "b": ["w"], "c": ["x", "z"]}).sample(named)
     assert (by_name.probs == seen.probs).all()
     assert (by_name.labels == seen.labels).all()
 
@@ -85,18 +85,18 @@ def test_grouping_into_singletons_is_canonical():
 
 def test_grouping_keeps_weights_clusters_and_columns():
     held = simulated(50, 4, weights=np.arange(1, 51), clusters=np.arange(50) // 5, columns={"x": np.arange(50)})
-    told = Grouping({"a": [0, 1], "b": [2, 3]}).predictions(held)
-    assert told.classes == ("a", "b")
-    assert (told.weights == held.weights).all()
-    assert (told.clusters == held.clusters).all()
-    assert (told.columns["x"] == held.columns["x"]).all()
+    grouped = Grouping({"a": [0, 1], "b": [2, 3]}).predictions(held)
+    assert grouped.classes == ("a", "b")
+    assert (grouped.weights == held.weights).all()
+    assert (grouped.clusters == held.clusters).all()
+    assert (grouped.columns["x"] == held.columns["x"]).all()
 
 
 def test_grouping_of_binary_predictions_may_swap_the_names():
     held = Predictions.from_probs([0.25, 0.75], [0, 1])
-    told = Grouping({"yes": [1], "no": [0]}).predictions(held)
-    assert told.probs.tolist() == [[0.25, 0.75], [0.75, 0.25]]
-    assert told.labels.tolist() == [1, 0]
+    grouped = Grouping({"yes": [1], "no": [0]}).predictions(held)
+    assert grouped.probs.tolist() == [[0.25, 0.75], [0.75, 0.25]]
+    assert grouped.labels.tolist() == [1, 0]
 
 
 def test_a_hierarchy_of_groupings_groups_the_groups():

@@ -231,8 +231,8 @@ def test_recalibration_and_bias(tmp_path):
     from truecal.recalibration import BetaCalibration, evaluate
 
     preds = binary()
-    told = []
-    text, _ = written(tmp_path, preds, fast=False, progress=told.append)
+    messages = []
+    text, _ = written(tmp_path, preds, fast=False, progress=messages.append)
     rows = {row[0]: row for row in cells_of_table(text, "recalibration-table")}
     found = evaluate({"Beta calibration": BetaCalibration()}, preds)
     before = tc.measure(preds)
@@ -241,7 +241,7 @@ def test_recalibration_and_bias(tmp_path):
     assert float(rows["Beta calibration"][1]) < float(rows["uncalibrated"][1])
     biases = {row[0]: float(row[2]) for row in cells_of_table(text, "bias-table")}
     assert abs(biases["Rank series"]) < 0.01
-    assert "recalibrating on held-out folds" in told
+    assert "recalibrating on held-out folds" in messages
 
 
 def test_too_few_rows_for_recalibration_is_said(tmp_path):

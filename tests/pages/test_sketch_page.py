@@ -156,9 +156,9 @@ def test_a_page_of_many_rows_takes_bounded_work(tmp_path, monkeypatch):
     p = rng.beta(2, 0.5, 2_000_000)
     frame = pl.LazyFrame({"y": rng.random(len(p)) < p**1.1, "p": p, "site": rng.integers(0, 3, len(p))})
     found = scan(frame, label="y", score="p", by="site")
-    told = []
-    text = report(found, tmp_path / "page.html", progress=told.append).read_text()
+    messages = []
+    text = report(found, tmp_path / "page.html", progress=messages.append).read_text()
     # ten orders of rows for every group, the whole twice, and for norm 1; two bases each
     assert sum(fitted) <= 2 * 10 * (3 + 4)
     assert "it is simulated for up to 1,000,000" in text
-    assert told[0] == "measuring"
+    assert messages[0] == "measuring"

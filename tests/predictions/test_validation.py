@@ -187,9 +187,9 @@ def test_the_sum_tolerance_is_where_it_says():
 @pytest.mark.parametrize("precision", [">f2", ">f4", ">f8"])
 def test_the_order_of_bytes_does_not_matter(precision):
     labels = np.array([0, 1, 2], ">i4")
-    told = tc.calibration_error(labels, GOOD.astype(precision), estimator=tc.BinnedECE())
+    estimate = tc.calibration_error(labels, GOOD.astype(precision), estimator=tc.BinnedECE())
     plain = tc.calibration_error([0, 1, 2], GOOD.astype(precision.replace(">", "<")), estimator=tc.BinnedECE())
-    assert told.value == plain.value
+    assert estimate.value == plain.value
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ FEW = {"resamples": 20}
 
 
 def predictions(confidence, right, weights=None, clusters=None):
-    """Binary predictions whose top label has this confidence (at least 1/2) and is right or wrong as told."""
+    """Binary predictions whose top label has this confidence (at least 1/2) and is right or wrong as given."""
     return tc.Predictions.from_probs(
         np.asarray(confidence), np.asarray(right).astype(int), weights=weights, clusters=clusters
     )

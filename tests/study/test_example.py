@@ -89,9 +89,9 @@ def test_what_is_there_is_not_made_again_and_what_is_damaged_is(folder, tmp_path
     lost, damaged = files(folder)[3], files(folder)[-1]
     lost.unlink()
     damaged.write_bytes(before[damaged][1][:100])
-    told = []
-    make_example(folder, quick=True, workers=2, progress=lambda step: told.append((step.done, step.total)))
-    assert told == [(8, 10), (9, 10), (10, 10)]
+    steps = []
+    make_example(folder, quick=True, workers=2, progress=lambda step: steps.append((step.done, step.total)))
+    assert steps == [(8, 10), (9, 10), (10, 10)]
     after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files(folder)}
     assert {path: content for path, (_, content) in after.items()} == {
         path: content for path, (_, content) in before.items()

@@ -144,11 +144,11 @@ def test_a_killed_run_is_taken_up_again(config, clean, tmp_path, capsys, monkeyp
         time.sleep(0.01)
     assert not any(alive(pid) for pid in children)  # workers do not outlive the run
     assert main(["study", "interventions", str(config), "--folder", str(tmp_path), "--workers", "1", "--json"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""  # no bar into a pipe
+    captured = capsys.readouterr()
+    assert captured.err == ""  # no bar into a pipe
     assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
     assert same_files(tmp_path, clean[1])  # trained in two other processes, and here
-    said = json.loads(told.out)
+    said = json.loads(captured.out)
     assert said["schema"] == "truecal.study interventions"
     assert said["strengths"]["none"] is None
     assert len(said["summary"]) == len(clean[0].summary)
@@ -347,7 +347,7 @@ def test_pictures_draw_the_summary(clean, tmp_path):
     bars = drawn.ax_.containers
     assert sum(len(b) for b in bars if hasattr(b, "patches")) == len(frame["mean"])
     looks = {(b.patches[0].get_facecolor(), b.patches[0].get_hatch()) for b in bars if hasattr(b, "patches")}
-    assert len(looks) == 7  # every intervention can be told from every other
+    assert len(looks) == 7  # all interventions look different
     pyplot.close("all")
     assert len(write_pictures(replace(found), tmp_path)) == len(shown)
     assert pyplot.get_fignums() == []

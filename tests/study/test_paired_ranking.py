@@ -88,8 +88,8 @@ def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
 
     models = tuple(f"m{i}" for i in range(4))
     table = draw_figure(store, "costs", FigureChoice(models=models)).frame()
-    told = set(table.select("a", "b", "recalibrator").unique().rows())
-    assert told == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
+    pairs = set(table.select("a", "b", "recalibrator").unique().rows())
+    assert pairs == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
     preds = [tc.study.predictions_of(store, model, "digits", "temperature") for model in ("m1", "m2")]
     expected = tc.selective.cost_map(*preds)
     here = table.filter((pl.col("a") == "m1") & (pl.col("b") == "m2") & (pl.col("recalibrator") == "temperature"))

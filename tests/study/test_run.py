@@ -207,18 +207,18 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
     store = run(tmp_path)
     times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()}
     assert len(times) == 3
-    told = []
-    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
-    assert told == [(3, 3)]
+    steps = []
+    run(tmp_path, progress=lambda step: steps.append((step.done, step.total)))
+    assert steps == [(3, 3)]
     assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()} == times
     before = store.frame()
     path = tmp_path / "runs/digits/b-0-0.npz"
     with np.load(path) as held:
         np.savez(path, logits=2 * held["logits"], labels=held["labels"])
     os.utime(path, ns=(1, 1))
-    told.clear()
-    after = run(tmp_path, progress=lambda step: told.append((step.done, step.total))).frame()
-    assert told == [(2, 3), (3, 3)]
+    steps.clear()
+    after = run(tmp_path, progress=lambda step: steps.append((step.done, step.total))).frame()
+    assert steps == [(2, 3), (3, 3)]
     assert len(after) == len(before)  # the stale part of b is not read
     changed = before["value"] != after["value"]
     assert set(after.filter(changed)["model"]) == {"b"}
@@ -231,10 +231,10 @@ def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
 
     write_files(tmp_path, models=("a", "b"))
     run(tmp_path)
-    told = []
+    steps = []
     write_files(tmp_path, models=("z",))
-    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
-    assert told == [(2, 3), (3, 3)]
+    run(tmp_path, progress=lambda step: steps.append((step.done, step.total)))
+    assert steps == [(2, 3), (3, 3)]
     before = run(tmp_path).frame()
     computed = []
     measure, scores = metrics.measure_lens, metrics.measure_scores

@@ -1,4 +1,4 @@
-"""What a study file may say, and that everything wrong with it is told at once, with its line, before any work."""
+"""What a study file may say, and that everything wrong with it is reported at once, with its line, before any work."""
 
 from pathlib import Path
 

@@ -130,6 +130,7 @@ class Accumulator:
             self._waiting_rows = rows.stop
 
     def _flush(self) -> None:
+        """Count the waiting rows into the cells."""
         self._tally.add(self._scores[: self._waiting_rows], self._outcomes[: self._waiting_rows])
         self._waiting_rows = 0
 
@@ -205,7 +206,7 @@ class Accumulator:
             With its interval, test and `sketch_error`.
         """
         lens = "scores" if self._subject is None else self._subject.words
-        return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
+        return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).replace(lens=lens)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch of everything so far; `Sketch.load` and `merge` bring it back.
@@ -244,6 +245,7 @@ class _Subject:
 
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens) -> _Subject:
+        """Describe what a lens judges in these predictions, with a copy of their first row."""
         condition = lens.pushed_down()
         index = None if condition.index is None else condition.index(preds)
         specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)

@@ -22,7 +22,7 @@ from truecal.engines.columns import (
     edges_of,
     label_index,
     number,
-    summed,
+    sum_cells,
     why_not,
     with_cells,
 )
@@ -39,10 +39,10 @@ CLASS = "_tc_class"
 _LABEL = "_tc_label"
 
 
-def judged(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
-    """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class.
+def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
+    """Select score, outcome and weight of each row and whether it is valid; return also whether there is a row per class.
 
-    `selected`: the frame says in a column which rows are selected.
+    `selected` says whether the frame has a column of selected rows.
     """
     groups = group_names(columns)
     carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
@@ -64,19 +64,19 @@ def judged(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
     if condition.kind == "classes":
         long = _row_per_class(frame, names, [*carried_names, _LABEL])
         is_class = nw.col(_LABEL) == nw.col(CLASS)
-        return long.select(*carried_names, CLASS, C, _known(is_class, columns.count).alias(Y)), True
+        return long.select(*carried_names, CLASS, C, _outcome_or_invalid(is_class, columns.count).alias(Y)), True
     if condition.kind == "top":
         return _top_label(frame, names, columns, carried_names), False
     assert condition.index is not None
     index = condition.index(columns.specimen)
     is_class = nw.col(_LABEL) == float(index)
     # the label of two classes is the outcome of the second
-    outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _known(is_class, columns.count)
+    outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _outcome_or_invalid(is_class, columns.count)
     return frame.select(*carried_names, each[index].alias(C), outcome.alias(Y)), False
 
 
 def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_names: list[str]) -> Any:
-    """The largest probability, and whether its class was the label.
+    """Select the largest probability as score, and whether its class is the label as outcome.
 
     Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive.
     """
@@ -86,11 +86,11 @@ def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_nam
     last = float(len(each))
     rank = nw.min_horizontal(*(last - number(each[i] == nw.col(C)) * (last - k) for k, i in enumerate(order)))
     is_class = nw.col(_LABEL) == ((1.0 - rank) if columns.binary else rank)
-    return frame.select(*carried_names, nw.col(C), _known(is_class, columns.count).alias(Y))
+    return frame.select(*carried_names, nw.col(C), _outcome_or_invalid(is_class, columns.count).alias(Y))
 
 
 def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> Any:
-    """Every row once per class, with the class index and its probability."""
+    """Repeat every row once per class, with the class index and its probability."""
     # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
     if frame.implementation.is_duckdb():
         parts = [
@@ -102,15 +102,15 @@ def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> An
     return long.with_columns(nw.col(CLASS).cast(nw.String).str.slice(len("_tc_p")).cast(nw.Float64))
 
 
-def _known(outcome: Any, count: int) -> Any:
-    """The outcome as a number, or -1 where the label is not one of the classes."""
+def _outcome_or_invalid(outcome: Any, count: int) -> Any:
+    """Return the outcome as a number, or -1 if the label is not one of the classes."""
     label = nw.col(_LABEL)
     inside = number((label >= 0.0) & (label <= count - 1.0))
     return number(outcome) * inside - (1.0 - inside)
 
 
 def group_names(columns: SourceColumns) -> list[str]:
-    """Names of the `by` columns in a judged frame, which the names of sums cannot meet."""
+    """Names of the `by` columns in a frame of judged rows; no name of a sum is the same."""
     return [f"_tc_by{i}" for i in range(len(columns.by))]
 
 
@@ -147,18 +147,18 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
 
     Rows that cannot be counted are refused also where they are not `selected`, as they are in memory.
     """
-    rows, per_class = judged(frame, columns, lens, selected=selected)
+    rows, per_class = judge_rows(frame, columns, lens, selected=selected)
     kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
     by = [*group_names(columns), *([CLASS] if per_class else [])]
     cells = with_cells(rows, **kind)
     if selected:
         cells = cells.filter(nw.col(SELECTED) | (nw.col(KEY) == UNFIT))
-    table = _collected(summed(cells, by, weighted=kind["weighted"]))
+    table = _collect(sum_cells(cells, by, weighted=kind["weighted"]))
     key = _numbers(table, KEY)
     classes = columns.count if per_class else 1
     unfit, extremes = {}, (np.inf, -np.inf)
     if (key == UNFIT).any():
-        counts = _collected(why_not(rows, **kind))
+        counts = _collect(why_not(rows, **kind))
         unfit = {
             name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
         }
@@ -186,16 +186,19 @@ def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceCol
         )
 
 
-def _collected(lazy: Any) -> Any:
+def _collect(lazy: Any) -> Any:
+    """Collect a lazy frame; errors of the engine become errors of truecal."""
     with engine_errors("the engine could not read the data"):
         return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
 
 
 def _numbers(table: Any, name: str) -> Float64s:
+    """Return a column as float64."""
     return np.asarray(table[name].to_numpy(), np.float64)
 
 
 def _groups(table: Any, by: list[str]) -> list[Group]:
+    """Return the group of each row of a table: its values in the `by` columns."""
     columns = [_keys(table[name]) for name in by]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
 
@@ -216,6 +219,7 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
 
 
 def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
+    """Build the sketch of some rows of a table of cells."""
     mine = {name: values[rows] for name, values in cells.items()}
     fraction = mine["fraction"].max(initial=0.0) if "fraction" in mine else 0.0
     return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)

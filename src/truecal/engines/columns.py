@@ -90,6 +90,7 @@ def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
 
 
 def _all(conditions: Iterable[Any]) -> Any:
+    """Combine conditions by `and`."""
     return reduce(lambda a, b: a & b, conditions)
 
 
@@ -98,8 +99,8 @@ def number(condition: Any) -> Any:
     return condition.cast(nw.Float64)
 
 
-def summed(frame: Any, by: list[str], *, weighted: bool) -> Any:
-    """One row per cell (and per value of the `by` columns) with the sums of a sketch, still lazy."""
+def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
+    """Sum rows by cell, and by the values of the `by` columns, into the sums of a sketch; the result is lazy."""
     y, r, w, c = nw.col(Y), nw.col(_R), nw.col(W), nw.col(C)
     extremes = [c.min().alias("low"), c.max().alias("high")]
     if not weighted:
@@ -140,10 +141,12 @@ class SourceColumns:
 
     @property
     def binary(self) -> bool:
+        """Whether one column holds the probability of the positive class."""
         return len(self.probs) == 1 and not self.listed
 
     @property
     def count(self) -> int:
+        """Number of classes."""
         return 2 if self.binary else self.listed or len(self.probs)
 
     @property
@@ -248,12 +251,13 @@ def text_labels(frame: Any, request: ColumnRequest) -> Any:
 
 
 def _refuse_empty(frame: Any) -> None:
-    """Text columns without rows have no type: the lack of rows is what to say then."""
+    """Refuse a source without rows, before the types of its columns are checked: without rows text has none."""
     if len(frame.head(1).collect()) == 0:
         raise InputError("the source has no rows; at least one is needed")
 
 
 def _list_length(frame: Any, outputs: list[str]) -> int:
+    """Return the number of classes from the list in the first row."""
     if len(outputs) > 1:
         raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
     first = frame.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
@@ -378,4 +382,5 @@ def as_filter(selection: Selection, columns: SourceColumns, names: list[str]) ->
 
 
 def _any(conditions: Any) -> Any:
+    """Combine conditions by `or`; null where none is true and one is null."""
     return nw.any_horizontal(*conditions, ignore_nulls=False)

@@ -119,6 +119,7 @@ def _schema(file: str, engine: Engine) -> dict[str, Any]:
 
 
 def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest) -> None:
+    """Refuse a file whose columns of predictions differ from those of the first file."""
     name, other = Path(file).name, Path(first).name
     try:
         outputs = frames.matching(columns, request.predictions, "predictions")[0]
@@ -188,6 +189,7 @@ def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchBound]) 
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
+    """Return the estimator, RankSeries by default, with this level."""
     return with_level(tc.RankSeries() if estimator is None else as_estimator(estimator), level)
 
 
@@ -295,16 +297,20 @@ class Scan:
         return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
 
     def _all(self) -> tuple[tc.Sketch, ...]:
+        """Merge the sketches of all groups, one sketch per dataset of the lens."""
         # All at once: added one by one, thousands of groups would be copied thousands of times.
         return tuple(tc.Sketch().merge(*parts) for parts in zip(*self.sketches.values(), strict=True))
 
     def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
+        """Measure one sketch, or the sketches of all classes as one class-wise error."""
         if self.shares is None:
             estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
-            return self.noted(estimate.but(lens=self.lens_name))
-        return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.lens_name, level=level))
+            return self.with_notes(estimate.replace(lens=self.lens_name))
+        return self.with_notes(
+            measure_classes(parts, self.shares, estimator=estimator, lens=self.lens_name, level=level)
+        )
 
-    def noted(self, estimate: tc.Estimate) -> tc.Estimate:
+    def with_notes(self, estimate: tc.Estimate) -> tc.Estimate:
         """Add to an estimate what this scan left out.
 
         Parameters
@@ -318,7 +324,7 @@ class Scan:
             With the selection, and a warning of rows left out.
         """
         dropped = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
-        return estimate.but(warnings=(*dropped, *self.notes, *estimate.warnings), selection=self.selection)
+        return estimate.replace(warnings=(*dropped, *self.notes, *estimate.warnings), selection=self.selection)
 
 
 def scan(
@@ -504,7 +510,7 @@ def _lazy_frames(
     request: ColumnRequest,
     progress: Callable[[int, int], object] | None,
 ) -> Iterator[tuple[Any, str]]:
-    """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
+    """Parts to read in order, and their engine; `progress` is called before every part and at the end."""
     if not is_path(source):
         if engine is not None:
             raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")

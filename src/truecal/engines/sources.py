@@ -60,7 +60,7 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
         if isfile(path):  # also where its name holds brackets or stars
             files.append(path)
             continue
-        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True)
+        matches = _data_files(Path(path)) if isdir(path) else glob(path, recursive=True)
         matches = [match for match in matches if isfile(match) and not Path(match).name.startswith((".", "_"))]
         if not matches and isdir(path):
             raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
@@ -85,8 +85,8 @@ def refuse_twice(files: Sequence[str]) -> None:
         names[key] = file
 
 
-def _inside(folder: Path) -> list[str]:
-    """Files of a folder and its subfolders that hold rows, by their ending."""
+def _data_files(folder: Path) -> list[str]:
+    """List the files of a folder and its subfolders that hold rows, by their ending."""
     return [str(file) for file in folder.rglob("*") if _kind(str(file)) is not None]
 
 
@@ -101,6 +101,7 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _kind(file: str) -> str | None:
+    """Return the format of a file by its ending, packed or not; None if it holds no rows."""
     if "://" in file and file.endswith("/"):  # a folder of an object store, which the engine lists
         return "parquet"
     return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
@@ -193,6 +194,7 @@ def _local(file: str, engine: Engine) -> Iterator[Path]:
 
 
 def _fsspec() -> Any:
+    """Import fsspec, or say how to install it."""
     if not installed("fsspec"):
         raise MissingExtraError("text at an address is read through fsspec; install it with: pip install fsspec")
     return import_module("fsspec")
@@ -236,6 +238,7 @@ def frame_of(source: object) -> Any:
 
 
 def _scan_polars(files: list[str], engine: Engine) -> Any:
+    """Return a lazy polars frame of Parquet files."""
     import polars as pl
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
@@ -244,6 +247,7 @@ def _scan_polars(files: list[str], engine: Engine) -> Any:
 
 
 def _scan_duckdb(files: list[str], engine: Engine) -> Any:
+    """Return a DuckDB relation of Parquet files."""
     connection = engine.session
     if connection is None:
         import duckdb
@@ -257,11 +261,13 @@ def _scan_duckdb(files: list[str], engine: Engine) -> Any:
 
 
 def _scan_spark(files: list[str], engine: Engine) -> Any:
+    """Return a Spark frame of Parquet files, with the pattern characters of local names escaped."""
     escaped = (file if "://" in file else re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files)
     return _session(engine).read.parquet(*escaped)
 
 
 def _scan_dask(files: list[str], engine: Engine) -> Any:
+    """Return a Dask frame of Parquet files."""
     import dask.dataframe as dd
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
@@ -269,6 +275,7 @@ def _scan_dask(files: list[str], engine: Engine) -> Any:
 
 
 def _literal(file: str) -> str:
+    """Escape the pattern characters of a local name."""
     return file if "://" in file else escape(file)
 
 
@@ -291,12 +298,14 @@ def _session(engine: Engine) -> Any:
 
 
 def _hold_duckdb(frame: Any, engine: Engine) -> Any:
+    """Return a DuckDB relation of the rows of a polars frame."""
     import duckdb
 
     return (engine.session or duckdb.connect()).from_arrow(frame.to_arrow())
 
 
 def _hold_dask(frame: Any, engine: Engine) -> Any:
+    """Return a Dask frame of the rows of a polars frame."""
     import dask.dataframe as dd
 
     return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)  # type: ignore[no-untyped-call]

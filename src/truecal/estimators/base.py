@@ -25,7 +25,7 @@ from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling.cells import CELLS, Counted, cell_starts, collapse_at
-from truecal.resampling.draws import REDRAWS, CellBatch, Redrawn, RowSums, against_redraws, block_sizes
+from truecal.resampling.draws import REDRAWS, CellBatch, RedrawTest, RowSums, block_sizes, redraw_test
 from truecal.special import positive, root
 from truecal.types import Float64s
 
@@ -182,7 +182,7 @@ class Estimator(ABC):
         options.level(level)
         return resample_rows(self, profile, level=level, rng=options.generator(rng)).interval()
 
-    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
+    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> RedrawTest:
         """Test every dataset for calibration, with outcomes redrawn from the scores.
 
         Parameters
@@ -196,10 +196,10 @@ class Estimator(ABC):
 
         Returns
         -------
-        Redrawn
+        RedrawTest
             Statistics and p-values, shape (batch,).
         """
-        return against_redraws(profile, self.values, resamples=resamples, rng=rng)
+        return redraw_test(profile, self.values, resamples=resamples, rng=rng)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         """Bound the power of all rows from the cells of a sketch; by default by rounding alone.
@@ -655,6 +655,7 @@ class FunctionEstimator(Estimator):
         raise InputError(f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators")
 
     def _refuse(self, profile: Profile) -> None:
+        """Refuse sketches, weights and clusters, which a function of scores and outcomes does not take."""
         if isinstance(profile, CellProfile):
             raise InputError(
                 f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators"
@@ -669,6 +670,7 @@ class FunctionEstimator(Estimator):
             )
 
     def _call(self, scores: Float64s, outcomes: Float64s) -> float:
+        """Evaluate the function and check that it returned a finite number that is not negative."""
         value = self.function(scores, outcomes)
         if not options.is_number(value) or not 0 <= value < np.inf:
             raise InputError(f"{self.name} returned {value!r}; an error is a finite number that is not negative")

@@ -101,6 +101,7 @@ class Bins(Tabular):
         return int(np.count_nonzero(self.weight[0]))
 
     def _shown(self, values: Float64s) -> Float64s:
+        """Return bins that hold rows, shape (bins,), for a single dataset, and all, shape (batch, bins), for a batch."""
         return values[0, self.weight[0] > 0] if self.single else values
 
     @property

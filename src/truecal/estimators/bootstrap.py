@@ -224,6 +224,7 @@ def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: b
 
 
 def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBatch]:
+    """Yield resamples for counts of units, shape (units, resamples), in blocks of bounded memory."""
     start = 0
     for size in block_sizes(counts.shape[1], sums.rows.shape[0]):
         yield sums.draw(counts[:, start : start + size])

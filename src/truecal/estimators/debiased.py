@@ -142,6 +142,7 @@ class DebiasedECE(Estimator):
         return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
     def _bins(self, profile: Profile) -> Bins:
+        """Bin a profile: one bin per distinct score without a number of bins."""
         if self.bins is None:
             return Bins.of(profile, distinct_cut(profile))
         return self.binning(self.used(profile)).bins_of(profile)
@@ -174,6 +175,7 @@ class DebiasedECE(Estimator):
         return over_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
+        """Compute the debiased power of the gap of each bin, shape (batch, bins)."""
         if self.norm != 2:
             return debiased_gaps(bins, self.norm)
         several = np.where(bins.count >= 2, bins.count, 2.0)
@@ -205,6 +207,7 @@ class DebiasedECE(Estimator):
 
 
 def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
+    """Return warnings for fewer bins than requested, and for the share of weight in bins of one row."""
     notes = []
     if used < requested:
         notes.append(f"{used} bins instead of {requested}: a bin needs two rows to be debiased")

@@ -203,9 +203,9 @@ class Estimate(Tabular):
         }
 
     def _headline(self) -> str:
-        return str(self.but(warnings=()))
+        return str(self.replace(warnings=()))
 
-    def but(self, **changes: Any) -> Estimate:
+    def replace(self, **changes: Any) -> Estimate:
         """Copy the estimate with other values of its fields.
 
         Parameters

@@ -113,6 +113,7 @@ def _lower(profile: Profile, hull: Indices, points: Indices) -> Indices:
 
 
 def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
+    """Sum weights and weighted outcomes of the first `points` rows, two arrays of the shape of `points`."""
     cut = Cut(points[None, :], points[None, :])
     return profile.sums("w", cut)[0], profile.sums("y", cut)[0]
 

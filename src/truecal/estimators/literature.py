@@ -77,6 +77,7 @@ class PairEstimator(VectorEstimator):
         """
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
+        """Build the Estimate of a sample from its power, with the bandwidth as a setting."""
         return Estimate(
             value=min(float(root(np.array([power]), self.norm)[0]), 1.0),
             power=power,
@@ -341,7 +342,7 @@ class DirichletECE(PairEstimator):
             far = np.abs(kernel @ (residual + probs) - probs)
             total += float((far**self.norm).sum()) / 2
         estimate = self._report(sample, total / len(sample), None, bandwidth)
-        return estimate.but(
+        return estimate.replace(
             warnings=("no interval: resampling rows would make this estimate smaller, not more variable",)
         )
 
@@ -663,9 +664,10 @@ class KernelError(PairEstimator):
         power = float(np.mean(powers))
         deviation = float(np.sqrt(np.sum(variances))) / len(powers)
         p = (1 + np.count_nonzero(np.mean(redrawn, axis=0) >= power - 1e-15)) / (1 + self.resamples)
-        return self._report(sample, power, self._interval(power, deviation), bandwidth).but(p_value=float(p))
+        return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=float(p))
 
     def _interval(self, power: float, deviation: float) -> Interval:
+        """Compute the normal interval of the squared error; return its root, limited to [0, 1]."""
         from statistics import NormalDist
 
         reach = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation

@@ -252,6 +252,7 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: flo
 
 
 def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
+    """Return the share of weight with scores in a closed region (low, high), shape (batch,)."""
     low, high = profile.places(np.array(region[:1]), "left"), profile.places(np.array(region[1:]), "right")
     inside = profile.sums("w", Cut(high, high)) - profile.sums("w", Cut(low, low))
     return inside[:, 0] / profile.total

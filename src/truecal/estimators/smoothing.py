@@ -54,6 +54,7 @@ def _cell_starts(profile: Profile, cells: int) -> Indices:
 
 
 def midpoints(cells: int) -> Float64s:
+    """Return the midpoints of `cells` cells of equal width on [0, 1]."""
     return (np.arange(cells) + 0.5) / cells
 
 
@@ -157,6 +158,7 @@ class KernelDensityECE(Estimator):
         return power_mean(midpoints(_CELLS) - curve, share, self.norm)
 
     def _bandwidths(self, profile: Profile) -> Float64s:
+        """Return the bandwidth of each dataset, shape (batch,), at least two cells wide."""
         smallest = 2 / _CELLS
         if self.bandwidth == "correct":
             spread = np.array([_spread_of_true(profile, i) for i in range(profile.batch)])
@@ -318,6 +320,7 @@ def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
 
 
 def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
+    """Solve smECE(sigma) = sigma for residuals in cells, shape (batch, cells); return errors and bandwidths, shape (batch,)."""
     from scipy.fft import dct, idct
 
     cosines = dct(residual, type=2, axis=1)

@@ -20,7 +20,7 @@ from truecal.profile.profile import Profile
 from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
-_LONG = 1024  # after so many bins it pays to ask whether any number of bins would do
+_LONG = 1024  # bins beyond which it is checked first whether every number of bins is monotone
 _AHEAD = 32  # numbers of bins tried at first on a single dataset, where a step costs more than what it looks at
 _STEP = 1 << 20  # cuts looked at together
 _TENTHS, _VISIBLE = 10, 3.7  # bins compared to see whether outcomes fall, and by how many standard errors they must
@@ -164,6 +164,7 @@ class SweepECE(Estimator):
         return count, finest, power
 
     def _bins(self, profile: Profile, count: NDArray[np.intp], finest: bool) -> Bins:
+        """Bin each dataset into `count` bins, shape (batch,), or between all distinct scores if `finest`."""
         if profile.batch == 1 and not finest:
             return self.binning(int(count.item())).bins_of(profile)
         cut = _between_scores(profile) if finest else self.binning(1).cut(profile, np.atleast_2d(count))
@@ -257,6 +258,7 @@ def _finest(profile: Profile) -> tuple[Float64s, Float64s]:
 
 
 def _warnings(profile: Profile, count: NDArray[np.intp]) -> tuple[str, ...]:
+    """Return warnings for a single distinct score and for a sweep that stopped at one bin."""
     if (profile.distinct == 1).any():
         return ("all scores are equal, so there is a single bin and the value is only |mean score - mean outcome|",)
     if (count == 1).any():

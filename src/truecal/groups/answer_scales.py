@@ -268,7 +268,7 @@ def _measure(
     def measure(distance: distances.InterInterval | distances.TotalVariation) -> tc.Estimate:
         rng = options.generator(estimator.rng)
         estimate = replace(estimator, distance=distance).measure_sample(sample, rng, partition, bins)
-        return estimate.but(lens=lens.describe(preds))
+        return estimate.replace(lens=lens.describe(preds))
 
     ends = np.array([[0, sample.profile.rows]])
     whole = Bins.of(sample.profile, Cut(ends, ends))

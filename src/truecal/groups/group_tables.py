@@ -357,4 +357,4 @@ def _lower_to_zero(estimate: tc.Estimate, adjusted: float, level: float) -> tc.E
     interval = estimate.interval
     if interval is None or adjusted <= 1 - level or np.isnan(adjusted) or float(interval.low) == 0:
         return estimate
-    return estimate.but(interval=replace(interval, low=0.0, method=f"{interval.method}, from 0 among many groups"))
+    return estimate.replace(interval=replace(interval, low=0.0, method=f"{interval.method}, from 0 among many groups"))

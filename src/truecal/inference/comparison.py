@@ -60,12 +60,12 @@ class HasResampledErrors(Protocol):
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """What a comparison needs of one model."""
+    """Error of one model, with its resamples or limits, as a comparison needs them."""
 
     value: float
-    drawn: Float64s | None = None  # where its true error may be, resample by resample
-    calibrated: bool = False  # whether it may be perfectly calibrated
-    sketch_error: float = 0.0  # how far a sketch may be from the value of all rows
+    resampled_errors: Float64s | None = None  # shape (resamples,)
+    calibrated: bool = False  # whether the test does not reject calibration
+    sketch_error: float = 0.0  # largest difference between the values of sketch and rows
     interval: tuple[float, float] | None = None  # its limits, where the value is free of bias
     unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
     side: Side | None = None  # of an estimator that needs no resamples
@@ -82,8 +82,8 @@ class _Draws:
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """The models of a comparison, what was judged of them and how."""
+class _MeasuredModels:
+    """Measured models of a comparison, with estimator, lens, rows and method."""
 
     models: Mapping[str, ComparedModel]
     estimator: Estimator
@@ -113,7 +113,9 @@ def _resample_models(
         limits = None
         if estimator.bias != "plug-in":
             interval = (
-                None if shares is not None else _by_formula(lenses[name].sample(preds), units[name], estimator, level)
+                None
+                if shares is not None
+                else _closed_form_interval(lenses[name].sample(preds), units[name], estimator, level)
             )
             interval = resampled.interval() if interval is None else interval
             limits = min(float(interval.low), resampled.value), max(float(interval.high), resampled.value)
@@ -127,8 +129,8 @@ def _resample_models(
     return models
 
 
-def _by_formula(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
-    """Compute the interval of one model, of an estimator that needs no resamples for it."""
+def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
+    """Compute the interval of one model without resamples; None for clusters where the estimator has no such form."""
     if units.kind == "clusters":
         series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
         return estimator.of_clusters(series, level)[2] if isinstance(estimator, HasClusteredForm) else None
@@ -184,12 +186,12 @@ def limits(one: ComparedModel, other: ComparedModel, level: float, *, paired: bo
     if one.side is not None and other.side is not None:
         return one.side.limits(other.side, level, paired=paired)
     if one.interval is None or other.interval is None:
-        return _by_quantiles(one, other, level)
+        return _compare_quantiles(one, other, level)
     difference = one.value - other.value
     rho = _correlation(one.unselected, other.unselected) if paired else 0.0
     down = _reach(one.value - one.interval[0], other.interval[1] - other.value, rho)
     up = _reach(one.interval[1] - one.value, other.value - other.interval[0], rho)
-    if paired and np.array_equal(_drawn(one), _drawn(other)):
+    if paired and np.array_equal(_resampled_errors(one), _resampled_errors(other)):
         down = up = 0.0  # the same model twice
     normal = NormalDist()
     away, reach = abs(difference), down if difference > 0 else up
@@ -210,18 +212,20 @@ def _reach(one: float, other: float, rho: float) -> float:
     return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
 
 
-def _drawn(model: ComparedModel) -> Float64s:
-    assert model.drawn is not None
-    return model.drawn
+def _resampled_errors(model: ComparedModel) -> Float64s:
+    """Return the resampled errors of a model that has them, shape (resamples,)."""
+    assert model.resampled_errors is not None
+    return model.resampled_errors
 
 
-def _by_quantiles(one: ComparedModel, other: ComparedModel, level: float) -> tuple[float, float, float]:
-    d = _drawn(one) - _drawn(other)
+def _compare_quantiles(one: ComparedModel, other: ComparedModel, level: float) -> tuple[float, float, float]:
+    """Return limits and p-value of the difference of errors from quantiles of paired resamples."""
+    d = _resampled_errors(one) - _resampled_errors(other)
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
     if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(_drawn(one), (1 + level) / 2))
+        high = max(high, np.quantile(_resampled_errors(one), (1 + level) / 2))
     if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(_drawn(other), (1 + level) / 2))
+        low = min(low, -np.quantile(_resampled_errors(other), (1 + level) / 2))
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
     return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(d)))
 
@@ -570,7 +574,7 @@ def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]
 
 def _compared_models(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
-) -> _Compared:
+) -> _MeasuredModels:
     """Measure every model, by formula where the estimator has one, else on resamples."""
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
@@ -594,14 +598,14 @@ def _compared_models(
     first = next(iter(data))
     method = f"{how} of {units[first].kind}"
     method = f"paired {method}" if draws.paired else f"{method}, unpaired"
-    return _Compared(
+    return _MeasuredModels(
         models, estimator, lenses[first].describe(data[first]), min(map(len, data.values())), method, draws.paired
     )
 
 
 def _judged_models(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
-) -> _Compared:
+) -> _MeasuredModels:
     """Measure models of which few rows have trusted labels and all have verdicts of a judge."""
     refuse_options(estimator, lens)
     if key is not None or not draws.paired:
@@ -611,19 +615,19 @@ def _judged_models(
     kind = "rows" if first.clusters is None else "clusters"
     described = (lens or default_lens(first)).describe(first)
     method = f"paired rank series of {kind} with a judge"
-    return _Compared(models, estimator or RankSeries(), described, min(map(len, data.values())), method, True)
+    return _MeasuredModels(models, estimator or RankSeries(), described, min(map(len, data.values())), method, True)
 
 
 def _sketched_models(
     estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
-) -> _Compared:
+) -> _MeasuredModels:
     """Measure the cells of sketches, which are drawn like the rows in them."""
     if not all(isinstance(each, Sketch) for each in data.values()) or lens is not None or key is not None:
         raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
     estimator = estimator or RankSeries()
     models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
     method = "rows, unpaired, and what the sketches leave open"
-    return _Compared(models, estimator, "scores", min(sketch.rows for sketch in data.values()), method, False)
+    return _MeasuredModels(models, estimator, "scores", min(sketch.rows for sketch in data.values()), method, False)
 
 
 def _units(

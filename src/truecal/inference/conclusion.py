@@ -607,7 +607,7 @@ class Conclusion(Tabular):
         if self.tolerance is None or self.upper is None:
             return ""
         limit, sure = f"{self.tolerance:g}", f"{self.level:.0%}"
-        upper = digits.beside(self.upper, self.tolerance, digits.decimals(self.low, self.high))
+        upper = digits.beside_limit(self.upper, self.tolerance, digits.decimals(self.low, self.high))
         worst = self.worst_group
         if self.passed:
             every = " in every group" if self.every_group and self.groups else ""
@@ -619,7 +619,7 @@ class Conclusion(Tabular):
                 "no such assumption"
             )
         if self._whole() == "outside" and not (self.every_group and self.groups_outside):
-            low = digits.beside(self.low or 0.0, self.tolerance, digits.decimals(self.low, self.high))
+            low = digits.beside_limit(self.low or 0.0, self.tolerance, digits.decimals(self.low, self.high))
             return f"FAIL: at {sure} the error is at least {low}, and {limit} is allowed; recalibrate the model"
         if self.groups_outside and worst is not None:
             more = len(self._groups_undecided)
@@ -660,6 +660,7 @@ class Conclusion(Tabular):
         return _verdict(self.low, self.high, self.tolerance)
 
     def _size(self) -> str:
+        """Word the error and its interval in percentage points."""
         if self.low is None or self.high is None:
             return digits.points(self.value)
         sure = f"{self.level:.0%} confidence"
@@ -669,9 +670,11 @@ class Conclusion(Tabular):
         return f"{value} ({sure}: {digits.points_between(self.low, self.high, 'to')})"
 
     def _count_outside(self) -> str:
+        """Word how many groups are outside of the tolerance."""
         return f"{len(self.groups_outside)} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
+        """Word how groups compare with the tolerance; empty without groups or tolerance."""
         outside, undecided, worst = self.groups_outside, self._groups_undecided, self.worst_group
         if not self.groups or worst is None or self.tolerance is None:
             return ""
@@ -721,14 +724,17 @@ class Conclusion(Tabular):
 
 
 def _slope_numbers(slope: Slope) -> str:
+    """Write a slope with its limits: `0.83 [0.71, 0.95]`."""
     return f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
 
 
 def _capitalised(text: str) -> str:
+    """Capitalise the first letter and leave the others as they are."""
     return f"{text[0].upper()}{text[1:]}"
 
 
 def _listed(words: Sequence[str]) -> str:
+    """Join words by commas and a last `and`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -794,6 +800,7 @@ def _direction_margin(profile: Profile | None, estimate: Estimate, level: float)
 
 
 def _verdict(low: float | None, high: float | None, tolerance: float | None) -> VerdictWord | None:
+    """Compare an interval with a tolerance; None if one of them is missing."""
     if low is None or high is None or tolerance is None:
         return None
     return "within" if high <= tolerance else "outside" if low > tolerance else "not enough data"

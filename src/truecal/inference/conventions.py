@@ -150,6 +150,7 @@ def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
+    """Return the convention of torchmetrics' CalibrationError."""
     options.choice(norm, tuple(_NORMS), "norm")
     options.choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
@@ -160,6 +161,7 @@ def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass")
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
+    """Return the convention of netcal's ECE, MCE or ACE."""
     options.choice(metric, ("ece", "mce", "ace"), "metric")
     options.choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
@@ -171,6 +173,7 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
 
 
 def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> Convention:
+    """Return the convention of scikit-learn's calibration_curve, averaged over rows."""
     options.choice(strategy, ("uniform", "quantile"), "strategy")
     options.choice(norm, ("l1", "l2"), "norm")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
@@ -179,6 +182,7 @@ def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> C
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
+    """Return the convention of get_ece, get_ece_em or get_calibration_error of uncertainty-calibration."""
     options.choice(metric, ("ece", "ece_em", "l2"), "metric")
     mode = mode or ("marginal" if metric == "l2" else "top-label")
     options.choice(mode, ("top-label", "marginal", "binary"), "mode")
@@ -197,6 +201,7 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
+    """Return the convention of relplot's smooth or binned ECE."""
     options.choice(metric, ("smece", "binned"), "metric")
     lens: Lens = OneClass() if task == "binary" else TopLabel()
     if metric == "binned":
@@ -211,10 +216,12 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
 
 
 def _guo(*, bins: int = 15) -> Convention:
+    """Return the convention of the code of Guo et al. (2017)."""
     return Convention("guo2017", ConventionECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
 
 
 def _helm(*, bins: int = 10) -> Convention:
+    """Return the convention of HELM's ece_10_bin."""
     notes = (
         "ten bins of equal mass, the longer ones first; equal scores across a cut go down",
         "HELM also prints an error after Platt scaling on the same rows, which is not an error on new data",
@@ -223,16 +230,19 @@ def _helm(*, bins: int = 10) -> Convention:
 
 
 def _robustness_metrics(*, bins: int = 15) -> Convention:
+    """Return the convention of robustness_metrics' ECE."""
     notes = ("bins are floor(c * bins)", _SINGLE)
     return Convention("robustness-metrics", ConventionECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
 
 
 def _ace(*, bins: int = 15) -> Convention:
+    """Return the convention of the adaptive calibration error of Nixon et al. (2019)."""
     notes = ("every class is judged, and bins of equal mass count alike",)
     return Convention("ace", AdaptiveECE(bins), ClassWise(), notes)
 
 
 def _tace(*, bins: int = 15, threshold: float = 0.01) -> Convention:
+    """Return the convention of the thresholded adaptive calibration error of Nixon et al. (2019)."""
     notes = ("as ACE, without the probabilities below the threshold, on which its value depends",)
     return Convention("tace", AdaptiveECE(bins, threshold=threshold), ClassWise(), notes)
 

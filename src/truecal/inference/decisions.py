@@ -139,7 +139,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, units: int, rng: np.random.Generator) -> Draws:
-        """Draw units with replacement, and signs."""
+        """Draw counts of resampled units and random signs, each of shape (units, redraws)."""
         return cls(unit_counts(units, _REDRAWS, rng).astype(np.float64), draw_signs(_REDRAWS, units, rng).T)
 
 
@@ -485,6 +485,7 @@ class _Spread(NamedTuple):
 
     @classmethod
     def of(cls, true: Float64s, redraws: Float64s, floor: Float64s) -> _Spread:
+        """Compare redraws, shape (redraws, k), with the true squared losses, shape (k,); `floor` bounds the deviation below."""
         bias = redraws.mean(axis=0) - true
         deviations = np.sqrt(np.maximum(redraws - bias, 0.0)) - np.sqrt(true)
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
@@ -720,20 +721,24 @@ def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
 
 
 def _variance(p: Float64s) -> Float64s:
+    """Return the variance of an outcome of probability p."""
     return p * (1 - p)
 
 
 def _square(p: Float64s, q: Float64s) -> Float64s:
+    """Return the squared difference of probabilities."""
     return (p - q) ** 2
 
 
 def _binary_entropy(p: Float64s) -> Float64s:
+    """Return the entropy of an outcome of probability p, in nats."""
     from scipy.special import entr
 
     return np.asarray(entr(p) + entr(1 - p))
 
 
 def _kl(p: Float64s, q: Float64s) -> Float64s:
+    """Return the Kullback-Leibler divergence of outcomes of probability p and q, in nats."""
     from scipy.special import rel_entr
 
     return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q))

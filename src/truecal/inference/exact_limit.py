@@ -56,7 +56,7 @@ class OutputCells:
 
     @classmethod
     def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
-        """Count the outputs of a class-wise lens, whose samples are of the same rows."""
+        """Count rows and events at each distinct output of each class; samples are of the same rows, one per class."""
         weights = samples[0].weights
         w = np.ones(len(samples[0])) if weights is None else weights
         outputs, counts, ones, weight, codes, first = [], [], [], [], [], 0
@@ -137,6 +137,7 @@ def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple
 
 
 def _terms(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
+    """Return the squared gap of each output and the same debiased, each of the shape of `outputs`."""
     rate = ones / np.maximum(counts, 1.0)
     gap = (outputs - rate) ** 2
     return gap, gap - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
@@ -263,6 +264,7 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
 
 
 def _plausible(cells: OutputCells) -> _Plausible:
+    """Find how far, and to which side, the rate of each output may lie from it by Clopper-Pearson limits."""
     s = cells.outputs
     upwards = s < 0.5
     room = np.where(upwards, 1.0, -1.0)
@@ -365,22 +367,22 @@ class NullTerms:
 
     @cached_property
     def observed(self) -> float:
-        """A T below 0 is no evidence of an error below 0."""
+        """Observed T, at least 0: a smaller one is no evidence of a smaller error; plus 1e-9 for rounding."""
         return max(float(self.observed_terms.sum()), 0.0) + 1e-9
 
     def tail(self) -> float:
-        """P(T <= observed)."""
+        """Compute P(T <= observed)."""
         mean, variance = (float(each.sum()) for each in self._moments)
-        if self._many:
-            return self._normal(mean, variance)
-        return self._below(self._transforms.prod(axis=0), mean)
+        if self._uses_normal:
+            return self._normal_tail(mean, variance)
+        return self._grid_tail(self._transforms.prod(axis=0), mean)
 
     def tail_with(self, j: int, share: float, rate: float) -> float:
         """P(T <= observed) when output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
-        if self._many:
+        if self._uses_normal:
             own_mean, own_variance = self._poisson_moments(j, share, rate)
             mean, variance = (float(each.sum() - each[j]) for each in self._moments)
-            return self._normal(mean + own_mean, variance + own_variance)
+            return self._normal_tail(mean + own_mean, variance + own_variance)
         (ones, p_ones), (zeros, p_zeros) = _poisson(share * rate), _poisson(share * (1 - rate))
         values = self.weight[j] * terms(
             self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros)))
@@ -388,11 +390,12 @@ class NullTerms:
         mass = p_ones[:, None] * p_zeros
         others = self._before[j] * self._after[j]
         mean = float(self._moments[0].sum() - self._moments[0][j] + (values * mass).sum())
-        transform = self._transformed(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
-        return self._below(others * transform[0], mean)
+        transform = self._transform_masses(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
+        return self._grid_tail(others * transform[0], mean)
 
     @property
-    def _many(self) -> bool:
+    def _uses_normal(self) -> bool:
+        """Whether there are so many outputs that T is taken as normal."""
         return len(self.s) > _MANY
 
     @cached_property
@@ -401,7 +404,8 @@ class NullTerms:
         mean, variance = _binomial_moments(self.s, self.n, self.p)
         return self.weight * mean, self.weight**2 * variance
 
-    def _normal(self, mean: float, variance: float) -> float:
+    def _normal_tail(self, mean: float, variance: float) -> float:
+        """Return P(T <= observed) by the normal distribution of this mean and variance."""
         from scipy.special import ndtr
 
         if variance <= 0:
@@ -410,7 +414,7 @@ class NullTerms:
 
     @cached_property
     def _step(self) -> float:
-        """The width of a cell. T is stretched around its mean by sqrt(spread), so P may be asked for up to the mean."""
+        """Width of a cell; T is stretched around its mean by sqrt(spread), so the grid reaches up to the mean."""
         top = self.observed
         if self.spread > 1:
             top = max(top, float(self._moments[0].sum()) + self.more)
@@ -418,19 +422,20 @@ class NullTerms:
 
     @cached_property
     def _transforms(self) -> NDArray[np.complex128]:
-        """Of the distribution of every term, shape (B, frequencies)."""
+        """Fourier transform of the distribution of every term, shape (B, frequencies)."""
         counts, mass = _binomial(self.n, self.p)
         each = self.weight[:, None] * terms(self.s[:, None], self.n[:, None], counts)
-        return self._transformed(each, mass, self.weight)
+        return self._transform_masses(each, mass, self.weight)
 
-    def _transformed(self, each: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
-        """Of values (b, m) with masses (b, m) of the terms that have these weights."""
+    def _transform_masses(self, each: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
+        """Transform the masses of terms on the grid: values and masses (b, m), weights (b,); shape (b, frequencies)."""
         cell = self._cell(each, weight[:, None])
         code = np.arange(len(each))[:, None] * (_CELLS + 1) + cell  # the last cell holds what is beyond the grid
         table = np.bincount(code.ravel(), mass.ravel(), len(each) * (_CELLS + 1)).reshape(len(each), -1)
         return np.fft.rfft(table[:, :_CELLS] * _DAMPING, axis=1)
 
     def _cell(self, value: Float64s, weight: Float64s) -> NDArray[np.intp]:
+        """Return the cell of the grid of each value of a term with this weight; `_CELLS` is beyond the grid."""
         return np.rint((value - _MIN_TERM * weight) / self._step).clip(0, _CELLS).astype(np.intp)
 
     @cached_property
@@ -440,10 +445,12 @@ class NullTerms:
 
     @cached_property
     def _after(self) -> NDArray[np.complex128]:
+        """Product of the transforms of all later terms, for each term."""
         back = self._transforms[::-1]
         return np.cumprod(np.concatenate([np.ones_like(back[:1]), back[:-1]]), axis=0)[::-1]
 
-    def _below(self, transform: NDArray[np.complex128], mean: float) -> float:
+    def _grid_tail(self, transform: NDArray[np.complex128], mean: float) -> float:
+        """Return P(T <= observed) from the transform of the masses of T on the grid."""
         end = mean + (self.observed - mean) / np.sqrt(self.spread)
         last = int(np.rint((end - _MIN_TERM * float(self.weight.sum())) / self._step))
         if self.spread == 1:
@@ -453,6 +460,7 @@ class NullTerms:
         return float(np.clip(masses.sum(), 0.0, 1.0))
 
     def _poisson_moments(self, j: int, share: float, rate: float) -> tuple[float, float]:
+        """Return mean and variance of term j if its count is Poisson with mean `share` and its rate is `rate`."""
         rows, mass = _poisson(share)
         mean, variance = _binomial_moments(self.s[j], np.maximum(rows, 1.0), np.full(len(rows), rate))
         mean, variance = mean * (rows > 0), variance * (rows > 0)
@@ -478,6 +486,7 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _poisson(mean: float) -> tuple[Float64s, Float64s]:
+    """Return counts and their Poisson probabilities, within `_REACH` standard deviations of the mean."""
     from scipy.special import gammaln, xlogy
 
     reach = _REACH * np.sqrt(mean) + _REACH

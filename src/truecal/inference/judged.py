@@ -202,7 +202,7 @@ class JudgedSeries:
         return everywhere, out_of_fold
 
     def _means(self, functions: Float64s, control: Float64s) -> Means:
-        """Compute (1) for given functions (N, K); `control` (N,) is subtracted from the outcome, with a known mean."""
+        """Compute the means (1) of functions, shape (N, K), times outcome minus control, shape (N,), with their row noise."""
         everywhere, out_of_fold = self.predicted
         phi, w = functions[self.trusted], self.weights[:, None]
         y, g, c = (phi * a[:, None] for a in (self.outcomes, out_of_fold, control[self.trusted]))
@@ -228,7 +228,7 @@ class JudgedSeries:
         """Compute what each trusted row (or cluster) adds to the error of a weighted mean; squares add up to its variance."""
         w = self.weights[:, None]
         parts = w * (values - (w * values).mean(0)) / len(w)
-        parts = parts if self.units is None else _sums(parts, self.units)
+        parts = parts if self.units is None else _sum_by_unit(parts, self.units)
         return parts * np.sqrt(len(parts) / (len(parts) - 1))
 
     @cached_property
@@ -319,6 +319,7 @@ def judged_sides(all_preds: Mapping[str, Predictions]) -> dict[str, Side]:
 
 
 def _comparison_side(series: JudgedSeries) -> Side:
+    """Build one side of a comparison of two models from a judged series."""
     noise, value = series._row_noise, series.value
     unit_noise = UnitNoise(series.coefficients.beta, noise, np.zeros(len(noise)), series.order if value > 0 else 0)
     return Side(value, series.pivot, unit_noise, None if series.units is None else int(series.size))
@@ -373,7 +374,8 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
     return coefficients
 
 
-def _sums(values: Float64s, units: Indices) -> Float64s:
+def _sum_by_unit(values: Float64s, units: Indices) -> Float64s:
+    """Sum rows of values, shape (n, k), by unit, shape (units, k)."""
     totals = np.zeros((int(units.max()) + 1, values.shape[1]))
     np.add.at(totals, units, values)
     return totals

@@ -239,7 +239,7 @@ def measure(
     if isinstance(preds, Sketch):
         if lens is not None or select is not None:
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
-        return _of_sketch(preds, estimator, level, rng)
+        return _measure_sketch(preds, estimator, level, rng)
     check_predictions(preds, Sketch)
     options.level(level)
     if lens is not None:
@@ -262,11 +262,11 @@ def measure(
     else:
         rows = preds if select is None else select(preds)
     lens = lens or default_lens(rows)
-    estimate = _measured(rows, estimator, lens, level, generator)
+    estimate = _measure_lens(rows, estimator, lens, level, generator)
     by_label = select is not None and select.uses_labels
     notes = (*([] if by_label else _notes(rows)), *estimate.warnings)
     if select is not None and by_label:
-        expected = _if_calibrated(preds, estimator, lens, select, generator)
+        expected = _expected_if_calibrated(preds, estimator, lens, select, generator)
         stated = "an error of its own" if expected is None else f"{expected:.4f}"
         note = f"rows were selected by their label, so a calibrated model with these outputs would show {stated}, not 0"
         notes, estimate = (note, *notes), replace(estimate, chance=expected, p_value=None)
@@ -277,8 +277,10 @@ def measure(
     return replace(estimate, lens=lens.describe(rows), warnings=notes)
 
 
-def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
-    """Value, interval and test of all that a lens sees."""
+def _measure_lens(
+    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+) -> Estimate:
+    """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units."""
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):
         return estimator.of_samples(lens.samples(preds), shares, rng)
@@ -288,21 +290,21 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
         binning = _column_bins(preds, estimator, lens)
         if binning is not None:
             return _columns(preds, estimator, lens, binning, shares, level, rng)
-        return _joint(preds, estimator, lens, shares, level, rng)
+        return _measure_jointly(preds, estimator, lens, shares, level, rng)
     if isinstance(lens, AllLabels) and not preds.multilabel and columns.groups_suffice(preds):
         return _all_labels(preds, estimator, level, rng)
     sample = next(lens.samples(preds))
     if sample.units is None:
         return measure_profile(sample.profile, estimator, level, rng)
     if sample.unit == "clusters":
-        return _clustered(sample, estimator, level, rng)
-    return _joint(preds, estimator, lens, None, level, rng)
+        return _measure_clusters(sample, estimator, level, rng)
+    return _measure_jointly(preds, estimator, lens, None, level, rng)
 
 
-def _if_calibrated(
+def _expected_if_calibrated(
     preds: Predictions, estimator: Estimator, lens: Lens, select: Selection, rng: np.random.Generator
 ) -> float | None:
-    """The mean value that a calibrated model with these outputs would show among rows selected by their label.
+    """Compute the mean error of a calibrated model with these outputs among rows selected by their label.
 
     Labels are drawn from the outputs, rows are selected by them, and the error is measured; None where no row is selected.
     """
@@ -318,19 +320,19 @@ def _if_calibrated(
 
 
 def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
-    """The value alone, without interval and test."""
+    """Measure the value without interval and test."""
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):
         return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
     if shares is not None:
-        return float(_combined(preds, estimator, lens, shares).value)
+        return float(_combine_datasets(preds, estimator, lens, shares).value)
     return float(estimator.values(lens.sample(preds).profile)[0])
 
 
-def _of_sketch(
+def _measure_sketch(
     sketch: Sketch, estimator: Estimator | ErrorFunction | None, level: float, rng: int | np.random.Generator
 ) -> Estimate:
-    """Value, interval, test and `sketch_error` of the scores behind a sketch."""
+    """Measure value, interval, test and `sketch_error` of a sketch."""
     options.level(level)
     chosen = RankSeries() if estimator is None else as_estimator(estimator)
     return measure_profile(sketch.to_profile(), with_level(chosen, level), level, options.generator(rng))
@@ -368,8 +370,8 @@ def _mean_limit(profile: Profile, level: float) -> float:
     return max(abs(y - c) - NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance), 0.0)
 
 
-def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
+def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """Measure one clustered dataset: the rank series leaves out whole clusters, other estimators resample them."""
     estimate = estimator(sample.profile)
     units = Units.of(sample, rng)
     if units.count < 2:
@@ -396,7 +398,7 @@ def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.
     estimate = report(estimator, profile, estimator.estimate(profile))
     binning = _counted_bins(preds, estimator)
     if estimate.bins is not None and binning is None:
-        return _joint(preds, estimator, AllLabels(), None, level, rng)
+        return _measure_jointly(preds, estimator, AllLabels(), None, level, rng)
     units = columns.row_groups(len(preds))
     sums = all_label_sums(estimator, preds, profile, binning, units)
     flips = sign_flips(units, 1, rng, rows=True)
@@ -412,7 +414,7 @@ def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.
     )
 
 
-def _joint(
+def _measure_jointly(
     preds: Predictions,
     estimator: Estimator,
     lens: Lens,
@@ -425,7 +427,7 @@ def _joint(
     if shares is None:
         estimate = report(estimator, first.profile, estimator.estimate(first.profile))
     else:
-        estimate = _combined(preds, estimator, lens, shares)
+        estimate = _combine_datasets(preds, estimator, lens, shares)
     units = Units.of(first, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
@@ -507,6 +509,7 @@ def _columns(
 
 
 def _resamples(datasets: int) -> int:
+    """Return the number of resamples for so many datasets, between 50 and `FEW_RESAMPLES`."""
     return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
 
 
@@ -535,7 +538,7 @@ def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
     )
 
 
-def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
+def _combine_datasets(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
     """One error over all datasets of a lens: the weighted p-mean of theirs, in parts of bounded memory."""
     parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])

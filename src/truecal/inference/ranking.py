@@ -119,11 +119,11 @@ class RankingConclusion(Tabular):
             return ""
         start, places = f"at {self.level:.0%} the error of {worst.name}", digits.decimals(worst.low, worst.high)
         over = f"that of {self.reference} by"
-        upper = digits.beside(worst.high, limit, places)
+        upper = digits.beside_limit(worst.high, limit, places)
         if worst.high <= limit:
             return f"PASS: {start} exceeds {over} at most {upper}, and {limit:g} is allowed"
         if worst.low > limit:
-            least = digits.beside(worst.low, limit, places)
+            least = digits.beside_limit(worst.low, limit, places)
             return f"FAIL: {start} exceeds {over} at least {least}, and {limit:g} is allowed; recalibrate {worst.name}"
         rows = rows_to_settle(worst.value, worst.low, worst.high, limit, worst.n) if worst.value < limit else None
         remedy = (

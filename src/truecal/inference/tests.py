@@ -85,9 +85,9 @@ def redraw_test(
     check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
-        redrawn = draws.against_redraws(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = draws.redraw_test(profile, statistic, resamples=resamples, rng=rng)
     else:
-        redrawn = sign_flips.against_signs(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = sign_flips.sign_flip_test(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
 
 
@@ -220,10 +220,12 @@ def hosmer_lemeshow(
 
 
 def _signed(profile: Profile, statistic: draws.Statistic) -> Float64s:
+    """Evaluate a statistic for every dataset of a profile, shape (batch,)."""
     return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.share_scores(profile)])
 
 
 def _z(cells: Profile) -> Float64s:
+    """Compute Spiegelhalter's z for each dataset, shape (batch,)."""
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
     slope = 1 - 2 * score
@@ -242,6 +244,8 @@ def _starts(cells: Profile, bins: int) -> np.ndarray:
 
 
 def _chi_square(bins: int) -> draws.Statistic:
+    """Return the Hosmer-Lemeshow statistic of bins of equal mass."""
+
     def statistic(cells: Profile) -> Float64s:
         assert cells.weights is not None
         start = _starts(cells, bins)
@@ -365,6 +369,8 @@ def kuiper(
 
 
 def _range(both: bool) -> draws.Statistic:
+    """Return the range of the cumulative residuals in standard deviations, or their largest absolute value unless `both`."""
+
     def measure(cells: Profile) -> Float64s:
         assert cells.weights is not None
         walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)

@@ -48,10 +48,10 @@ _MAX_ROWS = 1e18  # derived: beyond every dataset
 def upper_bound(
     squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
 ) -> float:
-    """The largest true squared error that the bound allows beside the estimate `squared`; infinite where it does not
-    apply.
+    """Compute the upper confidence bound F.6 (plug-in) or F.9 (debiased) of the squared error.
 
-    `smallest` is the probability of the rarest output.
+    `squared` is the estimate, `n` the number of rows and `smallest` the probability of the rarest of `bins` outputs. The bound
+    is infinite if `n * smallest` is too small for it.
 
     >>> round(upper_bound(1e-4, n=100_000, bins=10, smallest=0.1, level=0.9, estimator="debiased"), 5)
     0.00207
@@ -370,7 +370,7 @@ def verify(
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
     options.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
-        return _of_sketch(preds, float(threshold), level, outputs)
+        return _verify_sketch(preds, float(threshold), level, outputs)
     check_predictions(preds, Sketch)
     check_lens(lens)
     lens = default_lens(preds) if lens is None else lens
@@ -385,7 +385,7 @@ def verify(
         cells = errors[0] if shares is None else OutputCells.class_wise(samples, shares)
         each = np.ones(1) if shares is None else shares
         value = _value([sample.profile for sample in samples], each)
-        return _promised(cells, errors, each, value, float(threshold), level, lens.describe(preds), outputs)
+        return _verify_cells(cells, errors, each, value, float(threshold), level, lens.describe(preds), outputs)
     if outputs is not None:
         raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
@@ -395,21 +395,22 @@ def verify(
         )
     estimate = measure(preds, lens=lens, level=2 * level - 1)
     assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
-    return _supported(estimate, float(threshold), level, assumes)
+    return _verify_smooth(estimate, float(threshold), level, assumes)
 
 
 def _few(profile: Profile) -> bool:
+    """Whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average."""
     return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
 
 
-def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
+def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
     """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
         cells, value = OutputCells.of(profile), _value([profile], np.ones(1))
-        return _promised(cells, [cells], np.ones(1), value, threshold, level, "scores", outputs)
+        return _verify_cells(cells, [cells], np.ones(1), value, threshold, level, "scores", outputs)
     estimate = measure(sketch, level=2 * level - 1)
-    return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
+    return _verify_smooth(estimate.replace(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
 
 
 def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
@@ -418,7 +419,7 @@ def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
     return sqrt(max(float(power), 0.0))
 
 
-def _promised(
+def _verify_cells(
     cells: OutputCells,
     errors: Sequence[OutputCells],
     shares: Float64s,
@@ -428,6 +429,7 @@ def _promised(
     lens: str,
     outputs: ArrayLike | None,
 ) -> Verification:
+    """Verify the error of counted outputs against a threshold: verdict, limits, and rows needed where undecided."""
     if outputs is not None:
         values = validation.as_floats(outputs, "outputs").astype(np.float64)
         validation.refuse_outside_unit(values, "outputs")
@@ -465,8 +467,8 @@ def _promised(
     )
 
 
-def _supported(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
-    """From the recommended estimator: below the threshold if its assumptions hold."""
+def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
+    """Verify continuous outputs by the interval of the recommended estimator, which assumes a smooth curve."""
     # the recommended estimator has both for a single dataset
     assert estimate.interval is not None
     assert estimate.p_value is not None

@@ -92,6 +92,7 @@ class TopK(Lens):
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, event=0)
 
     def _refuse_fewer_classes(self, preds: Predictions) -> None:
+        """Refuse predictions of fewer than k classes."""
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
 
@@ -373,6 +374,7 @@ class Grouping(Lens):
 
 
 def _listed(names: Sequence[object]) -> str:
+    """Write up to ten names, and how many more there are."""
     text = ", ".join(map(str, names[:10]))
     return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 

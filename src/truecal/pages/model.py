@@ -318,7 +318,7 @@ def _other(estimator: Estimator, source: PageSource, *, fast: bool) -> tc.Estima
     estimate = estimator(source.profile)
     # every resample of smECE searches its bandwidth anew, which takes longer than the rest of the page
     interval = None if fast or estimator == _SMOOTH else source.bootstrap_interval(estimator)
-    return estimate if interval is None else estimate.but(interval=interval)
+    return estimate if interval is None else estimate.replace(interval=interval)
 
 
 def _variant(estimate: tc.Estimate, scheme: object) -> str:

@@ -20,24 +20,24 @@ from truecal.pages.records import fingerprint
 from truecal.profile.binning import Cut
 from truecal.types import Float64s, Indices
 
-MAX_BINS = 100  # equal-width edges of 1..100 bins are 3044 borders, equal-mass ones as many: a bounded page for any n
+MAX_BINS = 100  # equal-width edges of 1..100 bins are 3044 edges, equal-mass ones as many: a bounded page for any n
 _MAX_SWEEP_BINS = 1000
 _RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Prefix sums at the cell borders, and for every binning which borders it uses."""
+    """Prefix sums at the cell edges, and for every binning which edges it uses."""
 
-    weight: Float64s  # sum of weights below each border
-    score: Float64s  # sum of scores below each border
+    weight: Float64s  # sum of weights below each edge
+    score: Float64s  # sum of scores below each edge
     outcome: Float64s
     low: Float64s  # lowest score of each cell
     high: Float64s
-    width: list[Indices]  # [b - 1]: borders of b bins of equal width
+    width: list[Indices]  # [b - 1]: edges of b bins of equal width
     mass: list[Indices]
-    sweep: Indices | None  # borders of the monotone sweep's bins; None where there are too many to show
-    values: Indices | None  # borders between distinct scores; None where these are many
+    sweep: Indices | None  # edges of the monotone sweep's bins; None where there are too many to show
+    values: Indices | None  # edges between distinct scores; None where these are many
     scale: float  # sample size per weight, for the intervals of bins
 
     @property
@@ -47,7 +47,7 @@ class Cells:
 
 
 def cells_of(profile: tc.profile.Profile) -> Cells:
-    """Sum the rows of a single dataset between all borders that any offered binning uses.
+    """Sum the rows of a single dataset between all edges that any offered binning uses.
 
     >>> import truecal as tc
     >>> cells = cells_of(tc.profile.Profile.from_arrays([0.1, 0.1, 0.6, 0.9], [0, 1, 1, 1]))
@@ -59,9 +59,9 @@ def cells_of(profile: tc.profile.Profile) -> Cells:
     sweep_bins = int(tc.SweepECE().sweep(profile)[0][0])
     sweep = _borders(profile.mass_cut(sweep_bins)) if sweep_bins <= _MAX_SWEEP_BINS else None
     values = _borders(distinct_cut(profile)) if tc.inference.stated_values(profile) else None
-    borders = np.unique(np.concatenate([*width, *mass, *(part for part in (sweep, values) if part is not None)]))
-    row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)
-    cut = Cut(row[None, :], next_row[None, :], (borders - row)[None, :])
+    edges = np.unique(np.concatenate([*width, *mass, *(part for part in (sweep, values) if part is not None)]))
+    row, next_row = np.floor(edges).astype(np.intp), np.ceil(edges).astype(np.intp)
+    cut = Cut(row[None, :], next_row[None, :], (edges - row)[None, :])
     weight, score, outcome = (profile.sums(name, cut)[0] for name in ("w", "c", "y"))
     # a row of a sketch is a cell that reaches from its lowest to its highest score
     low, high = (getattr(profile, end, profile.scores[0]) for end in ("low", "high"))
@@ -71,10 +71,10 @@ def cells_of(profile: tc.profile.Profile) -> Cells:
         outcome,
         low[row[:-1]].astype(np.float64),
         high[next_row[1:] - 1].astype(np.float64),
-        [np.searchsorted(borders, rows) for rows in width],
-        [np.searchsorted(borders, rows) for rows in mass],
-        None if sweep is None else np.searchsorted(borders, sweep),
-        None if values is None else np.searchsorted(borders, values),
+        [np.searchsorted(edges, rows) for rows in width],
+        [np.searchsorted(edges, rows) for rows in mass],
+        None if sweep is None else np.searchsorted(edges, sweep),
+        None if values is None else np.searchsorted(edges, values),
         float(profile.size[0] / profile.total[0]),
     )
 
@@ -172,9 +172,9 @@ class PageSource:
         else:
             squared = tc.RankSeries(level=self.level)
             p_value = float(squared.test(self.profile, rng=self.rng).p_value[0])
-            head = squared(self.profile).but(p_value=p_value)
-            head = head if self.scan is None else self.scan.noted(head)
-        return head, absolute(self.profile).but(p_value=head.p_value)  # the test is the same for both norms
+            head = squared(self.profile).replace(p_value=p_value)
+            head = head if self.scan is None else self.scan.with_notes(head)
+        return head, absolute(self.profile).replace(p_value=head.p_value)  # the test is the same for both norms
 
     def bootstrap_interval(self, estimator: Estimator) -> Interval | None:
         """Resample another estimator."""

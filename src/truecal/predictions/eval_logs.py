@@ -313,6 +313,7 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
 
 
 def _is_options(responses: object) -> bool:
+    """Whether responses are log-probabilities of options: several pairs."""
     return (
         isinstance(responses, list)
         and len(responses) > 1
@@ -321,6 +322,7 @@ def _is_options(responses: object) -> bool:
 
 
 def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> LoggedAnswer:
+    """Return the most probable option of a document, with its softmax probability as confidence."""
     logs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
         lengths = _lengths(document, len(logs))
@@ -344,12 +346,14 @@ def _lengths(document: dict[str, Any], count: int) -> list[float]:
 
 
 def _texts(document: dict[str, Any]) -> list[str]:
+    """Return the texts of all responses to a document."""
     responses = document.get("resps") or document["filtered_resps"]
     flat = [text for response in responses for text in (response if isinstance(response, list) else [response])]
     return [str(text).strip() for text in flat]
 
 
 def _of_repeats(document: dict[str, Any], task: str, model: str) -> LoggedAnswer:
+    """Return the most frequent of repeated answers to a document, with its share as confidence."""
     texts = _texts(document)
     commonest, count = Counter(texts).most_common()[0]
     first = texts[0] == commonest
@@ -402,6 +406,7 @@ def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
 
 
 def _from_options(frame: Any) -> Any:
+    """Replace log-probabilities of options and the target by confidence and correctness of the most probable option."""
     import numpy as np
     import polars as pl
 
@@ -418,6 +423,7 @@ def _from_options(frame: Any) -> Any:
 
 
 def _from_agreement(frame: Any) -> Any:
+    """Reduce repeated answers to the most frequent one per question, with its share as confidence."""
     import polars as pl
 
     question, answer = _one_of(frame, _QUESTIONS, "the question"), _one_of(frame, _ANSWERS, "the answer")
@@ -437,6 +443,7 @@ def _from_agreement(frame: Any) -> Any:
 
 
 def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
+    """Return the first column with one of these names; `what` says in the refusal what it should hold."""
     matches = [name for name in frame.columns if name.lower() in names]
     if not matches:
         raise InputError(
@@ -461,6 +468,7 @@ def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
 
 
 def _log(file: Path, preset: str | None) -> EvalLog | None:
+    """Read a file as the evaluation log that its content shows; None if it shows none."""
     kind = kind_of(file)
     if kind == "eval":
         return inspect_archive(file)

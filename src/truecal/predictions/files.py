@@ -1,4 +1,4 @@
-"""Opening files: what kind a file is, told from its name or its first bytes, and its rows as a frame or as arrays.
+"""Opening files: the kind of a file by its name or its first bytes, and its rows as a frame or as arrays.
 
 Text (csv, tsv, json, jsonl) is parsed by one function, :func:`read_frame`, for files in memory and for every scanning engine: the
 separator of the first line, UTF-8 or UTF-16, types decided by all rows, "NA" and the like missing in columns of numbers, blank
@@ -82,6 +82,7 @@ def kind_of(file: Path) -> str:
 
 
 def _kind_of_content(data: bytes) -> str:
+    """Return the kind of a file from its unpacked bytes; csv if nothing else fits."""
     head = data[:4096].lstrip()
     if data.startswith(b"PAR1"):
         return "parquet"
@@ -223,7 +224,7 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     padded = {name: name.strip() for name in frame.columns if name != name.strip()}
     text_columns = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    frame = frame.with_columns(_typed(pl, frame[name], commas=commas, strip=bool(padded)) for name in text_columns)
+    frame = frame.with_columns(_infer_type(pl, frame[name], commas=commas, strip=bool(padded)) for name in text_columns)
     return frame.rename(padded)
 
 
@@ -235,8 +236,8 @@ def _header(first: str, separator: str) -> list[str]:
         return []
 
 
-def _typed(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
-    """A column of text as whole numbers, numbers or truth values where all of its values are, apart from words for missing."""
+def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
+    """Convert a column of text to integers, floats or booleans if all values are such or words for missing."""
     words = column.str.strip_chars()
     words = words.set(words.str.to_lowercase().is_in(NA_WORDS), None)
     if words.null_count() == len(words):
@@ -362,6 +363,7 @@ def refuse_large_archive(file: Path) -> None:
 
 
 def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
+    """Refuse a packed file that unpacks beyond the limit; sizes in bytes."""
     limit = unpacked_limit(packed)
     if unpacked > limit:
         raise FileError(

@@ -1,4 +1,4 @@
-"""Which columns of a file hold labels and predictions, told from their names when the user does not say."""
+"""Which columns of a file hold labels and predictions, detected by name unless the user names them."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Which columns of a file hold labels and predictions, told from their names when the user does not say
+# Which columns of a file hold labels and predictions, detected by name unless the user names them
 
 LABELS = (
     "label",
@@ -77,7 +77,7 @@ class ColumnChoice:
         return outputs
 
     def describe(self, columns: Sequence[str]) -> str:
-        """What was chosen, marking what was told from the names."""
+        """What was chosen, marking what was detected by name."""
         kind = "probabilities" if self.probs is not None else "logits"
         pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
         many = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1
@@ -136,6 +136,7 @@ def choose_predictions(
 
 
 def _labels(free: Sequence[str]) -> list[str]:
+    """Return the columns that are named like labels."""
     return [name for name in free if name.lower() in (*LABELS, *CORRECT)]
 
 
@@ -177,6 +178,7 @@ def _predictions(
     columns: Sequence[str],
     score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
 ) -> tuple[str | None, str | None]:
+    """Choose the columns of predictions by name: (probabilities, None) or (None, logits); refuse none or several."""
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
         single = [name for name in free if name.lower() in names]
@@ -209,10 +211,12 @@ def _is_family(columns: Sequence[str], stem: str) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Write up to 12 names."""
     return ", ".join(map(_short, names[:12])) + (", ..." if len(names) > 12 else "")
 
 
 def _short(name: str) -> str:
+    """Write a name in at most 60 printable characters."""
     text = printable(name)  # a name may hold lines
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -259,6 +263,7 @@ def _text_options(values: Sequence[Any]) -> str:
 
 
 def _is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
     try:
         return bool(np.isfinite(float(text)))
     except ValueError:
@@ -310,6 +315,7 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
 
 
 def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
+    """Stack rows that are lists, shape (n, width); refuse different lengths."""
     width = len(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, list | tuple | np.ndarray):
@@ -322,6 +328,7 @@ def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
 
 
 def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
+    """Stack rows that map classes to numbers, shape (n, classes), with the classes in the order of row 0."""
     classes = list(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -502,6 +509,7 @@ def class_names(
 
 
 def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Sequence[str] | None) -> bool:
+    """Whether several columns were selected by a pattern with `*` and hold no names of their events."""
     return len(names) > 1 and isinstance(selector, str) and "*" in selector and events is None
 
 
@@ -521,6 +529,7 @@ def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], va
 
 
 def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = False) -> None:
+    """Refuse a column with missing values, naming how many and the first row."""
     missing = column.is_null()
     if column.dtype.is_float():
         missing = missing | column.is_nan().fill_null(True)
@@ -534,8 +543,10 @@ def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = F
 
 
 def _no_column(name: str, columns: Sequence[str]) -> str:
+    """Word that a column does not exist, with the columns there are."""
     return f"there is no column {name!r}; the columns are {_listed_frames(columns)}{did_you_mean(name, columns)}"
 
 
 def _listed_frames(columns: Sequence[str]) -> str:
+    """Write up to `_MOST_LISTED` names."""
     return ", ".join(map(_short, columns[:_MOST_LISTED])) + (", ..." if len(columns) > _MOST_LISTED else "")

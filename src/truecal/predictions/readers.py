@@ -210,7 +210,7 @@ def read_file(path: str | Path, request: ReadRequest) -> Reading:
 
 
 def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
-    """The answers of an evaluation log; several answers to one question are one cluster."""
+    """Read the answers of an evaluation log; several answers to one question are one cluster."""
     clusters = "question" if request.clusters is None and log.repeated else request.clusters
     judge = "judge" if request.judge is None and log.checked else request.judge
     reading = read_table(log.frame(), replace(request, clusters=clusters, judge=judge))
@@ -218,7 +218,7 @@ def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
 
 
 def read_table(frame: Any, request: ReadRequest) -> Reading:
-    """Predictions from a frame in memory, its columns told from their names where they are not given."""
+    """Predictions from a frame in memory, its columns detected by name where they are not given."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
@@ -310,6 +310,7 @@ def _refuse_options(request: ReadRequest) -> None:
 
 
 def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadRequest) -> Predictions:
+    """Build Predictions from the chosen columns of a table."""
     classes, labels = request.classes, table[choice.label]
     columns: dict[str, Any] = {
         "label": choice.label,
@@ -332,7 +333,7 @@ def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadReques
         columns["probs" if choice.logits is None else "logits"] = outputs
         preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=check_classes(classes, preds.class_count))
-    if classes is None and choice.label.lower() in CORRECT and _known(labels) <= {0, 1}:
+    if classes is None and choice.label.lower() in CORRECT and _distinct_values(labels) <= {0, 1}:
         preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=("wrong", "correct")) if preds.binary else preds
     single = isinstance(choice.outputs, str) and "*" not in choice.outputs
@@ -342,7 +343,7 @@ def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadReques
     return Predictions.from_frame(table, classes=classes, **columns)
 
 
-def _known(labels: Any) -> set[object]:
+def _distinct_values(labels: Any) -> set[object]:
     """Return the distinct values of a column without missing ones."""
     return {value for value in labels.unique().to_list() if not is_missing(value)}
 
@@ -396,7 +397,7 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 
 
 def _from_arrays(file: Path, request: ReadRequest) -> Reading:
-    """Predictions from the arrays of an npz file."""
+    """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse columns for groups."""
     arrays = read_arrays(file)
     choice = choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
     name = choice.outputs

@@ -178,12 +178,14 @@ def _within(values: Any, low: float, high: float, closed: Closed) -> Any:
 
 
 def _interval_words(low: float, high: float, closed: Closed) -> str:
+    """Write an interval with brackets for closed and parentheses for open ends."""
     opening = "[" if closed in ("both", "left") else "("
     closing = "]" if closed in ("both", "right") else ")"
     return f"{opening}{low:g}, {high:g}{closing}"
 
 
 def _check_closed(closed: object) -> None:
+    """Refuse a value of `closed` other than both, left, right and neither."""
     if closed not in ("both", "left", "right", "neither"):
         raise InputError(f"closed must be 'both', 'left', 'right' or 'neither', not {closed!r}")
 

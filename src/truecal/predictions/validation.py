@@ -166,7 +166,7 @@ def turned(matrix: Floats) -> Floats:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The border: everything that enters truecal is checked here, once
+# Validation: everything that enters truecal is checked here, once
 
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16, bfloat16: 1e-2)
 SUSPICIOUS_ROWS = 10  # fewer may be in [0, 1] by chance, or in an example
@@ -182,6 +182,7 @@ _BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is c
 
 
 def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first True."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])
 
 
@@ -218,6 +219,7 @@ def outside_unit_remedy(low: float, high: float) -> str:
 
 
 def refuse_empty(count: int, what: str) -> None:
+    """Refuse zero rows; `what` names them in the message."""
     if count == 0:
         raise InputError(f"{what} are empty; at least one row is needed")
 
@@ -361,6 +363,7 @@ def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
 
 
 def _hashable(value: object) -> bool:
+    """Whether a value can be hashed."""
     try:
         hash(value)
     except (TypeError, ValueError):  # ValueError: a span of time without a unit
@@ -535,6 +538,7 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
+    """Return the index of each label in `classes`, shape (n,); refuse labels that are not among them."""
     position = {name: i for i, name in enumerate(classes)}
     values, inverse = distinct(y, "labels")
     unknown = next((i for i, value in enumerate(values) if value not in position), None)

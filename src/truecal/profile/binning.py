@@ -123,7 +123,7 @@ _STEPS = {
 }
 _MIN_STEP_BITS = 4  # bits of the number of steps in a bin, at least
 _BLOCK = 1 << 15  # rows counted at a time: what stays in cache
-_SPARSE_FROM = 1 << 22  # rows of a dataset from which loading scipy pays
+_SPARSE_FROM = 1 << 22  # rows of a dataset from which a sparse product saves more time than loading scipy takes
 _LANES = (
     4  # neighbouring rows are counted in separate tables: equal scores would otherwise write to one address in turn
 )
@@ -139,7 +139,7 @@ class WidthBins:
 
 
 def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
-    """Return whether bins are few enough, and wide enough for the precision of the scores, for one pass."""
+    """Return whether bins are at most `_MAX_BINS_ONE_PASS`, and steps in a bin enough for this precision, to skip the sort."""
     return (
         isinstance(bins, int)
         and bins <= _MAX_BINS_ONE_PASS
@@ -201,6 +201,7 @@ class Edges:
         return np.minimum(bin_, self._last[:rows], out=bin_)  # a score of 1
 
     def _by_steps(self, scores: Floats, scaled: Floats) -> NDArray[np.int32]:
+        """Find bins from scores scaled to whole steps; only scores within rounding of an edge are compared with it."""
         step = self._step[: len(scores)]
         np.copyto(step, scaled, casting="unsafe")
         near = self._steps_from_edge(step)
@@ -275,10 +276,11 @@ class _PlainSums:
     """Sum values by their codes."""
 
     def __init__(self, size: int) -> None:
-        self._size, self._place = size, np.empty(_BLOCK, np.intp)
+        self._size, self._index = size, np.empty(_BLOCK, np.intp)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        index = self._place[: len(code)]
+        """Sum values by code, shape (size,)."""
+        index = self._index[: len(code)]
         np.copyto(index, code)
         return np.bincount(index, values, self._size).astype(np.float64, copy=False)
 
@@ -297,6 +299,7 @@ class _SparseSums:
         self._one = np.ones(1)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
+        """Sum values by code, shape (size,), as a product with a sparse matrix."""
         rows, column = len(code), self._column
         if values.dtype != np.float64:
             np.copyto(self._values[:rows], values)

@@ -237,18 +237,19 @@ class _Pieces:
         self._several = several
 
     def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
-        """One value for every row: that of the cell, or of the piece of it."""
+        """Return one value per row of the profile: that of a whole cell, or that of a piece."""
         values = whole[self._cell]
         values[self._parted] = pieces
         return values
 
     def _piece(self, name: Sum) -> Float64s:
+        """Sum within each piece of a divided cell."""
         ends = (self._profile.part(name, self._cell[self._parted], end) for end in (self._start, self._end))
         below, above = ends
         return above - below
 
     def evenly(self) -> Profile:
-        """Every piece has what :meth:`CellProfile.part` takes for it."""
+        """Build the profile in which every piece has the sums of :meth:`CellProfile.part`."""
         profile = self._profile
         assert profile.weights is not None
         assert profile.products is not None
@@ -257,7 +258,7 @@ class _Pieces:
         return self._rows(y[None], cy[None], single=True)
 
     def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
-        """The zeros of a cell come before its ones, or after them: one dataset for each row of `zeros_first`."""
+        """Place the zeros of each cell before or after its ones: one dataset for each row of `zeros_first` (batch, cells)."""
         profile = self._profile
         assert profile.weights is not None
         assert profile.products is not None
@@ -272,6 +273,7 @@ class _Pieces:
         return self._rows(y, np.where(several, self._score * y, product[self._cell]), single=False)
 
     def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
+        """Build a profile of pieces from their sums of outcomes and of score times outcome, shape (batch, pieces)."""
         w = self._weight
         return Profile(
             np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single

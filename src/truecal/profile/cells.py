@@ -90,19 +90,19 @@ def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
     c = scores.astype(np.float64)
     tails = np.flatnonzero((c < _MIDDLE_FROM) | (c > 1 - _MIDDLE_FROM))
     if 4 * len(tails) > len(c):
-        return _by_zones(c)
+        return _locate_by_formula(c)
     step = c * MIDDLE_CELLS  # of the middle, where v = c and v = c - 1 lead to the same
     np.floor(step, out=step)
     number = step.astype(np.intp)
     number += _TAIL - _FIRST
     step *= 1 / MIDDLE_CELLS
     r = np.subtract(c, step, out=step)
-    number[tails], r[tails] = _by_zones(c[tails])
+    number[tails], r[tails] = _locate_by_formula(c[tails])
     return number, r
 
 
-def _by_zones(c: Float64s) -> tuple[Indices, Float64s]:
-    """The same by the formula for all scores."""
+def _locate_by_formula(c: Float64s) -> tuple[Indices, Float64s]:
+    """Compute cell numbers and offsets from the left edges by the formula of the zones, for float64 scores."""
     v = near_end(c)
     q = cells_per_unit(v)
     step = np.floor(v * q)
@@ -218,6 +218,7 @@ class Tally:
             self._add(scores[rows], outcomes[rows], None if weights is None else weights[rows])
 
     def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
+        """Add rows to the sums and extremes of their cells, in place."""
         if weights is not None and not weights.all():  # a row of weight zero counts as absent
             positive_weight = weights > 0
             scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]

@@ -51,11 +51,11 @@ def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
         raise FileError(f"{file.name} is damaged: its scores are not sorted")
     if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts.values()):
         raise FileError(f"{file.name} is damaged: its arrays do not match")
-    _refuse_nonsense(file.name, parts)
+    _refuse_damaged(file.name, parts)
     return list(parts.values()), bool(arrays["single"])
 
 
-def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
+def _refuse_damaged(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
     """Refuse numbers that cannot be those of a profile."""
     for what, array in parts.items():
         if array is None:

@@ -156,6 +156,7 @@ class Unsorted:
         self._width: dict[tuple[int, str], WidthBins] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
+        """Return scores and outcomes sorted by score; refuse arrays changed since they were passed."""
         self._refuse_changed()
         return packed_sort(self.scores, self.outcomes)
 
@@ -172,6 +173,7 @@ class Unsorted:
         return Cut(position, position, sums=sums)
 
     def _width_bins(self, bins: int, closed: Literal["left", "right"], *, squares: bool) -> WidthBins:
+        """Count and sum in bins of equal width, without a sort; results are cached."""
         bins_of_width = self._width.get((bins, closed))
         if bins_of_width is None or (squares and bins_of_width.square is None):
             self._refuse_changed()
@@ -195,9 +197,11 @@ class Unsorted:
         return Cut(ends, ends, sums=sums)
 
     def _probe_arrays(self) -> tuple[bytes, bytes]:
+        """Return evenly spaced scores and outcomes as bytes, to detect a change."""
         return self.scores.ravel()[:: self._step].tobytes(), self.outcomes.ravel()[:: self._step].tobytes()
 
     def _refuse_changed(self) -> None:
+        """Refuse arrays changed since they were passed."""
         if self._probe_arrays() != self._probe:
             raise InputError("the arrays passed to a Profile were changed afterwards; pass copies")
 
@@ -208,6 +212,7 @@ def _below(values: Float64s) -> Float64s:
 
 
 def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
+    """Return the cumulative sums of a quantity at the edges of bins of equal width."""
     if name == "cc":
         assert width_bins.square is not None
         return _below(width_bins.square.sum(axis=2))
@@ -278,6 +283,7 @@ class SortedRows:
         return self._outcomes
 
     def _sort(self) -> None:
+        """Sort on first use, in place."""
         assert self._unsorted is not None
         self._scores, self._outcomes = self._unsorted.sorted()
         self._unsorted = None
@@ -356,7 +362,7 @@ class SortedRows:
         return ones
 
     def _sums_at(self, name: Sum, index: Indices) -> Float64s:
-        """Sum over the first index[i, j] rows."""
+        """Sum over the first index[i, j] rows of dataset i, shape of `index`."""
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
         bits = name == "y" and self.weights is None and self.outcomes.dtype == np.uint8
@@ -376,6 +382,7 @@ class SortedRows:
 
     @cached_property
     def _ones(self) -> Ones:
+        """Outcomes as bits with their cumulative counts."""
         return Ones(self.outcomes.astype(np.uint8, copy=False))
 
     def _block_sums(self, name: Sum) -> Float64s:
@@ -400,7 +407,7 @@ class SortedRows:
         return unweighted._values(name, slice(None))
 
     def _values(self, name: Sum, rows: slice | Indices) -> Float64s:
-        """w*c, w*y, w*c*c or w*c*y of some rows: a slice, or blocks of rows that begin at the given ones."""
+        """Compute w*c, w*y, w*c*c or w*c*y for a slice of rows, or for blocks of `_BLOCK` rows that begin at these indices."""
         stored = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
         factors: list[Any] = [stored]
         if stored is None:

@@ -43,14 +43,14 @@ def load_cells(path: str | Path) -> tuple[Any, ...]:
     file = Path(path)
     arrays = files.read_saved(file, "sketch", _VERSION, (*_ALWAYS, "fraction", "precision"))
     with np.errstate(all="ignore"):  # what overflows is refused
-        _refuse_nonsense(file.name, arrays)
+        _refuse_damaged(file.name, arrays)
     sums = {name: arrays[name] for name in SUMS if name in arrays}
     scalars = float(arrays["fraction"]), int(arrays["precision"])
     return arrays["edges"], sums, arrays["low"], arrays["high"], *scalars
 
 
-def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
-    """Refuse numbers that cannot be those of a sketch."""
+def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse arrays of a file that cannot be those of a sketch: shapes, cells, counts or sums out of range."""
     edges, low, high, n = (arrays[key] for key in ("edges", "low", "high", "n"))
     tables = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
     if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in tables):

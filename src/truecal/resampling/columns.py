@@ -27,7 +27,7 @@ _KEYS = (0x3F800000 >> _KEY_SHIFT) + 1  # of scores up to 1
 
 
 def groups_suffice(preds: Predictions) -> bool:
-    """Decide whether there are so many independent rows and classes that groups of rows stand for them."""
+    """Return whether random groups of rows can be resampled in place of rows: many independent rows of many classes."""
     if preds.binary or preds.weights is not None or preds.clusters is not None:
         return False
     return len(preds) >= _MIN_ROWS and preds.probs.size > _MIN_PROBABILITIES

@@ -94,12 +94,13 @@ class RowSums:
             yield CellBatch(batch.rows, batch.ones, batch.score_sums + noise)
 
     def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
-        """Draw outcomes of a calibrated model with these scores."""
+        """Draw outcomes of a calibrated model with these scores, shape (redraws, cells)."""
         sums = self.observed.score_sums
         surplus = redraw_ones(self.rows, self.scores, np.maximum(sums[0] - self._squares, 0.0), redraws, rng)
         return CellBatch(self.rows[None], np.clip(sums + surplus, 0.0, self.rows), sums)
 
     def _batch(self, counts: Float64s) -> CellBatch:
+        """Sum cells for counts of kinds, shape (resamples, 2 x cells): those of outcome 0 first."""
         zeros, ones = np.split(counts, 2, axis=1)
         zero_score, one_score = np.split(self._means, 2)
         return CellBatch(zeros + ones, ones, zeros * zero_score + ones * one_score)
@@ -264,16 +265,16 @@ class NullDistribution:
 
 
 @dataclass(frozen=True, eq=False)
-class Redrawn:
+class RedrawTest:
     """Statistics of every dataset and their p-values under calibration, shape (batch,)."""
 
     statistic: Float64s
     p_value: Float64s
 
 
-def against_redraws(
+def redraw_test(
     profile: Profile, statistic: Statistic, *, resamples: int = 999, rng: int | np.random.Generator = 0
-) -> Redrawn:
+) -> RedrawTest:
     """Compare a statistic with its distribution when outcomes are redrawn from the scores: y* ~ Bernoulli(c).
 
     The p-value is valid at any n, with ties or without. Datasets of a batch that share their scores share the redraws. A
@@ -288,10 +289,11 @@ def against_redraws(
         statistics[datasets] = statistic(cells)
         null = NullDistribution(partial(_redrawn_statistics, cells, statistic))
         p[datasets] = [null.p_value(float(value), resamples, generator) for value in statistics[datasets]]
-    return Redrawn(statistics, p)
+    return RedrawTest(statistics, p)
 
 
 def _redrawn_statistics(cells: Profile, statistic: Statistic, redraws: int, rng: np.random.Generator) -> Float64s:
+    """Evaluate a statistic on labels redrawn from the scores, shape (redraws,)."""
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
     values = []

@@ -11,7 +11,7 @@ import numpy as np
 from truecal import options
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, cell_starts, collapse
-from truecal.resampling.draws import NullDistribution, Redrawn, Statistic
+from truecal.resampling.draws import NullDistribution, RedrawTest, Statistic
 from truecal.types import Float64s
 
 _SIGNS_AT_ONCE = 1 << 20
@@ -29,10 +29,10 @@ def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
     return np.concatenate([np.asarray(draw_signs(size, sums.shape[0], rng) @ sums) for size in sizes])
 
 
-def against_signs(
+def sign_flip_test(
     profile: Profile, statistic: Statistic, *, resamples: int = 999, rng: int | np.random.Generator = 0
-) -> Redrawn:
-    """Compare a statistic with its distribution when the residuals of whole units of a profile change sign."""
+) -> RedrawTest:
+    """Test calibration of a profile with units: flip the signs of the residuals of whole units at random."""
     options.resamples(resamples)
     generator = options.generator(rng)
     assert profile.units is not None
@@ -57,4 +57,4 @@ def against_signs(
 
     observed = statistic(cells)
     p = NullDistribution(draw).p_value(float(observed[0]), resamples, generator)
-    return Redrawn(observed, np.array([p]))
+    return RedrawTest(observed, np.array([p]))

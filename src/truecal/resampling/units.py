@@ -56,6 +56,7 @@ class Units:
 
     @classmethod
     def _runs(cls, sample: Sample, blocks: int) -> "Units":
+        """Take runs of `blocks` neighbouring rows, or units, as units; refuse clusters."""
         if sample.unit == "clusters":
             raise InputError("give clusters or blocks, not both: each says which rows belong together")
         of_row = np.arange(len(sample)) if sample.units is None else sample.units
@@ -81,8 +82,8 @@ class Units:
         """Join later units to earlier ones, up to `limit` units; independent units stay independent."""
         return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
 
-    def whole(self) -> "Units":
-        """Take runs in time as units, for tests that flip the signs of whole units."""
+    def joined_blocks(self) -> "Units":
+        """Join the `block` neighbouring units that are drawn together, so that their signs flip together."""
         return Units(self.of_row // self.block, -(-self.count // self.block), self.kind)
 
 

@@ -75,7 +75,7 @@ def main() -> None:
     print("| classes | lens | n | exponent | mean true error | covered | too high | mean length | rejected |")
     print("|---|---|---|---|---|---|---|---|---|")
     for n, classes, exponent in itertools.product(said.rows, said.classes, said.exponents):
-        told = {name: [] for name, _ in lenses(classes)}
+        results = {name: [] for name, _ in lenses(classes)}
         for i in range(said.datasets):
             rng = np.random.default_rng([said.seed, i, n, classes])
             preds, rates = draw(said.outputs, classes, exponent, n, rng)
@@ -84,8 +84,8 @@ def main() -> None:
                 sample = lens.sample(preds)
                 truth = bin_error(sample, estimator.binning.partition(sample), judged(name, preds.probs, rates))
                 found = estimator(preds)
-                told[name].append((truth, found.interval.low, found.interval.high, found.p_value <= 0.05))
-        for name, rows in told.items():
+                results[name].append((truth, found.interval.low, found.interval.high, found.p_value <= 0.05))
+        for name, rows in results.items():
             truth, low, high, rejected = np.array(rows).T
             held, above = np.mean((low <= truth + 1e-12) & (truth <= high + 1e-12)), np.mean(low > truth + 1e-12)
             numbers = (

@@ -6,7 +6,7 @@ import pytest
 from tests.groups.data import simulated
 from truecal.errors import InputError
 from truecal.estimators import GeneralizedECE, KDTree, sweep_granularity
-from truecal.estimators.generalized.granularity import FRACTIONS, _stable
+from truecal.estimators.generalized.granularity import FRACTIONS, _stable_region
 from truecal.lenses import Canonical, ClassWise, TopK
 from truecal.predictions import by_label
 
@@ -40,13 +40,13 @@ def test_the_stable_region_is_where_the_value_changes_least():
     value = np.array([0.01, 0.05, 0.10, 0.11, 0.12, 0.20, 0.40])
     bins = np.array([2, 4, 8, 16, 32, 64, 128])
     points = np.array([500, 250, 125, 60, 30, 15, 7])
-    assert _stable(value, bins, points) == (2, 4)
-    assert _stable(value, bins, np.full(7, 3)) == (2, 4)  # no run is sound: the flattest of all
+    assert _stable_region(value, bins, points) == (2, 4)
+    assert _stable_region(value, bins, np.full(7, 3)) == (2, 4)  # no run is sound: the flattest of all
     flat_where_it_averages_away = np.array([0.01, 0.01, 0.01, 0.05, 0.06, 0.07, 0.2])
-    assert _stable(flat_where_it_averages_away, np.array([1, 2, 3, 16, 32, 64, 128]), points) == (3, 5)
+    assert _stable_region(flat_where_it_averages_away, np.array([1, 2, 3, 16, 32, 64, 128]), points) == (3, 5)
     same_bins_count_once = np.array([0.01, 0.05, 0.05, 0.05, 0.09, 0.10, 0.11])
-    assert _stable(same_bins_count_once, np.array([4, 8, 8, 8, 16, 32, 64]), np.full(7, 50)) == (4, 6)
-    assert _stable(np.array([0.3]), np.array([1]), np.array([9])) == (0, 0)
+    assert _stable_region(same_bins_count_once, np.array([4, 8, 8, 8, 16, 32, 64]), np.full(7, 50)) == (4, 6)
+    assert _stable_region(np.array([0.3]), np.array([1]), np.array([9])) == (0, 0)
 
 
 def test_the_frame_holds_one_row_per_fraction():

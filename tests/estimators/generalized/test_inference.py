@@ -86,8 +86,8 @@ def test_clusters_keep_level_and_coverage():
         rng = np.random.default_rng([seed, 8])
         logits = np.repeat(1.5 * rng.standard_normal((100, 4)), 6, axis=0) + 0.2 * rng.standard_normal((600, 4))
         rates = softmax(logits)
-        luck = np.where(rng.random(600) < 0.8, np.repeat(rng.random(100), 6), rng.random(600))
-        labels = np.minimum((luck[:, None] > rates.cumsum(axis=1)).sum(axis=1), 3)
+        uniform = np.where(rng.random(600) < 0.8, np.repeat(rng.random(100), 6), rng.random(600))
+        labels = np.minimum((uniform[:, None] > rates.cumsum(axis=1)).sum(axis=1), 3)
         preds = Predictions.from_probs(rates, labels, clusters=np.repeat(np.arange(100), 6))
         rejected += GeneralizedECE(rng=seed)(preds).p_value <= 0.05
         if seed < 20:

@@ -84,15 +84,15 @@ def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
     copies = held.take(np.repeat(np.arange(300), 4))
     clustered = replace(copies, clusters=np.repeat(np.arange(300), 4))
     estimator = GeneralizedECE(lens=TopK(2), replicates=1500)
-    single, blind, told = (binned(estimator, p).deviation() for p in (held, copies, clustered))
-    assert told == pytest.approx(single, rel=0.1)
+    single, blind, with_clusters = (binned(estimator, p).deviation() for p in (held, copies, clustered))
+    assert with_clusters == pytest.approx(single, rel=0.1)
     assert blind < 0.7 * single
-    single, blind, told = (estimator(p) for p in (held, copies, clustered))
-    assert told.chance == pytest.approx(single.chance, rel=0.1)
+    single, blind, with_clusters = (estimator(p) for p in (held, copies, clustered))
+    assert with_clusters.chance == pytest.approx(single.chance, rel=0.1)
     assert blind.chance == pytest.approx(single.chance / 2, rel=0.1)
-    assert told.interval.high == pytest.approx(single.interval.high, rel=0.02)
+    assert with_clusters.interval.high == pytest.approx(single.interval.high, rel=0.02)
     assert blind.interval.high < single.interval.high - 0.01
-    assert told.p_value > blind.p_value
+    assert with_clusters.p_value > blind.p_value
 
 
 def test_clusters_that_a_selection_left_out_are_not_drawn():

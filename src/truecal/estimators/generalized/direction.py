@@ -74,7 +74,7 @@ def _dual(distances: Float64s, share: Float64s, norm: float) -> Float64s:
 
 
 def unit_noise(sample: Sample, partition: Partition, slope: Float64s, fitted: Float64s) -> Float64s:
-    """Compute what each row, or unit where rows belong together, adds to the error of (1)."""
+    """Compute the contribution of each row, or unit if rows have units, to the noise of (1), shape (rows or units,)."""
     labels, noise = sample.labels, np.empty(len(sample))
     by_event = np.ascontiguousarray(slope.T)
     for rows in row_blocks(len(sample)):
@@ -104,7 +104,7 @@ def standard_error(sample: Sample, partition: Partition, bins: VectorBins, slope
 
 
 def fitted_outputs(sample: Sample) -> Float64s:
-    """Fit exponent and offsets to the labels; the outputs then, shape (d, n)."""
+    """Recalibrate all outputs by one exponent and an offset per event, fitted by maximum likelihood, shape (d, n)."""
     columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     weight = weight * float(kish(weight) / weight.sum())  # as many as the rows they are worth
@@ -129,7 +129,7 @@ def fitted_outputs(sample: Sample) -> Float64s:
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Split rows into blocks that stay in cache."""
+    """Split rows into slices of `_BLOCK` rows, which stay in cache."""
     return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
 
 

@@ -81,8 +81,8 @@ class Distance(ABC):
         """
 
     @property
-    def at_outputs(self) -> bool:
-        """Whether the distance is 0 just where outcomes are as frequent as the outputs."""
+    def zero_at_outputs(self) -> bool:
+        """Whether the distance is 0 exactly if mean outcome and mean output are equal."""
         return True
 
     def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
@@ -442,7 +442,7 @@ class InterInterval(Distance):
         return np.maximum(self.low - rate, rate - self.high)
 
     @property
-    def at_outputs(self) -> bool:
+    def zero_at_outputs(self) -> bool:
         return False
 
     def __str__(self) -> str:
@@ -469,6 +469,7 @@ class InterInterval(Distance):
 
 
 def _numbers(values: ArrayLike, what: str) -> Float64s:
+    """Convert to float64 and refuse values that are not finite; `what` names them in the message."""
     array = validation.as_floats(values, what).astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{what} must be finite numbers, but contain {array[~np.isfinite(array)][0]}")

@@ -304,9 +304,11 @@ class GeneralizedECE(VectorEstimator):
         return replace(estimate, parts=np.array([one.value for one in binned]), direction=direction)
 
     def _power(self, value: float) -> float:
+        """Raise an error to the power of the norm, as :attr:`Estimate.power` holds it."""
         return value if self.norm in (1, np.inf) else value**self.norm
 
     def _estimate(self, sample: Sample, value: float) -> Estimate:
+        """Build the Estimate of a sample: rows, effective sample size and direction, without an interval."""
         w = sample.weights
         counted = w is None or bool((w == np.rint(w)).all())
         total = float(len(sample) if w is None else w.sum())

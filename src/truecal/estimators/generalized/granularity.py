@@ -74,7 +74,7 @@ class GranularitySweep:
         return float(self.fraction[(self.stable[0] + self.stable[1]) // 2])
 
     def frame(self) -> Frame:
-        """Return one row per fraction."""
+        """Return one row per fraction: fraction, value, spread, chance, bins, smallest, median, largest, stable."""
         names = ("fraction", "value", "spread", "chance", "bins", "smallest", "median", "largest")
         stable = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
@@ -174,15 +174,19 @@ def sweep_granularity(
         table.append((binned.value, binned.deviation(), chance, binned.bins.filled, *sizes))
     value, spread, chance, count, smallest, median, largest = np.array(table, np.float64).T
     fraction = np.array([tree.fraction for tree in trees])
-    stable = _stable(value, count, median)
+    stable = _stable_region(value, count, median)
     return GranularitySweep(fraction, value, spread, chance, count.astype(np.intp), smallest, median, largest, stable)
 
 
-def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
-    """First and last position of the run of fractions over which the value changes least."""
-    fresh = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
-    length = min(_WINDOW, len(fresh))
-    runs = [fresh[i : i + length] for i in range(len(fresh) - length + 1)]
-    sound = [r for r in runs if bins[r[0]] >= _MIN_BINS and median[r[-1]] >= _MIN_MEDIAN]
-    best = min(sound or runs, key=lambda r: float(np.ptp(value[r])))
+def _stable_region(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
+    """Find the window of `_WINDOW` fractions over which the value varies least; return its first and last index.
+
+    Fractions with the same number of bins count once. Windows with few bins or small median bins are used only if there is
+    no other. All arguments have shape (fractions,).
+    """
+    changes = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
+    length = min(_WINDOW, len(changes))
+    windows = [changes[i : i + length] for i in range(len(changes) - length + 1)]
+    eligible = [r for r in windows if bins[r[0]] >= _MIN_BINS and median[r[-1]] >= _MIN_MEDIAN]
+    best = min(eligible or windows, key=lambda r: float(np.ptp(value[r])))
     return int(best[0]), int(best[-1])

@@ -107,7 +107,7 @@ class BinnedSample:
         full = self._written_out()
         value, chance = full.value, full.calibrated_errors(rng)
         expected = float(chance.errors.mean())
-        p_value = chance.p_value(value) if self.distance.at_outputs else None
+        p_value = chance.p_value(value) if self.distance.zero_at_outputs else None
         below, above = _LOWER_SHARE * (1 - level), (1 - _LOWER_SHARE) * (1 - level)
         directed, slope = full._directed()
         low, noise_level = 0.0, expected
@@ -120,7 +120,7 @@ class BinnedSample:
         reach = -float(ndtri(above)) * full._deviation(full._slopes())
         event = full.sample.event
         high = float(full._mean(self.distance.moved_outward(self.bins.gap, self.bins.mean_outcome, event, reach)))
-        if self.norm == 1 and self.distance.at_outputs:
+        if self.norm == 1 and self.distance.zero_at_outputs:
             high = largest_error(high, noise_level)
         high = min(high, self.distance.largest(full.sample.dimension))
         low = min(low, value)
@@ -129,7 +129,7 @@ class BinnedSample:
 
     def calibrated_errors(self, rng: np.random.Generator) -> "CalibratedErrors":
         """Redraw labels from the outputs of the rows; for a distance from an interval, around the nearest rate inside."""
-        columns = self.sample.columns.astype(np.float64, copy=False) if self.distance.at_outputs else self.fitted
+        columns = self.sample.columns.astype(np.float64, copy=False) if self.distance.zero_at_outputs else self.fitted
         ideal = self.distance.ideal(self.bins.mean_outcome, self.sample.event)
         tempering = self._tempering(columns)
         slope = self.bins.share[:, None] * self.distance.slope(tempering, tempering, self.sample.event)
@@ -157,6 +157,7 @@ class BinnedSample:
             yield (counts - sums) / self.bins.safe
 
     def _flipped_gaps(self, columns: Float64s, redraws: int, rng: np.random.Generator) -> Iterator[Float64s]:
+        """Yield gaps of bins, shape (flips, bins, events), with random signs for the residuals of whole units."""
         from scipy.sparse import csr_array
 
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape
@@ -182,19 +183,24 @@ class BinnedSample:
         return np.stack([np.bincount(self.partition.bin_of, move, self.partition.count) for move in moves], axis=1)
 
     def _error(self, gap: Float64s, outcome: Float64s) -> Float64s:
+        """Compute the error of gaps and mean outcomes, shape (..., bins, events)."""
         return self._mean(self.distance.between(gap, outcome, self.sample.event))
 
     def _mean(self, distances: Float64s) -> Float64s:
+        """Average distances of bins, shape (..., bins), in the norm, weighted by the share of each bin."""
         return root(power_mean(distances, self.bins.share, self.norm), self.norm)
 
     def _directed(self) -> tuple[float, Float64s]:
+        """Return (1) of `direction` along the gaps that the fitted outputs predict, and its slopes, shape (bins, events)."""
         return directed_error(self.sample, self.partition, self.bins, self.distance, self.norm, self.fitted)
 
     def _slopes(self) -> Float64s:
+        """Return the derivative of the error in the gaps, shape (bins, events)."""
         bins = self.bins
         return error_slopes(bins.gap, bins.mean_outcome, bins, self.distance, self.norm, self.sample.event)
 
     def _deviation(self, slope: Float64s) -> float:
+        """Return the standard error for given slopes, shape (bins, events)."""
         return standard_error(self.sample, self.partition, self.bins, slope, self.fitted)
 
     def _written_out(self) -> "BinnedSample":

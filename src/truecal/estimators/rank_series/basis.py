@@ -262,7 +262,10 @@ def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
 
 
 def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
-    """Compute the covariance (10) of the coefficients for given outcome variances of the cells, shape (m, K, K)."""
+    """Compute the covariance (10) of the coefficients, shape (m, K, K).
+
+    `basis` has shape (m, K, cells), `variances` of the outcomes (m, cells), and `n` rows (m,).
+    """
     terms = basis.shape[1]
     total = np.zeros((len(variances), terms, terms))
     step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
@@ -281,6 +284,7 @@ def squared_norm(covariance: Float64s) -> Float64s:
 def _cached_basis(
     shares: bytes, ranks: bytes, small: bytes, small_share: float, small_order: float, order: float
 ) -> Float64s:
+    """Compute the basis of one dataset; arguments are bytes so that equal datasets share the cache. Read-only."""
     numbers = np.array([small_share]), np.array([small_order]), np.array([order])
     basis = _two_sided_functions(
         np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.frombuffer(small, bool)[None], *numbers
@@ -341,7 +345,11 @@ def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool
 
 
 def _polynomials(shares: Float64s, ranks: Float64s, orders: Float64s) -> Float64s:
-    """Orthonormalise powers of the rank by the three-term recurrence, as many terms as each dataset has."""
+    """Orthonormalise powers of the rank by the three-term recurrence, shape (m, terms, cells).
+
+    `shares` and `ranks` of the cells have shape (m, cells); dataset i has `orders[i]` terms, and the others are 0. Terms are
+    multiplied by sqrt(shares), so that their inner product is a plain sum over cells.
+    """
     constant = np.sqrt(shares)
     x = ranks - np.vecdot(shares, ranks)[:, None]
     # In memory terms come first: one term of all datasets is contiguous.

@@ -139,6 +139,7 @@ class ClusteredSeries:
 
     @property
     def _clusters(self) -> int:
+        """Number of clusters."""
         return int(self.weights.shape[1])
 
     @cached_property
@@ -180,6 +181,7 @@ class ClusteredSeries:
 
     @cached_property
     def _mean_square(self) -> float:
+        """Mean squared gap of the fitted curve over rows."""
         return float((self.cells.shares[0] * self.gap**2).sum())
 
     @cached_property
@@ -277,4 +279,5 @@ class ClusteredSeries:
 
 
 def _line_sums(matrix: Any) -> Float64s:
+    """Sum a sparse matrix over its columns, shape (rows,)."""
     return np.asarray(matrix.sum(axis=1)).ravel()

@@ -18,7 +18,7 @@ from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import arranged
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
-from truecal.resampling.draws import Redrawn
+from truecal.resampling.draws import RedrawTest
 from truecal.types import Float64s
 
 _FEW_ROWS = 50  # rows below which the interval gets a warning
@@ -93,6 +93,7 @@ class RankSeries(Estimator):
         return Findings(powers, unselected=np.concatenate([fit.theta[:, -1] for fit in fits]))
 
     def _complete(self, profile: Profile) -> Estimate:
+        """Estimate every dataset with its interval, and the fitted curve of a single one."""
         powers, lower, upper, curve = [], [], [], None
         for fit in fit_series(profile):
             limits = self._limits(fit)
@@ -126,7 +127,7 @@ class RankSeries(Estimator):
     def bias(self) -> Bias:
         return "none" if self.norm == 2 else "reduced"
 
-    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
+    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> RedrawTest:
         """Test every dataset for calibration, by the statistic (18) and outcomes redrawn from the scores.
 
         Parameters
@@ -140,7 +141,7 @@ class RankSeries(Estimator):
 
         Returns
         -------
-        Redrawn
+        RedrawTest
             Statistics and p-values, shape (batch,).
         """
         options.resamples(resamples)
@@ -198,6 +199,7 @@ def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
 
 
 def _warnings(profile: Profile) -> tuple[str, ...]:
+    """Return warnings for few rows and for a single distinct score."""
     notes = []
     if profile.size.min() < _FEW_ROWS:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")

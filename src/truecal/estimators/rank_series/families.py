@@ -129,6 +129,7 @@ class Family:
         self._append(group, statistic, null)
 
     def _append(self, group: int, statistic: float, null: Float64s) -> None:
+        """Append the observed statistic of a group and its null distribution, shape (resamples,)."""
         self._groups.append(group)
         self._statistics.append(statistic)
         self._nulls.append(null)
@@ -165,18 +166,20 @@ class Family:
         return worst, worst_null
 
     def _test_rows(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
+        """Test each group of independent rows; yield its statistic and redrawn statistics, shape (resamples,)."""
         cells = _group_cells(sample, group)
         step = max(1, _CELLS_AT_ONCE // (_FAMILY_CELLS * self.resamples))
         for start in range(0, cells.batch, step):
             yield from self._test_cells(cells.take(slice(start, start + step)))
 
     def _test_cells(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
-        """Compute statistic and redraws of every dataset of a batch of cells."""
+        """Test each dataset of a batch; yield its statistic and redrawn statistics, shape (resamples,)."""
         for statistic, null in smooth_tests(rank_cells(profile)):
             redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
             yield min(statistic, _REFUTED), redrawn
 
     def _test_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
+        """Test each group of clustered rows; yield its statistic and sign-flipped statistics, shape (resamples,)."""
         assert sample.units is not None
         signs = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
         order = np.argsort(group, kind="stable")
@@ -229,7 +232,7 @@ def narrowed(codes: Indices) -> NDArray[Any]:
 
 
 def _pad(values: NDArray[Any]) -> Float64s:
-    """Repeat the last value of a row of cells up to the full number."""
+    """Pad cells, shape (datasets, cells), to `_FAMILY_CELLS` columns by repeating the last value of each row."""
     return np.pad(values.astype(np.float64), ((0, 0), (0, _FAMILY_CELLS - values.shape[1])), mode="edge")
 
 
@@ -243,15 +246,15 @@ class JointSigns:
     """
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
-        self.units = units.whole()
+        self.units = units.joined_blocks()
         self._signs = draw_signs(resamples, self.units.count, rng)
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
     def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
         """Add a dataset by its sums over clusters, shape (J, K), and their covariance where that is known (10).
 
-        A covariance estimated from few ones moves with the sums themselves, and so does the statistic of many rare
-        classes: calibrated classes would be rejected.
+        Shapes are (J, K) and (K, K); `share` weighs the statistic. A covariance estimated from few ones is correlated with
+        the sums, so that tests of many rare calibrated classes would reject too often.
         """
         covariance = sums.T @ sums if covariance is None else covariance
         if (covariance.diagonal() > 0).any():

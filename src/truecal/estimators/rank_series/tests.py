@@ -7,7 +7,7 @@ import numpy as np
 
 from truecal.estimators.rank_series.basis import RankCells, cell_parts, coefficient_covariance, rank_basis
 from truecal.profile.profile import Profile
-from truecal.resampling.draws import LinearRedraws, NullDistribution, Redrawn
+from truecal.resampling.draws import LinearRedraws, NullDistribution, RedrawTest
 from truecal.special import positive
 from truecal.types import Float64s
 
@@ -56,10 +56,11 @@ def smooth_tests(cells: RankCells) -> Iterator[tuple[float, NullDistribution | N
 def _redrawn_statistics(
     redraws: LinearRedraws, covariance: Float64s, number: int, rng: np.random.Generator
 ) -> Float64s:
+    """Compute the smooth test statistic of `number` redraws, shape (number,)."""
     return smooth_test_statistic(redraws.draw(number, rng), covariance)
 
 
-def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> Redrawn:
+def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> RedrawTest:
     """Compute statistic and p-value of every dataset of independent rows."""
     statistics, p_values = [], []
     for cells in cell_parts(profile):
@@ -68,4 +69,4 @@ def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -
             without_redraws = smallest if statistic > 0 else 1.0
             p_values.append(without_redraws if null is None else null.p_value(statistic, redraws, rng))
             statistics.append(statistic)
-    return Redrawn(np.array(statistics), np.array(p_values))
+    return RedrawTest(np.array(statistics), np.array(p_values))

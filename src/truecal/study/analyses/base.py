@@ -264,7 +264,7 @@ def numbers(table: Any, *names: str) -> list[np.ndarray]:
 
 Method = Literal["pearson", "spearman", "kendall"]
 METHODS: tuple[Method, ...] = ("pearson", "spearman", "kendall")
-FEWEST = 5  # models below which no interval exists
+MIN_MODELS = 5  # models below which no interval exists
 FEW = 10  # models below which even a strong correlation is hardly known
 
 
@@ -301,7 +301,7 @@ def correlation_bounds(value: Float64s, models: int, method: Method, level: floa
     """Interval of each coefficient by Fisher's transformation; NaN where there are too few models."""
     from scipy.special import ndtri
 
-    if models < FEWEST:
+    if models < MIN_MODELS:
         return np.full_like(value, np.nan), np.full_like(value, np.nan)
     largest = 1 - 2 / (models * (models - 1))
     inside = np.clip(value, -largest, largest)
@@ -373,8 +373,8 @@ def few_models(table: Any) -> list[str]:
     remarks = []
     for condition, part in by_condition(table):
         count = part["model"].n_unique()
-        if count < FEWEST:
-            text = f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed"
+        if count < MIN_MODELS:
+            text = f"{count} models are too few for a correlation with an interval; at least {MIN_MODELS} are needed"
             remarks.append((text, where(condition)))
         elif count < FEW:
             text = f"with {count} models even a strong correlation is hardly known; read its interval"
