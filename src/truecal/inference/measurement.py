@@ -339,22 +339,22 @@ def _measure_sketch(
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
+    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test.
+
+    An interval by formula starts at 0 unless the test rejects calibration at 1 - level, else not below the limit (17a).
+    """
     profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
     p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
-    if estimate.interval is None:
+    interval = estimate.interval
+    if interval is None:
         interval = estimator.interval(profile, level=level, rng=rng)
+    elif is_rejected(p, level):
+        mean_limit = min(_mean_limit(profile, level), float(estimate.value))
+        interval = replace(interval, low=max(float(interval.low), mean_limit))
     else:
-        interval = _agree_with_test(estimate.interval, p, float(estimate.value), _mean_limit(profile, level))
+        interval = replace(interval, low=0.0)
     return replace(estimate, p_value=p, interval=interval)
-
-
-def _agree_with_test(interval: Interval, p: float, value: float, mean_limit: float = 0.0) -> Interval:
-    """Start an interval by formula at 0 unless the test rejects calibration at 1 - level, else not below `mean_limit`."""
-    if not is_rejected(p, interval.level):
-        return replace(interval, low=0.0)
-    return replace(interval, low=max(float(interval.low), min(mean_limit, value)))
 
 
 def is_rejected(p: float, level: float) -> bool:
@@ -385,7 +385,8 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
     if isinstance(estimator, HasClusteredForm):
         value, power, interval = estimator.of_clusters(series, level)
         p = series.test(rng=rng)[1]
-        return replace(estimate, value=value, power=power, interval=_agree_with_test(interval, p, value), p_value=p)
+        interval = interval if is_rejected(p, level) else replace(interval, low=0.0)
+        return replace(estimate, value=value, power=power, interval=interval, p_value=p)
     resampled = _resample(estimator, [sample], None, units, level, rng)
     return replace(estimate, interval=resampled.interval(), p_value=series.test(rng=rng)[1])
 
