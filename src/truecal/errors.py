@@ -100,13 +100,13 @@ class MissingExtraError(TruecalError, ImportError):
 
     @classmethod
     def of(cls, package: str, extra: str) -> MissingExtraError:
-        """The error for a package that an extra of truecal brings."""
+        """Make the error for a package that an extra of truecal installs."""
         local = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
         return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{local}")
 
     @classmethod
     def behind(cls, error: ModuleNotFoundError) -> MissingExtraError | None:
-        """The error behind a failed import, where the module that is missing belongs to an extra."""
+        """Make the error for a failed import of a package of an extra; None for another package."""
         entry = _EXTRAS.get((error.name or "").partition(".")[0])
         return None if entry is None else cls.of(*entry)
 

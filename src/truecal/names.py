@@ -79,7 +79,7 @@ _ONE_CLASS = "class="
 
 
 def load_object(words: str) -> Any:
-    """The object of `package.module:name`; importing the module runs its code.
+    """Import the object `package.module:name`; importing the module runs its code.
 
     >>> load_object("math:sqrt")(4.0)
     2.0

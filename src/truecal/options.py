@@ -46,7 +46,7 @@ def limits(low: float, high: float, what: str) -> None:
 
 
 def whole(value: object, name: str, low: int = 1, high: int | None = None) -> None:
-    """Refuse what is not a whole number of at least `least` (and at most `most`)."""
+    """Refuse what is not a whole number of at least `low` (and at most `high`)."""
     if not is_whole(value) or value < low:  # type: ignore[operator]
         raise InputError(f"{name} must be a whole number of at least {low}, not {short_repr(value)}")
     if high is not None and value > high:  # type: ignore[operator]
@@ -99,7 +99,7 @@ def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Return the generator of `rng`: a seed (a whole number of at least 0), or a numpy Generator, which continues."""
+    """Return a generator from a seed (a whole number of at least 0) or SeedSequence; a Generator is returned as it is."""
     if isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
     whole(rng, "rng", 0)

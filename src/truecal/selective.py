@@ -130,7 +130,7 @@ def _sums(values: Float64s) -> Float64s:
 
 
 def _harmonic(start: Float64s, length: Float64s) -> Float64s:
-    """1/(start + 1) + ... + 1/(start + length); fractions of rows count in proportion (digamma)."""
+    """Sum 1/(start + 1) + ... + 1/(start + length); fractions of rows count in proportion (digamma)."""
     from scipy.special import psi
 
     return np.where(length == 1, 1 / (start + 1), psi(start + length + 1) - psi(start + 1))

@@ -238,7 +238,7 @@ def fit_logistic(
 
 
 def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
-    """Coefficients of sigmoid(features @ coefficients + intercept), intercept last, that maximise the weighted likelihood.
+    """Fit sigmoid(features @ coefficients + intercept) by weighted maximum likelihood; the intercept is last.
 
     Features are centred first; one that is constant gets coefficient 0. The caller makes sure that a finite optimum exists:
     targets strictly between 0 and 1, or data that no straight line separates.

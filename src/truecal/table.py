@@ -429,12 +429,12 @@ def _shown(value: object) -> str:
 
 
 def _line(cell: str) -> str:
-    """Text on one line: a line break would end the row of a table."""
+    """Join text into one line: a line break would end the row of a table."""
     return " ".join(map(printable, cell.splitlines()))
 
 
 def markdown_text(text: str) -> str:
-    """Text on one line of a Markdown document, in which it cannot be HTML.
+    """Write text on one line of Markdown, with HTML escaped.
 
     >>> markdown_text("a <b>\\nc")
     'a &lt;b&gt; c'
@@ -450,7 +450,7 @@ def _latex(cell: str) -> str:
 
 
 def _inert(value: object) -> object:
-    """Text that a spreadsheet would compute, with a quote before it."""
+    """Put a quote before text that a spreadsheet would compute."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

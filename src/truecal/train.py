@@ -392,7 +392,7 @@ def _binary_focal_terms(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor
 
 
 def _flsd_53(log_p: Tensor) -> Tensor:
-    """Return the exponent of FLSD-53 for each row: 5 where p < 0.2, else 3, without a gradient."""
+    """Return the exponent of each row; a constant for the gradient."""
     return torch.where(log_p.detach().exp() < 0.2, 5.0, 3.0).to(log_p.dtype)
 
 

@@ -258,7 +258,7 @@ class _Subject:
         return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
 
     def through(self, lens: Lens, classes: Sequence[object] | None) -> _Subject:
-        """What another lens would judge in these batches."""
+        """Describe what another lens judges in these batches."""
         names = (
             self.specimen.classes if classes is None else validation.check_classes(classes, self.specimen.class_count)
         )

@@ -110,7 +110,7 @@ def _outcome_or_invalid(outcome: Any, count: int) -> Any:
 
 
 def group_names(columns: SourceColumns) -> list[str]:
-    """Names of the `by` columns in a frame of judged rows; no name of a sum is the same."""
+    """Return names of the `by` columns in a frame of judged rows that no sum has."""
     return [f"_tc_by{i}" for i in range(len(columns.by))]
 
 
@@ -132,7 +132,7 @@ class Gathered:
     extremes: tuple[float, float]
 
     def __add__(self, other: "Gathered") -> "Gathered":
-        """Groups of the same name, added class by class."""
+        """Add the sketches of equal groups, class by class."""
         together = dict(self.sketches)
         for group, parts in other.sketches.items():
             mine = together.get(group)
@@ -143,7 +143,7 @@ class Gathered:
 
 
 def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> Gathered:
-    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel.
+    """Reduce the data to sketches in one pass by the engine that holds them (two if rows are invalid).
 
     Rows that cannot be counted are refused also where they are not `selected`, as they are in memory.
     """
@@ -179,7 +179,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
 
 
 def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceColumns) -> None:
-    """Refuse sums that no rows in [0, 1] have, whatever let such a row through."""
+    """Refuse sums that are not finite, which rows with scores in [0, 1] cannot have."""
     if not all(np.isfinite(values[fits]).all() for values in cells.values()):
         raise InputError(
             f"the sums of {columns.outputs_text} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
@@ -204,7 +204,7 @@ def _groups(table: Any, by: list[str]) -> list[Group]:
 
 
 def _keys(column: Any) -> list[Any]:
-    """The values of a column as keys: whatever stands for null is None, and one NaN is like the other."""
+    """Return the values of a column as keys: null as None, and every NaN as the same key."""
     pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
     return [None if null or (isinstance(value, float) and value != value) else value for value, null in pairs]
 
@@ -219,7 +219,7 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
 
 
 def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
-    """Build the sketch of some rows of a table of cells."""
+    """Build the sketch of the cells at `rows` of a table of sums."""
     mine = {name: values[rows] for name, values in cells.items()}
     fraction = mine["fraction"].max(initial=0.0) if "fraction" in mine else 0.0
     return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)

@@ -58,12 +58,12 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
 
 
 def edges_of(key: Float64s) -> Float64s:
-    """Left edges of cells from their keys."""
+    """Return the left edges of cells from their keys."""
     return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 
 def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Rows of a judged frame counted by the first thing that is wrong with them, with the extremes of scores out of range."""
+    """Count the rows of a judged frame by the first check they fail, with the extremes of scores out of range."""
     checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
     counts, before = [], None
     for condition, name in checks:
@@ -80,7 +80,7 @@ def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
 
 
 def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
-    """What must hold of a row to be counted, and the name of what is wrong otherwise."""
+    """Return the checks of a row, each with the name of the problem if it fails."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
     # labels are whole numbers: two comparisons that nearly always hold are faster than an "or" that labels decide
     checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y >= 0) & (y <= 1), "label")]
@@ -95,7 +95,7 @@ def _all(conditions: Iterable[Any]) -> Any:
 
 
 def number(condition: Any) -> Any:
-    """1.0 where a condition holds, else 0.0: arithmetic that every engine has, where branches of literals are not."""
+    """Convert a condition to 1.0 or 0.0; every engine can cast, but not every one branches over literals."""
     return condition.cast(nw.Float64)
 
 
@@ -269,7 +269,7 @@ def _list_length(frame: Any, outputs: list[str]) -> int:
 
 
 def label_index(columns: SourceColumns) -> Any:
-    """The label as a class index, -1 where it is no whole number or not among the classes; integers stay as they are."""
+    """Return the label as a class index, -1 if it is no integer or not among the classes; integers are not checked."""
     label = nw.col(columns.label)
     if columns.whole_labels and columns.classes is None:
         return label
@@ -282,12 +282,12 @@ def label_index(columns: SourceColumns) -> Any:
 
 
 def literal(value: object) -> Any:
-    """A value of a column; narwhals says itself which kinds it takes."""
+    """Make a value of a column a narwhals literal."""
     return nw.lit(value)  # type: ignore[arg-type]
 
 
 def with_present(frame: Any, columns: SourceColumns) -> Any:
-    """The frame with a column that says whether nothing that is needed of a row is missing or NaN."""
+    """Add a column that says whether all needed values of a row are present and not NaN."""
     schema = frame.collect_schema()
     others = [columns.label, *([] if columns.weight is None else [columns.weight])]
     floats = [*class_columns(columns), *(nw.col(name) for name in others if schema[name].is_float())]
@@ -298,13 +298,13 @@ def with_present(frame: Any, columns: SourceColumns) -> Any:
 
 
 def class_probs(columns: SourceColumns) -> list[Any]:
-    """The probability of every class in float64."""
+    """Return the probability of every class in float64."""
     each = class_columns(columns)
     return [1.0 - each[0], each[0]] if columns.binary else each
 
 
 def class_columns(columns: SourceColumns) -> list[Any]:
-    """What the source holds of every class (of the positive one, where there are two in one column), in float64."""
+    """Return the column of every class (of the positive one, if one column holds two classes), in float64."""
     if columns.listed:
         return [nw.col(columns.probs[0]).list.get(i).cast(nw.Float64) for i in range(columns.listed)]
     return [nw.col(name).cast(nw.Float64) for name in columns.probs]
@@ -317,7 +317,7 @@ _TOP, _TOTAL = "_tc_top", "_tc_total"
 
 
 def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
-    """The frame with a column of probabilities for every column of logits, in float64; nothing changes without logits.
+    """Add a column of probabilities for every column of logits, in float64; no change without logits.
 
     A logit that is not finite gives probabilities that are no numbers, which are then counted and refused like any other.
     """
@@ -339,7 +339,7 @@ def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
 
 
 def _finite(z: Any) -> Any:
-    """The logit itself, not a number where it is infinite, null where it is null."""
+    """Return the logit, NaN if it is infinite and null if it is null."""
     return z + (z - z)
 
 
@@ -377,7 +377,7 @@ class _Rows:
 
 
 def as_filter(selection: Selection, columns: SourceColumns, names: list[str]) -> Any:
-    """The selection as an expression over the source's own columns; what is null is not selected."""
+    """Return a selection as an expression over the columns of the source; null is not selected."""
     return selection.condition(_Rows(columns, names))
 
 

@@ -73,7 +73,7 @@ def parts_of(
     *,
     apart: bool,
 ) -> list[FilePart]:
-    """Files in parts that are read one after the other: all Parquet files at once where their columns have the same types.
+    """Split files into parts that are read in order: all Parquet files at once if their columns have the same types.
 
     A file of text is a part of its own: it is parsed in memory, and let go before the next.
 
@@ -108,12 +108,12 @@ def parts_of(
 
 
 def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
-    """Of what the names of a file's folders say, the columns to group by."""
+    """Return the values of the `by` columns in the names of a file's folders."""
     return {name: value for name, value in folder_values(file).items() if name in request.by}
 
 
 def _schema(file: str, engine: Engine) -> dict[str, Any]:
-    """SourceColumns and types of a file, read by polars where it is installed: the quickest to open one."""
+    """Return names and types of the columns of a file, read by polars if it is installed, the fastest to open one."""
     frame, _ = opened([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
@@ -135,7 +135,7 @@ def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], 
 
 
 def _odd(columns: list[str], expected: list[str]) -> str:
-    """A column that only one of the two has, or the first that is in another place."""
+    """Return a column that only one of two lists has, or the first at another position."""
     only = [name for name in (*columns, *expected) if (name in columns) != (name in expected)]
     return only[0] if only else next(a for a, b in zip(columns, expected, strict=True) if a != b)
 
@@ -152,7 +152,7 @@ def measure_classes(
     lens: str,
     level: float = 0.95,
 ) -> tc.Estimate:
-    """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
+    """Measure one error over all classes from sketches: the weighted p-mean, as :class:`ClassWise` for rows in memory."""
     chosen = _estimator(estimator, level)
     norm = chosen.norm
     parts = [chosen(sketch) for sketch in sketches]
@@ -177,7 +177,7 @@ def measure_classes(
 
 
 def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchBound]) -> tuple[str, ...]:
-    """Those of the classes, once each; where their sweeps may stop is said for all together."""
+    """Return the warnings of the classes without repetition; uncertain stops of their sweeps are one warning."""
     notes: dict[str, None] = {}
     unsure = 0
     for part, range_ in zip(parts, ranges, strict=True):
@@ -472,7 +472,7 @@ def scan(
 
 
 def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Sketches of the selected rows of a lazy frame."""
+    """Reduce the selected rows of a lazy frame to sketches."""
     names = list(frame.collect_schema())
     frame, columns = with_probs(with_present(frame, columns), columns)
     if select is not None:
@@ -481,7 +481,7 @@ def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | 
 
 
 def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """The same for a Dask frame: every partition is a pandas frame, which its worker reduces to sketches."""
+    """Reduce a Dask frame to sketches, each partition by its worker."""
     import dask
 
     def task(partition: Any) -> Gathered:
@@ -537,7 +537,7 @@ def _lazy_frames(
 
 
 def _with_file(error: InputError, source: Any, attempt: Callable[[Any], object]) -> InputError:
-    """The error with the name of the first file that fails by itself, where there are several."""
+    """Return the error with the name of the first file that fails alone, if there are several files."""
     files = files_of(source) if is_path(source) else []
     named = isinstance(error, FileError) and any(Path(file).name in str(error) for file in files)
     if len(files) < 2 or (named and " more: " not in str(error)):

@@ -48,7 +48,7 @@ def is_path(source: object) -> bool:
 
 
 def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
-    """The files behind paths and patterns, in order. Addresses with a scheme (s3://...) are left to the engine."""
+    """List the files behind paths and patterns, in order. Addresses with a scheme (s3://...) are left to the engine."""
     files: list[str] = []
     if not isinstance(source, (str, Path)) and len(source) == 0:
         raise FileError("no file is named: give a path, a pattern or a list of them")
@@ -91,7 +91,7 @@ def _data_files(folder: Path) -> list[str]:
 
 
 def folder_values(file: str) -> dict[str, str | None]:
-    """What the names of a file's folders say of its rows, in the layout of Hive, Spark and others.
+    """Return the columns in the names of a file's folders (`name=value`), in the layout of Hive and Spark.
 
     >>> folder_values("logs/day=2026-05-01/site=north%20pole/part-0.parquet")
     {'day': '2026-05-01', 'site': 'north pole'}
@@ -131,7 +131,7 @@ class Engine:
 
     @classmethod
     def of(cls, engine: Any = None, storage_options: Mapping[str, Any] | None = None) -> "Engine":
-        """From a name, a SparkSession, a DuckDB connection, a Dask client, or None: polars, else DuckDB.
+        """Choose the engine by a name, a SparkSession, a DuckDB connection, a Dask client, or None: polars, else DuckDB.
 
         Measured on 1e8 rows the two are close; polars was the faster and is what reads small files already.
         """
@@ -151,7 +151,7 @@ class Engine:
 
 
 def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
-    """A lazy frame over Parquet files, or over one file of text, and the name of the engine that will read it; see `Engine.of`.
+    """Open Parquet files, or one text file, as a lazy frame; return also the name of the engine. See `Engine.of`.
 
     Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
     """
@@ -174,7 +174,7 @@ def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
 
 
 def expanded(address: str, engine: Engine) -> list[str]:
-    """The files of text behind an address with a pattern."""
+    """List the text files behind an address with a pattern."""
     with engine_errors(f"cannot list {address}"):
         system, path = _fsspec().core.url_to_fs(address, **(engine.storage_options or {}))
         return [system.unstrip_protocol(match) for match in sorted(system.glob(path))]
@@ -182,7 +182,7 @@ def expanded(address: str, engine: Engine) -> list[str]:
 
 @contextmanager
 def _local(file: str, engine: Engine) -> Iterator[Path]:
-    """The file itself, or what is at an address, copied to a temporary file of the same name."""
+    """Return a local file as it is, and copy one at an address to a temporary file of the same name."""
     if "://" not in file:
         yield Path(file)
         return
@@ -209,7 +209,7 @@ def installed(package: str) -> bool:
 
 @contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """What an engine says about damaged or unlike files, as an error of ours in one line."""
+    """Raise errors of an engine as an InputError or FileError in one line."""
     try:
         yield
     except BaseException as error:
@@ -225,7 +225,7 @@ def engine_errors(what: str) -> Iterator[None]:
 
 
 def frame_of(source: object) -> Any:
-    """A lazy narwhals frame over any frame: in memory, polars lazy, DuckDB, Spark, Dask."""
+    """Return a lazy narwhals frame over a frame in memory, of polars, DuckDB, Spark or Dask."""
     try:
         return nw.from_native(source).lazy()  # type: ignore[call-overload]
     except TypeError as error:
@@ -280,7 +280,7 @@ def _literal(file: str) -> str:
 
 
 def _session(engine: Engine) -> Any:
-    """The Spark session handed over or in use, else a new one."""
+    """Return the Spark session given or active, else a new one."""
     from pyspark.sql import SparkSession
 
     session = engine.session or SparkSession.getActiveSession()

@@ -107,10 +107,10 @@ class CalibrationMetric(Metric):
         return tc.Sketch.from_tally(Tally(*arrays), int(self.precision))
 
     def estimate(self, *, level: float = 0.95, rng: int = 0) -> tc.Estimate:
-        """Value with interval, test, warnings and sketch_error."""
+        """Estimate the error with interval, test, warnings and sketch_error."""
         return tc.measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
 
     def compute(self) -> Any:
-        """The value alone, as torchmetrics wants it, without the interval and the test that take longer."""
+        """Compute the value, without interval and test, as a tensor for torchmetrics."""
         chosen = tc.RankSeries() if self.estimator is None else self.estimator
         return torch.tensor(float(chosen.values(self.sketch.to_profile())[0]), dtype=torch.float64)

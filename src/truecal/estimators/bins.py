@@ -120,7 +120,7 @@ class Bins(Tabular):
         return self._shown(self.rate)
 
     def frame(self) -> Frame:
-        """One row per bin (of a single dataset: per filled bin): predictions, mean confidence, frequency and its 95 % interval."""
+        """Return one row per bin (filled bin of a single dataset): count, mean score, mean outcome and its 95 % interval."""
         low, high = self.interval()
         columns = {"count": self.counts, "mean_score": self.mean_score, "mean_outcome": self.mean_outcome}
         flat = {name: np.ravel(values) for name, values in {**columns, "low": low, "high": high}.items()}
@@ -161,7 +161,7 @@ def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Fl
 
 
 def effective_counts(profile: Profile, starts: Indices) -> Float64s:
-    """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
+    """Compute the effective sample size of each bin between consecutive `starts`, given units (Korn and Graubard 1998).
 
     n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters v is known from;
     never more than the rows. Where all outcomes of a bin are alike, clusters count once each.
@@ -177,7 +177,7 @@ def effective_counts(profile: Profile, starts: Indices) -> Float64s:
 
 
 def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
-    """The same from the rows and ones of every unit in every group."""
+    """Compute the effective sample size of each group from rows and ones of unit-group pairs; all of shape (pairs,)."""
     from scipy.special import stdtrit
 
     total, happened = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
@@ -194,7 +194,7 @@ def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) 
 
 
 def effective_rows(sums: UnitSums) -> Float64s:
-    """The same from the sums of every unit in the bins of one dataset, shape (1, bins)."""
+    """Compute the effective sample size of each bin of one dataset from sums of units, shape (1, bins)."""
     bins, units = sums.rows.shape
     return effective_size(np.repeat(np.arange(bins), units), sums.rows.ravel(), sums.ones.ravel(), bins)[None]
 
@@ -204,7 +204,7 @@ def effective_rows(sums: UnitSums) -> Float64s:
 
 
 def distinct_cut(profile: Profile) -> Cut:
-    """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
+    """Cut into one bin per distinct score; datasets with fewer of them have empty bins at the end."""
     scores = profile.scores
     dataset, row = np.nonzero(scores[:, 1:] != scores[:, :-1])
     changes = np.bincount(dataset, minlength=len(scores))
@@ -275,7 +275,7 @@ def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
 
 
 def combined(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s:
-    """One power over the datasets of a lens, along the first axis: their weighted mean, or the largest for p = inf.
+    """Combine powers of the datasets of a lens, along the first axis: weighted mean, or maximum for p = inf.
 
     >>> combined(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 1)
     array(0.2)
@@ -324,7 +324,7 @@ def debiased_gaps(bins: Bins, norm: float) -> Float64s:
 
 
 def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
-    """Mean of the terms over bins of at least two rows, which can be debiased, and the share of the data in them.
+    """Average terms over bins of at least two rows; return also the share of the data in them, each of shape (batch,).
 
     Where no bin has two rows, the plain mean of |gap|^norm.
     """

@@ -303,7 +303,7 @@ class Estimates(Tabular):
 
 
 def norm_name(norm: float) -> str:
-    """The words for an average of a given power."""
+    """Return the words for the average of a norm."""
     if norm == 1:
         return "mean absolute calibration error"
     if norm == 2:

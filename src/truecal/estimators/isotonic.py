@@ -69,7 +69,7 @@ class IsotonicError(Estimator):
 
 
 def _excess(cells: CellProfile) -> float:
-    """How much more the isotonic fit can explain when it sees all rows: at most as if zeros came first in every cell."""
+    """Bound the increase of the sum of squares explained by the isotonic fit to rows instead of cells."""
     explained = []
     for rows in (cells, arranged(cells, np.ones((1, cells.rows), bool))):
         _, weight, outcome = isotonic_blocks(rows)
@@ -79,7 +79,7 @@ def _excess(cells: CellProfile) -> float:
 
 
 def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
-    """Blocks of the isotonic regression of outcomes on scores of a single dataset: edges (row numbers), weight and outcome sums.
+    """Fit isotonic regression to a single dataset; return block edges (row numbers), weights and outcome sums.
 
     The fit is the slope of the greatest convex minorant of the points (weight so far, outcomes so far). A coarse minorant through
     every 512th point lies above the true one, so a stretch whose points all lie above it cannot hold a vertex and is dropped;
@@ -104,7 +104,7 @@ def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
 
 
 def _lower(profile: Profile, hull: Indices, points: Indices) -> Indices:
-    """Vertices of the minorant of some more points and the vertices known so far."""
+    """Return the vertices of the convex minorant of known vertices `hull` and further points."""
     scores = profile.scores[0]
     points = points[points > 0]
     points = points[scores[points - 1] < scores[points]]  # within equal scores the fit cannot change
@@ -119,7 +119,7 @@ def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
 
 
 def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
-    """Vertices of the greatest convex minorant, first and last point included."""
+    """Return the vertices of the greatest convex minorant, first and last point included."""
     from scipy.optimize import isotonic_regression
 
     step = np.diff(weight)
@@ -130,7 +130,7 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
 
 
 def _curve(profile: Profile, edges: Indices) -> Curve:
-    """The step function: every block from its lowest to its highest score."""
+    """Return the fitted step function: every block from its lowest to its highest score."""
     weight, outcome = _sums(profile, edges)
     share = np.diff(weight)
     filled = share > 0

@@ -214,7 +214,7 @@ class AdaptiveECE(Estimator):
 
 
 def walks(profile: Profile) -> Float64s:
-    """The sum of y - c over the k lowest scores over n, shape (batch, rows + 1); NaN inside groups of equal scores."""
+    """Sum y - c over the k lowest scores, divided by n, shape (batch, rows + 1); NaN inside groups of equal scores."""
     shape = (profile.batch, profile.rows + 1)
     surplus = np.broadcast_to(profile.prefix("y") - profile.prefix("c"), shape) / profile.total[:, None]
     scores = np.broadcast_to(profile.scores, (profile.batch, profile.rows))
@@ -361,7 +361,7 @@ def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
 
 
 def _weights(log: Float64s) -> Float64s:
-    """Rows scaled to sum to 1; a row that no other reaches has equal weights."""
+    """Exponentiate log kernels and scale rows to sum to 1; a row beyond the reach of all others gets equal weights."""
     highest = log.max(axis=1, keepdims=True)
     weights = np.exp(log - np.where(np.isfinite(highest), highest, 0.0))
     alone = ~np.isfinite(highest[:, 0])
@@ -371,7 +371,7 @@ def _weights(log: Float64s) -> Float64s:
 
 
 def _likeliest(probs: Float64s) -> float:
-    """The bandwidth under which the predictions have the highest leave-one-out likelihood."""
+    """Choose the bandwidth of the highest leave-one-out likelihood of the predictions."""
     likelihoods = []
     for h in _BANDWIDTHS:
         log_density = logsumexp(_log_kernel(probs, float(h)), axis=1)
@@ -395,17 +395,17 @@ def _torch_linspace(bins: int, kind: type[np.floating[Any]]) -> Scores:
 
 
 def _torch_bucketize(c: Scores, bins: int) -> Indices:
-    """[a, b) on torch.linspace edges of the scores' precision; 1.0 has a bin of its own."""
+    """Find bins [a, b) on torch.linspace edges of the scores' precision; 1.0 has a separate bin."""
     return np.searchsorted(_torch_linspace(bins, np.float32 if c.dtype == np.float32 else np.float64), c, "right")
 
 
 def _torch_bucketize_single(c: Scores, bins: int) -> Indices:
-    """The same after rounding to single precision."""
+    """Find bins as `_torch_bucketize` does, after rounding scores to float32."""
     return _torch_bucketize(c.astype(np.float32), bins)
 
 
 def _torch_open_left(c: Scores, bins: int) -> Indices:
-    """(a, b] on torch.linspace edges in single precision."""
+    """Find bins (a, b] on torch.linspace edges in single precision."""
     return np.searchsorted(_torch_linspace(bins, np.float32), c.astype(np.float32), "left")
 
 
@@ -415,12 +415,12 @@ def _numpy_histogram(c: Scores, bins: int) -> Indices:
 
 
 def _numpy_open_left(c: Scores, bins: int) -> Indices:
-    """(a, b] on numpy.linspace edges, the first bin closed."""
+    """Find bins (a, b] on numpy.linspace edges, the first bin closed."""
     return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], c, "left")
 
 
 def _fractions_open_left(c: Scores, bins: int) -> Indices:
-    """(a, b] on edges i * 1.0 / bins, the first bin closed."""
+    """Find bins (a, b] on edges i * 1.0 / bins, the first bin closed."""
     return np.searchsorted(np.arange(1, bins + 1) * 1.0 / bins, c, "left")
 
 
@@ -444,7 +444,7 @@ def _array_split(c: Scores, bins: int) -> Indices:
 
 
 def _percentiles(c: Scores, bins: int) -> Indices:
-    """(a, b] on numpy.percentile edges, the first bin closed."""
+    """Find bins (a, b] on numpy.percentile edges, the first bin closed."""
     return np.searchsorted(np.percentile(c, np.linspace(0, 1, bins + 1) * 100)[1:-1], c, "left")
 
 
@@ -675,7 +675,7 @@ class KernelError(PairEstimator):
         return Interval(low, min(high, 1.0), self.level, "U-statistic")
 
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:
-        """The estimate with outcomes drawn from the probabilities, shape (resamples,)."""
+        """Compute estimates for outcomes drawn from the probabilities, shape (resamples,)."""
         n, events = probs.shape
         estimates = np.empty(self.resamples)
         for i in range(self.resamples):
@@ -690,7 +690,7 @@ class KernelError(PairEstimator):
 
 
 def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:
-    """Mean of h over pairs and its variance; the kernel has zeros on its diagonal."""
+    """Compute the mean of h over pairs and its variance; the kernel has a zero diagonal."""
     n = len(residual)
     h = kernel * (residual @ residual.T) / 2
     first = h.sum(axis=1) / (n - 1)
@@ -706,7 +706,7 @@ def distances(probs: Float64s) -> Float64s:
 
 
 def median_distance(sample: Sample, rng: np.random.Generator) -> float:
-    """The median distance of two predictions that differ; 1 where none do."""
+    """Return the median distance of pairs of distinct predictions; 1 if there are none."""
     rows = rng.permutation(len(sample))[:_PAIRS] if len(sample) > _PAIRS else np.arange(len(sample))
     far = distances(sample.columns[:, rows].T.astype(np.float64))
     far = far[far > 1e-7]

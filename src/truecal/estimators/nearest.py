@@ -168,7 +168,7 @@ class NearestECE(Estimator):
         )
 
     def _least_risk(self, profile: Profile) -> Float64s:
-        """The k whose windows predict rows that were left out of them best."""
+        """Choose the k of lowest leave-one-out prediction risk of each dataset, shape (batch,)."""
         if profile.weights is not None:
             raise InputError("neighbors='risk' leaves out one row at a time and takes no weights; give neighbors=K")
         n = profile.rows
@@ -190,7 +190,7 @@ class NearestECE(Estimator):
         return chosen
 
     def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
-        """The p-th power of every dataset from windows of whole rows."""
+        """Compute the p-th power of each dataset from windows of whole rows, shape (batch,)."""
         ones = fine.shared_ones()
         surplus = -ones if self.score == "own" else fine.prefix("c") - ones
         power = np.empty(fine.batch)
@@ -223,7 +223,7 @@ def _gaps_by_rows(c: Float64s, surplus: Float64s, k: int) -> Float64s:
 
 
 def _count_below(values: Float64s, others: Float64s) -> Indices:
-    """How many of `others` lie below each value; both ascend within [0, 1].
+    """Count the `others` below each value; both ascend within [0, 1].
 
     The bits of such floats sort like them and leave the highest one free, so that the lowest can say whose they are: two ascending
     runs, which a stable sort merges in one pass, several times faster than one search per value.
@@ -236,7 +236,7 @@ def _count_below(values: Float64s, others: Float64s) -> Indices:
 
 
 def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
-    """The same when rows have weights: windows hold a given weight and may begin and end within a row."""
+    """Compute gaps of windows of a given weight, which may begin and end within a row."""
     total = weight[-1]
     width = min(width, float(total))
     starts = np.sort(np.concatenate([weight[:-1], weight[1:] - width]))

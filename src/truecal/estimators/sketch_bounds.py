@@ -50,7 +50,7 @@ class Boxes:
         return bool((self.weight.low == self.weight.high).all())
 
     def rate(self) -> Range:
-        """Mean outcome; 0 to 1 where the bin may be empty."""
+        """Return the range of the mean outcome; 0 to 1 if the bin may be empty."""
         filled = self.weight.low > 0
         low = self.outcome.low / np.where(filled, self.weight.high, 1.0)
         high = self.outcome.high / np.where(filled, self.weight.low, 1.0)
@@ -66,7 +66,7 @@ class Boxes:
 
 
 def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
-    """What the bins of all rows may hold, given the cells."""
+    """Bound the sums of rows in each bin, given the cells of a sketch."""
     cut = binning.cut(profile, bins)
     sums = Bins.of(profile, cut)
     weight, score, outcome = sums.weight[0], sums.score_sum[0], sums.outcome_sum[0]
@@ -114,12 +114,12 @@ def binned_range(box: Boxes, norm: float) -> tuple[float, float]:
 
 
 def over(values: Float64s, box: Boxes) -> float:
-    """The sum of one value per bin as a share of the total weight."""
+    """Sum one value per bin, as a share of the total weight."""
     return float(values.sum()) / box.total
 
 
 def picked(values: Range, members: NDArray[np.bool_]) -> Range:
-    """The ranges of some bins."""
+    """Select the ranges of the bins in a mask."""
     return Range(values.low[members], values.high[members])
 
 
@@ -141,7 +141,7 @@ def _sums(profile: CellProfile, cell: Indices, fraction: Float64s | float = 1.0)
 
 
 def _any_part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:
-    """The sketch takes a part of the cell, but ties inside the cell may have moved the cut to anywhere in it."""
+    """Bound the error of sums where ties may move a cut to anywhere in its cell."""
     w, c, y, cc, cy = _sums(profile, cell)
     w0, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
     residual = np.maximum((y - cy) - (y0 - c0), (y0 - c0) + (c - cy))
@@ -150,7 +150,7 @@ def _any_part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -
 
 
 def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:
-    """A known weight of the cell is below the cut, but which of its rows is not known; the sketch takes its best guess."""
+    """Bound the error of sums where the weight of a cell below a cut is known, but not which rows."""
     w, c, y, cc, cy = _sums(profile, cell)
     below, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
     fewest, most_ones = np.maximum(y - (w - below), 0.0), np.minimum(below, y)
@@ -166,7 +166,7 @@ def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _O
 
 
 def _reach(whole: Float64s, part: Float64s) -> Float64s:
-    """How far any part of a positive sum can be from what was taken for it."""
+    """Bound the distance between any part of a sum of positive terms and the assumed part."""
     return np.maximum(np.abs(whole - part), np.abs(part))
 
 
@@ -197,7 +197,7 @@ def _cells_cut_by_mass(profile: CellProfile, cut: Cut) -> tuple[Indices, Indices
 
 
 def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
-    """Every cell of several scores as two rows, its zeros and its ones, in the order asked for; all sums stay what they were.
+    """Split every cell of several scores into its zeros and its ones, as two rows in a given order with unchanged sums.
 
     A cell of zeros only, or of ones only, is halved. `zeros_first` says it for every cell, shape (m, cells): m datasets.
     """
@@ -345,7 +345,7 @@ class Stops:
 
 
 def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
-    """All numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
+    """Return all numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
     rows = float(profile.total[0]) if profile.counted else float(profile.row_count)
     first, low, high = 0, np.inf, -np.inf
     box = boxes(profile, binning, 1)

@@ -39,7 +39,7 @@ def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64
 
 
 def _cell_starts(profile: Profile, cells: int) -> Indices:
-    """How many rows lie below each edge j / cells, the last one closed. A power of two makes edges and products exact."""
+    """Count the rows below each edge j / cells, the last one closed; `cells` is a power of two, so edges are exact."""
     if profile.rows > _SEARCH_FROM * cells:
         starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
         starts[:, -1] = profile.rows
@@ -147,7 +147,7 @@ class KernelDensityECE(Estimator):
         return Findings(power, settings={"bandwidth": h})
 
     def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
-        """The p-th power of the error of some datasets."""
+        """Compute the p-th power of the error of each dataset, shape (batch,)."""
         response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
@@ -184,7 +184,7 @@ def _spread_of_true(profile: Profile, dataset: int) -> float:
 
 
 def _triweight(reach: Float64s) -> Float64s:
-    """The kernel, with its mirror images, at the distances 0, 1, ... of cells; shape (batch, cells + 1)."""
+    """Evaluate the kernel, with its mirror images, at distances of 0, 1, ... cells; shape (batch, cells + 1)."""
     far = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
     total = np.zeros((len(reach), _CELLS + 1))
     for image in range(-far, far + 1) if reach.max() > 1 else (0,):
@@ -205,7 +205,7 @@ _ADDED = 1e-4  # to the sum of kernels at a point
 
 
 def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
-    """The error and the bandwidth it is measured at; one value per row, residuals times weights."""
+    """Find the bandwidth that equals its smoothed error; return error and bandwidth. Residuals are times weights, per row."""
 
     def error(sigma: float) -> float:
         grid = np.linspace(0, 1, max(round(10 / sigma), 200))

@@ -171,7 +171,7 @@ class SweepECE(Estimator):
         return Bins.of(profile, cut)
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The largest number of bins before rates fall, and whether all n of equal mass would do."""
+        """Find the largest number of bins before rates fall, and whether bins of single scores are monotone, each (batch,)."""
         largest = np.minimum(profile.total if profile.counted else profile.rows, options.MAX_BINS).astype(np.intp)
         largest = (
             np.broadcast_to(largest, (profile.batch,))
@@ -231,7 +231,7 @@ def _rises(weight: Float64s, ones: Float64s) -> NDArray[np.bool_]:
 
 
 def _rises_each(weight: Float64s, ones: Float64s, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """The same for several numbers of bins side by side (with one meaningless entry between them), shape (batch, len(counts))."""
+    """Apply `_rises` to several numbers of bins, concatenated with one unused entry between; shape (batch, len(counts))."""
     starts = np.cumsum(counts + 1) - (counts + 1)
     between = starts[1:] - 1
     weight = weight.copy()

@@ -171,7 +171,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
 
 
 def _run_level(groups: int, level: float) -> float:
-    """The level of every run at which all runs hold together."""
+    """Compute the level of each run at which all runs hold together."""
     from scipy.special import ndtr
 
     largest = _largest_runs(groups)
@@ -182,7 +182,7 @@ def _run_level(groups: int, level: float) -> float:
 
 @cache
 def _largest_runs(groups: int) -> Float64s:
-    """The largest |sum| / sqrt(length) of all runs of independent normal variables, in 9,999 draws, sorted.
+    """Simulate the largest |sum| / sqrt(length) over runs of independent normal variables; 9,999 draws, sorted.
 
     That the variables have equal variances matters little: with variances that grow 100- or 1000-fold, or fall to both sides, the
     90 % point was 3.32 to 3.35 instead of 3.36 (4000 draws).

@@ -175,7 +175,7 @@ def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> Comp
 
 
 def limits(one: ComparedModel, other: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
-    """Limits of the difference of two errors, and the p-value of none.
+    """Compute limits of the difference of two errors, and the p-value of no difference.
 
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
     sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
@@ -200,7 +200,7 @@ def limits(one: ComparedModel, other: ComparedModel, level: float, *, paired: bo
 
 
 def _correlation(one: Float64s | None, other: Float64s | None) -> float:
-    """Of both estimates on the same resamples."""
+    """Correlate both estimates over the same resamples; 0 without resamples or variance."""
     if one is None or other is None:
         return 0.0
     spread = float(one.std() * other.std())
@@ -208,7 +208,7 @@ def _correlation(one: Float64s | None, other: Float64s | None) -> float:
 
 
 def _reach(one: float, other: float, rho: float) -> float:
-    """How far a difference may be off whose parts may be off by `one` and `other`."""
+    """Combine distances to two limits by sqrt(one^2 + other^2 - 2 rho one other)."""
     return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
 
 
@@ -575,7 +575,7 @@ def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]
 def _compared_models(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure every model, by formula where the estimator has one, else on resamples."""
+    """Measure every model: rank series in closed form, other estimators on resamples."""
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     if isinstance(estimator, VectorEstimator):

@@ -542,7 +542,7 @@ def _losses(
 
 
 def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> LossDifference:
-    """Compare the losses of two models on the same rows by the same draws of units."""
+    """Estimate the difference of the losses of two models on the same rows, with a simultaneous band and a p-value."""
     assert a.cells is not None
     assert b.cells is not None
     draws = Draws.of(a.cells.unit_counts.shape[1], rng)

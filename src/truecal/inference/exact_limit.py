@@ -130,7 +130,7 @@ class OutputCells:
 
 
 def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """The plug-in and the debiased squared error over the last axis; outputs that were not seen count nothing."""
+    """Compute the plug-in and the debiased squared error over the last axis; unseen outputs count 0."""
     shares = counts / counts.sum(axis=-1, keepdims=True)
     plugin, debiased = _terms(outputs, counts, ones)
     return (shares * plugin).sum(axis=-1), (shares * debiased).sum(axis=-1)
@@ -144,7 +144,7 @@ def _terms(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64
 
 
 def _upper_tail(distance: float, variance: float, third: float) -> float:
-    """P(X >= distance) for X of mean 0 with the given second and third cumulants.
+    """Approximate P(X >= distance) for X of mean 0 with the given second and third cumulants.
 
     Of a shifted gamma variable, whose upper tail is as heavy as that of a sum of squares.
     """
@@ -233,7 +233,7 @@ def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = Fa
 
 
 def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
-    """P(T <= observed) under one null after the other, without some that are at most `stop`."""
+    """Compute P(T <= observed) under each null; those that are at most `stop` may be left out."""
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
     observed = a * terms(s, n_k, cells.ones)
     plausible = _plausible(cells)
@@ -344,7 +344,7 @@ _MANY = 200  # outputs beyond which T is taken as normal, which is on the safe s
 
 
 def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:
-    """t(N, K) of every output; 0 for an output not seen."""
+    """Compute t(N, K) of every output; 0 for an output not seen."""
     rate = (k + PULL * s) / (n + PULL)
     return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
 
@@ -378,7 +378,7 @@ class NullTerms:
         return self._grid_tail(self._transforms.prod(axis=0), mean)
 
     def tail_with(self, j: int, share: float, rate: float) -> float:
-        """P(T <= observed) when output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
+        """Compute P(T <= observed) if output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
         if self._uses_normal:
             own_mean, own_variance = self._poisson_moments(j, share, rate)
             mean, variance = (float(each.sum() - each[j]) for each in self._moments)
@@ -496,7 +496,7 @@ def _poisson(mean: float) -> tuple[Float64s, Float64s]:
 
 
 def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Mean and variance of t = square K^2 + linear K + constant, from the central moments of K; 0 where n is 0."""
+    """Compute mean and variance of t = square K^2 + linear K + constant from the central moments of K; 0 where n is 0."""
     safe = np.maximum(n, 1.0)
     square = 1 / safe + 1 / (safe + PULL) ** 2
     linear = -2 * s - 1 / (safe + PULL) + 2 * PULL * s / (safe + PULL) ** 2

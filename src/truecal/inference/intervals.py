@@ -124,7 +124,7 @@ def resampled_units(
     rng: np.random.Generator,
     blocks: int | None = None,
 ) -> Bootstrap:
-    """Resamples of whole units, the same for all datasets of a lens."""
+    """Resample whole units, the same for all datasets of a lens."""
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
     shares = lens.shares(preds)

@@ -462,7 +462,7 @@ def _column_bins(preds: Predictions, estimator: Estimator, lens: Lens) -> Binnin
 
 
 def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Take the bins of an estimator where they can be counted without sorting rows."""
+    """Return the binning of an estimator if rows can be counted into it without a sort, else None."""
     if not isinstance(estimator, BinnedECE):
         return None
     binning = estimator.binning
@@ -533,14 +533,14 @@ def _resample(
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
-    """The answer where nothing can be said: any error is possible."""
+    """Return the estimate with the interval [0, 1], a p-value of 1 and the reason as a warning."""
     return replace(
         estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why)
     )
 
 
 def _combine_datasets(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
-    """One error over all datasets of a lens: the weighted p-mean of theirs, in parts of bounded memory."""
+    """Combine the errors of all datasets of a lens by their weighted p-mean, in parts of bounded memory."""
     parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
     directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
@@ -559,7 +559,7 @@ def _combine_datasets(preds: Predictions, estimator: Estimator, lens: Lens, shar
 
 
 def _notes(preds: Predictions) -> list[str]:
-    """What the predictions themselves make doubtful."""
+    """Return warnings about the predictions: labels of two of many classes, and integer weights."""
     notes = []
     if not preds.multilabel and preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
         notes.append(

@@ -238,7 +238,7 @@ def _z(cells: Profile) -> Float64s:
 
 
 def _starts(cells: Profile, bins: int) -> np.ndarray:
-    """First cell of every bin that holds data."""
+    """Return the first cell of every bin that holds data."""
     ruler = Profile(cells.scores, cells.outcomes[:1], cells.weights)
     return np.unique(ruler.mass_cut(bins).below[0])[:-1]
 

@@ -74,7 +74,7 @@ def upper_bound(
 
 
 def _explicit_bound(error: OutputCells, *, level: float) -> float:
-    """The smaller of F.6 and F.9 on the true squared error."""
+    """Return the smaller of the bounds F.6 and F.9 of the true squared error."""
     plugin, debiased = squared_errors(error.outputs, error.counts, error.ones)
     bound = partial(upper_bound, n=error.rows, bins=len(error.outputs), smallest=float(error.shares.min()), level=level)
     return min(bound(float(plugin), estimator="plugin"), bound(float(debiased), estimator="debiased"))
@@ -149,7 +149,7 @@ def rows_needed(
 def rows_for(
     squared: float, target: float, *, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
 ) -> float:
-    """The number of rows with which the bound would fall to `target` (a squared error); infinite if it never does.
+    """Compute the number of rows with which the bound falls to `target` (a squared error); infinite if it never does.
 
     >>> rows_for(0.0, 1e-4, bins=10, smallest=0.1, level=0.9, estimator="debiased")
     2197487.0
@@ -404,7 +404,7 @@ def _few(profile: Profile) -> bool:
 
 
 def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
-    """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
+    """Verify a sketch: exactly if every cell holds one score, else by its measured interval."""
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
         cells, value = OutputCells.of(profile), _value([profile], np.ones(1))

@@ -401,7 +401,7 @@ class Lens(ABC):
         return sample.scores, sample.outcomes
 
     def __call__(self, preds: Predictions) -> Profile:
-        """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
+        """Return the sorted scores and outcomes that the lens judges; a batch for a lens with many datasets."""
         check_predictions(preds)
         if self.shares(preds) is None:
             return self.sample(preds).profile

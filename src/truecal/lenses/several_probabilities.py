@@ -105,7 +105,7 @@ class TopK(Lens):
 
 
 def _ranked(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
-    """The k largest probabilities of each row in falling order, and the rank of the label (k when it is not among them)."""
+    """Return the k largest probabilities of each row, descending, and the rank of the label (k if it is not among them)."""
     rows, count = probs.shape
     top = np.empty((rows, k), probs.dtype)
     ranks = np.empty(rows, np.intp)
@@ -396,7 +396,7 @@ class GroupedLens(Lens):
         return self.lens.outcome_name
 
     def seen(self, preds: Predictions) -> Predictions:
-        """What the second lens looks at."""
+        """Group classes and select rows: the predictions that the second lens judges."""
         grouped = self.grouping.predictions(preds)
         return grouped if self.select is None else self.select(grouped)
 
@@ -411,5 +411,5 @@ class GroupedLens(Lens):
         return f"{self.lens.describe(self._names(preds))} of {len(self.grouping.groups)} groups{chosen}"
 
     def _names(self, preds: Predictions) -> Predictions:
-        """One grouped row: enough to know the groups by."""
+        """Return the first row, grouped, for the names of its groups."""
         return self.grouping.predictions(preds.take(np.arange(1)))

@@ -55,7 +55,7 @@ class EvalLog:
         return sum(answer.human is not None for answer in self.answers)
 
     def frame(self) -> Any:
-        """One row per answer."""
+        """Return one row per answer: question, confidence, correct, task, model, repeat, and judge if people checked answers."""
         pl = extra("polars")
         verdicts = [None if a.correct is None else int(a.correct) for a in self.answers]
         people = [None if a.human is None else int(a.human) for a in self.answers]
@@ -71,7 +71,7 @@ class EvalLog:
         return pl.DataFrame(columns, strict=False)
 
     def notes(self) -> tuple[str, ...]:
-        """What was found missing, counted."""
+        """Count what is missing, in words."""
         silent = sum(answer.confidence is None for answer in self.answers)
         unscored = sum(answer.correct is None for answer in self.answers)
         total = f"of {len(self.answers)} answers"
@@ -82,14 +82,14 @@ class EvalLog:
         )
 
     def describe(self) -> str:
-        """What was read, in words."""
+        """Describe what was read."""
         questions = len({(answer.task, answer.question) for answer in self.answers})
         several = f", {questions} questions as clusters" if self.repeated else ""
         return f"{self.kind}: confidence {self.confidence}{several}"
 
 
 def truth_of(value: object) -> bool | None:
-    """Whether a score says right or wrong; None where it says neither.
+    """Return whether a score means correct or wrong; None if it is neither.
 
     >>> truth_of("C"), truth_of("I"), truth_of(1.0), truth_of(0.5)
     (True, False, True, None)
@@ -138,7 +138,7 @@ def is_promptfoo(value: object) -> bool:
 
 
 def promptfoo_log(value: dict[str, Any]) -> EvalLog:
-    """The answers of an export: right if all assertions hold but those about cost and latency."""
+    """Read the answers of an export: correct if all assertions hold but those about cost and latency."""
     answers = []
     for row in value["results"]["results"]:
         parts = (row.get("gradingResult") or {}).get("componentResults") or []
@@ -159,7 +159,7 @@ def is_deepeval(value: object) -> bool:
 
 
 def deepeval_log(value: dict[str, Any]) -> EvalLog:
-    """The answers of a test run: right if all metrics succeeded."""
+    """Read the answers of a test run: correct if all metrics succeeded."""
     answers = []
     for case in value.get("testRunData", value)["testCases"]:
         verdicts = {f"{m['name']} {i}": m.get("success") for i, m in enumerate(case.get("metricsData") or [])}
@@ -184,7 +184,7 @@ def is_helm(value: object) -> bool:
 
 
 def helm_log(file: Path, value: list[dict[str, Any]]) -> EvalLog:
-    """The answers of a file."""
+    """Read the answers of a file of HELM."""
     answers = []
     for row in value:
         stats = _stats(row["stats"])
@@ -221,7 +221,7 @@ def is_inspect(value: object) -> bool:
 
 
 def inspect_archive(file: Path) -> EvalLog:
-    """The answers of an `.eval` file."""
+    """Read the answers of an `.eval` file."""
     from zipfile import ZipFile
 
     try:
@@ -242,7 +242,7 @@ def inspect_archive(file: Path) -> EvalLog:
 
 
 def inspect_log(value: dict[str, Any]) -> EvalLog:
-    """The answers of a log that was read as JSON."""
+    """Read the answers of a log of Inspect in JSON."""
     evaluation = value["eval"]
     task, model = str(evaluation.get("task", "")), str(evaluation.get("model", ""))
     answers = tuple(_answer(sample, task, model) for sample in value["samples"])
@@ -252,7 +252,7 @@ def inspect_log(value: dict[str, Any]) -> EvalLog:
 
 
 def _answer(sample: dict[str, Any], task: str, model: str) -> LoggedAnswer:
-    """The answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
+    """Read the answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
     scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
     judges = [name for name in scores if not name.lower().startswith("human")][:1]
     people = [name for name in scores if name not in judges and name.lower().startswith("human")][:1]
@@ -263,7 +263,7 @@ def _answer(sample: dict[str, Any], task: str, model: str) -> LoggedAnswer:
 
 
 def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
-    """The bytes of one member, also where they are packed by zstd."""
+    """Return the bytes of one member of an archive, also if it is packed by zstd."""
     if info.compress_type != _ZSTD:
         return archive.read(info)
     with file.open("rb") as opened:
@@ -287,7 +287,7 @@ def is_lm_eval(first: object) -> bool:
 
 
 def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog:
-    """The answers of a file of samples."""
+    """Read the answers of a file of samples of lm-eval."""
     task, model = _origin(file)
     options = all(_is_options(document["filtered_resps"]) for document in documents)
     if preset is None:
@@ -336,7 +336,7 @@ def _of_options(document: dict[str, Any], task: str, model: str, per_character: 
 
 
 def _lengths(document: dict[str, Any], count: int) -> list[float]:
-    """Characters of each option, from the arguments of the requests (without the space that joins question and option)."""
+    """Count the characters of each option, without the space that joins question and option."""
     requests = document.get("arguments")
     arguments = list(requests.values()) if isinstance(requests, dict) else requests
     if not isinstance(arguments, list) or len(arguments) != count:
@@ -389,7 +389,7 @@ _ANSWERS = ("answer", "response", "prediction", "parsed_answer")
 
 
 def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
-    """A polars frame with columns `confidence` and `correct` by a preset, and the confidence in words.
+    """Add columns `confidence` and `correct` to a polars frame by a preset; return also the confidence in words.
 
     stated: as it is. options: the softmax over the log-probabilities of the options, against the target. agreement: one row per
     question, the share of its answers that equal the commonest one.
@@ -457,7 +457,7 @@ def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
 
 
 def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
-    """The log in a file; None where it holds something else."""
+    """Read the log in a file; None if it holds something else."""
     try:
         return _log(file, preset)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:

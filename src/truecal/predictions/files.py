@@ -44,7 +44,7 @@ _ZSTD_BLOCK = 1 << 17  # largest unpacked block
 
 
 def existing(path: str | Path) -> Path:
-    """The file at a path; what is not there, or is a folder, is refused with the names beside it that are like it."""
+    """Return the path of an existing file; refuse a folder or a missing file, with similar names beside it."""
     if not str(path):
         raise FileError("the name of the file is empty (is a shell variable unset?)")
     file = Path(path)
@@ -110,7 +110,7 @@ def _kind_of_content(data: bytes) -> str:
 
 
 def read_frame(file: Path) -> Any:
-    """The rows of a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame."""
+    """Read a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame."""
     pl = extra("polars")
     kind = kind_of(file)
     try:
@@ -151,7 +151,7 @@ def damaged_zip() -> tuple[type[Exception], ...]:
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an npz file, without pickle."""
+    """Read all arrays of an npz file, without pickle."""
     file = existing(path)
     try:
         refuse_large_archive(file)
@@ -177,7 +177,7 @@ def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str
 
 
 def read_json(file: Path) -> Any:
-    """The one JSON value of a file."""
+    """Read the one JSON value of a file."""
     try:
         return json.loads(_unpacked(file))
     except (ValueError, RecursionError) as error:
@@ -185,13 +185,13 @@ def read_json(file: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of another library's message, which may quote the file at any length."""
+    """Return the first line of another library's message, shortened."""
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return first if len(first) <= 200 else f"{first[:197]}..."
 
 
 def _records(file: Path) -> Any:
-    """The rows of a JSON file: a list of objects, or an object of equally long lists."""
+    """Read the rows of a JSON file: a list of objects, or an object of equally long lists."""
     value = read_json(file)
     rows = isinstance(value, list) and all(isinstance(row, dict) for row in value)
     columns = isinstance(value, dict) and all(isinstance(column, list) for column in value.values())
@@ -203,7 +203,7 @@ def _records(file: Path) -> Any:
 
 
 def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
-    """A csv file with the separator its first line uses; numbers with decimal commas where that is a semicolon."""
+    """Read a csv file with the separator of its first line; numbers may have decimal commas if that is a semicolon."""
     text = _as_utf8(file, data).lstrip(b"\r\n")
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
@@ -229,7 +229,7 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
 
 
 def _header(first: str, separator: str) -> list[str]:
-    """The names in the first line of a csv file; none where a name is longer than any name."""
+    """Return the names in the first line of a csv file; none if the line is too long for a header."""
     try:
         return [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error:
@@ -254,7 +254,7 @@ def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
 
 
 def _truth_values(pl: Any, frame: Any) -> Any:
-    """Columns of the words true and false as booleans, as csv files have them."""
+    """Convert columns of the words true and false to booleans."""
     columns = (frame[name].str.to_lowercase() for name, dtype in frame.schema.items() if dtype == pl.String)
     return frame.with_columns(
         c == "true" for c in columns if c.drop_nulls().is_in(("true", "false")).all() and c.count()
@@ -262,7 +262,7 @@ def _truth_values(pl: Any, frame: Any) -> Any:
 
 
 def _as_utf8(file: Path, data: bytes) -> bytes:
-    """Text in UTF-8 without a byte order mark, from UTF-8 or UTF-16; other encodings are refused with the line."""
+    """Decode UTF-8 or UTF-16 to UTF-8 without a byte order mark; refuse other encodings with the line."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16").encode()
     try:
@@ -277,7 +277,7 @@ def _as_utf8(file: Path, data: bytes) -> bytes:
 
 
 def _odd_line(text: bytes, separator: str) -> str:
-    """The first line with more fields than the header, or a quote that is never closed, in words; empty where there is none."""
+    """Describe the first line with more fields than the header or with an unclosed quote; empty if there is none."""
     rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator, strict=True)
     start, width = 1, 0
     try:
@@ -295,7 +295,7 @@ def _odd_line(text: bytes, separator: str) -> str:
 
 
 def _read_ndjson(pl: Any, file: Path) -> Any:
-    """A jsonl file; NaN and Infinity, which are not JSON but which Python writes, are read by Python, line by line."""
+    """Read a jsonl file; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
     try:
         return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
     except pl.exceptions.PolarsError:
@@ -307,7 +307,7 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
 
 
 def read_lines(file: Path) -> Iterator[Any]:
-    """The JSON values of the lines of a file, one after the other."""
+    """Yield the JSON values of the lines of a file."""
     for number, line in enumerate(_unpacked(file).splitlines(), start=1):
         if line.strip():
             try:
@@ -321,7 +321,7 @@ def read_lines(file: Path) -> Iterator[Any]:
 
 
 def _unpacked(file: Path) -> bytes:
-    """The bytes of a file, unpacked where it is packed."""
+    """Return the bytes of a file, unpacked if it is packed."""
     return unpacked(file.read_bytes(), file)
 
 
@@ -346,7 +346,7 @@ def unpacked(data: bytes, file: Path) -> bytes:
 
 
 def unpacked_limit(size: int) -> int:
-    """How many bytes may be unpacked from a file of so many: see the head of this module."""
+    """Return the largest number of bytes that may be unpacked from a file of so many bytes."""
     setting = os.environ.get(_LIMIT_VARIABLE)
     try:
         return int(float(setting)) if setting else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
@@ -373,7 +373,7 @@ def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
 
 
 def _zstd_size(data: bytes) -> int:
-    """An upper bound of the unpacked size of zstd frames, from the headers of their blocks (RFC 8878, 3.1.1)."""
+    """Bound the unpacked size of zstd frames by the headers of their blocks (RFC 8878, 3.1.1), in bytes."""
     total, start = 0, 0
     while len(data) - start >= 8:
         if data[start + 1 : start + 4] == b"\x2a\x4d\x18":  # a frame to skip
@@ -393,7 +393,7 @@ def _zstd_size(data: bytes) -> int:
 
 
 def _unzstd(data: bytes) -> bytes:
-    """Text that was packed by zstd, read through polars as lines of one column."""
+    """Unpack text packed by zstd, through polars."""
     pl = extra("polars")
     try:
         lines = pl.read_csv(io.BytesIO(data), separator="\x01", quote_char=None, has_header=False, infer_schema=False)

@@ -77,7 +77,7 @@ class ColumnChoice:
         return outputs
 
     def describe(self, columns: Sequence[str]) -> str:
-        """What was chosen, marking what was detected by name."""
+        """Describe the chosen columns, marking those detected by name."""
         kind = "probabilities" if self.probs is not None else "logits"
         pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
         many = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1
@@ -129,7 +129,7 @@ def choose(
 def choose_predictions(
     columns: Sequence[str], *, probs: str | None, logits: str | None
 ) -> tuple[str | None, str | None]:
-    """(probs, logits) for a file whose labels do not matter; one of the two is None."""
+    """Choose (probs, logits) of a file without labels; one of the two is None."""
     if probs is None and logits is None:
         return _predictions(columns, columns)
     return probs, logits
@@ -232,7 +232,7 @@ _WORDS_HINT = (
 
 
 def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArray[Any], list[str] | None]:
-    """The predictions in these columns as an array, and the classes where one column names them row by row."""
+    """Return the predictions in these columns as an array, and the classes if one column names them row by row."""
     if len(names) > 1:
         return table.select(names).to_numpy(), None
     column, name = table[names[0]], names[0]
@@ -271,7 +271,7 @@ def _is_number(text: str) -> bool:
 
 
 def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
-    """The first value of a column of text that made it one: not a finite number; the first of all where every one is."""
+    """Return the first value of a text column that is not a finite number; the first of all if every one is."""
     for row, value in enumerate(values):
         try:
             odd = not np.isfinite(float(value))
@@ -346,7 +346,7 @@ _MOST_LISTED = 40
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
-    """Columns named by one name, a list, or a pattern with a star; for a pattern also what the star stood for."""
+    """Select columns by a name, a list, or a pattern with a star; for a pattern return also the matches of the star."""
     if not isinstance(selector, str):
         names, existing = list(selector), set(columns)
         if not names:
@@ -382,7 +382,7 @@ def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> No
 def in_class_order(
     names: list[str], stars: list[str] | None, classes: Sequence[object] | None
 ) -> tuple[list[str], list[str] | None]:
-    """Columns named after classes, in the order in which the classes are listed, where they are the same."""
+    """Sort columns named after classes by the order of the listed classes, if they are the same."""
     listed = [] if classes is None or stars is None else [str(name) for name in classes]
     if stars is None or sorted(listed) != sorted(stars):
         return names, stars
@@ -419,7 +419,7 @@ def columns_of(
     classes: Sequence[object] | None,
     judge: str | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
-    """Predictions, labels and the further arguments of Predictions.from_probs, out of the columns of a frame."""
+    """Extract predictions, labels and the further arguments of Predictions.from_probs from a frame."""
     import narwhals as nw
 
     if (probs is None) == (logits is None):
@@ -473,7 +473,7 @@ def class_names(
     *,
     numeric: bool,
 ) -> Sequence[object] | None:
-    """The classes of the columns, as given or as their names say; names that contradict each other are refused.
+    """Return the classes of the columns, as given or from their names; refuse names that contradict each other.
 
     `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
     columns, so that numbered columns must begin at 0 unless classes are given.
@@ -514,13 +514,13 @@ def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Seque
 
 
 def _stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
-    """What the star of a pattern stood for in each name."""
+    """Return the match of the star of a pattern in each name."""
     before, _, after = str(selector).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
 
 
 def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], values: NDArray[Any]) -> None:
-    """The same for several columns, of which only those that can hold a missing value are asked one by one."""
+    """Refuse columns of predictions with missing values; only columns that can hold them are searched."""
     if len(names) < 2 or values.dtype.kind in "iub":
         return
     odd = np.isnan(values).any(axis=0) if values.dtype.kind == "f" else np.ones(len(names), bool)

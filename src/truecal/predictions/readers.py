@@ -190,7 +190,7 @@ def read(
 
 
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
-    """Read predictions and keep what was read beside them."""
+    """Read predictions from an npz file, an evaluation log or a table, with a summary of the columns read."""
     file = existing(path)
     if kind_of(file) == "npz":
         return _from_arrays(file, request)
@@ -218,7 +218,7 @@ def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
 
 
 def read_table(frame: Any, request: ReadRequest) -> Reading:
-    """Predictions from a frame in memory, its columns detected by name where they are not given."""
+    """Build predictions from a frame in memory; columns that are not named are detected by name."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
@@ -385,7 +385,7 @@ def _with_positive(preds: Predictions, labels: Any, pos_label: object) -> Predic
 
 
 def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":
-    """The rows in which nothing that is needed is missing or NaN, and how many others there were."""
+    """Drop rows with missing or NaN values in the needed columns; return also their number."""
     import narwhals as nw
 
     null = (nw.col(name).is_null() for name in needed)

@@ -33,13 +33,13 @@ class Rows(Protocol):
         """Whether the label is one of these classes."""
 
     def output(self, class_name: object) -> Any:
-        """The probability of a class; without one as for :func:`by_output`."""
+        """Return the probability of a class; without a class as for :func:`by_output`."""
 
     def among(self, name: str, values: tuple[object, ...]) -> Any:
         """Whether a column has one of these values."""
 
     def numbers(self, name: str) -> Any:
-        """A column that has a range."""
+        """Return a column of numbers, for a range."""
 
     def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Any:
         """Whether the rows of a column pass a test in Python."""
@@ -100,7 +100,7 @@ class Selection(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """What is selected, in words."""
+        """Describe the selected rows."""
 
     @property
     def uses_labels(self) -> bool:
@@ -108,7 +108,7 @@ class Selection(ABC):
         return False
 
     def __call__(self, preds: Predictions) -> Predictions:
-        """The selected rows; an error when there are none."""
+        """Select the rows; refuse a selection of none."""
         rows = self.mask(preds)
         if not rows.any():
             raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
@@ -125,7 +125,7 @@ class Selection(ABC):
 
 
 def small_selection(selected: int, total: int) -> str | None:
-    """The warning that a selection of few rows earns."""
+    """Return the warning of a selection of few rows; None if there are enough."""
     if selected >= SMALL or selected == total:
         return None
     return f"only {selected} of {total} rows were selected; expect a wide interval"
@@ -363,7 +363,7 @@ class ByTest(Selection):
 
 
 def column(preds: Predictions, name: str) -> NDArray[Any]:
-    """A further column of the predictions, by name."""
+    """Return a further column of the predictions by name."""
     if name not in preds.columns:
         names = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
         raise InputError(f"there is no column {name!r}; the columns are {names}")

@@ -29,7 +29,7 @@ _TURNED = 1024  # rows turned into columns at a time
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
+    """Convert lists, torch tensors, series and arrays to a numpy array, without a copy if possible."""
     container: Any = values
     if type(container) is np.ndarray and container.dtype.kind in "biuf" and container.dtype.isnative:
         return container
@@ -59,7 +59,7 @@ def _misread(values: Any) -> bool:
 
 
 def _plain(values: Any, what: str) -> Any:
-    """What numpy can read itself: tensors off their device, series and Arrow columns out of their own memory."""
+    """Convert tensors, series and Arrow columns to what numpy can read."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
         if getattr(values, "is_cpu", False) and (_spelled(values.dtype), _spelled(values.layout)) in _SHARED:
             return (values.detach() if values.requires_grad else values).numpy()
@@ -83,12 +83,12 @@ def _plain(values: Any, what: str) -> Any:
 
 @lru_cache(64)
 def _spelled(kind: object) -> str:
-    """A type or layout of torch in words; to spell it takes longer than all the rest."""
+    """Write a type or layout of torch; cached, because it takes long."""
     return str(kind)
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:
-    """A floating array in the precision given; whole numbers and booleans become float64."""
+    """Convert to a floating array of the same precision; integers and booleans become float64."""
     array = as_array(values, what)
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
@@ -141,7 +141,7 @@ def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
 
 
 def shown(value: object) -> str:
-    """A value in an error message: short, whatever it is."""
+    """Write a value for an error message, shortened."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -158,7 +158,7 @@ def where(index: tuple[int, ...]) -> str:
 
 
 def turned(matrix: Floats) -> Floats:
-    """The columns of a matrix as rows of an array of their own; some rows at a time, or each number would be read from far away."""
+    """Transpose a matrix into contiguous memory, block by block for the cache."""
     columns = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), _TURNED):
         columns[:, start : start + _TURNED] = matrix[start : start + _TURNED].T
@@ -210,7 +210,7 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
-    """What to do about numbers from `low` to `high` that should be probabilities."""
+    """Word a remedy for numbers from `low` to `high` that should be probabilities."""
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
     if 20 < high <= 100 and low >= 0:
@@ -225,7 +225,7 @@ def refuse_empty(count: int, what: str) -> None:
 
 
 def check_scores(scores: ArrayLike) -> Floats:
-    """One-dimensional scores, or a batch of them."""
+    """Check one-dimensional scores, or a batch of them."""
     c = as_floats(scores, "scores")
     if c.ndim not in (1, 2):
         raise InputError(f"scores must be one- or two-dimensional (datasets x rows), not of shape {c.shape}")
@@ -235,7 +235,7 @@ def check_scores(scores: ArrayLike) -> Floats:
 
 
 def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "outcomes") -> NDArray[np.uint8]:
-    """0/1 outcomes of the given shape, as bytes."""
+    """Check 0/1 outcomes of the given shape; return them as bytes."""
     y = as_array(outcomes, what)
     if y.shape != shape:
         raise InputError(f"scores have shape {shape} but {what} {y.shape}; they must match row by row")
@@ -254,7 +254,7 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "out
 
 
 def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
-    """Finite non-negative weights, not all zero in any dataset."""
+    """Check weights of a shape: finite, not negative, and not all zero in any dataset; return them as float64."""
     w = as_floats(weights, "weights").astype(np.float64)
     if w.shape != shape:
         raise InputError(f"weights have shape {w.shape} but there are {shape[-1]} rows; give one weight per row")
@@ -399,7 +399,7 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
 def binary_classes(
     labels: ArrayLike, names: tuple[object, ...] | None, pos_label: object, count: int, *, columns: int
 ) -> tuple[tuple[object, ...] | None, bool]:
-    """Names of the two classes with the positive one last, and whether the first of two columns is the positive one.
+    """Return the names of two classes, the positive one last, and whether the first of two columns is the positive one.
 
     Names come from `names`, else from the labels: text in alphabetical order. None where labels are class indices.
     """
@@ -455,7 +455,7 @@ def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bo
 
 
 def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Points of a curve: finite numbers, in the shape of those that they belong to."""
+    """Check points of a curve: finite numbers in the shape of those that they belong to."""
     points = as_floats(values, what)
     if not np.isfinite(points).all():
         raise InputError(f"{what} must be finite numbers, not {points[~np.isfinite(points)][0]}")
@@ -554,7 +554,7 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
 
 
 def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
-    """Rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+    """Check rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
 
     One pass in cache-sized blocks.
     """

@@ -12,7 +12,7 @@ _LIMIT = 1e-3  # of probabilities whose log odds are a feature; derived: they st
 
 
 def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.generic]]:
-    """Find the rows whose label is there, and fill the others with the first of these."""
+    """Find the rows with a label; return their mask and all labels, with the first of these in place of missing ones."""
     values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
     trusted = np.array([value is not None for value in values], bool)
     if not trusted.any():
@@ -34,5 +34,5 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
 
 
 def log_odds_feature(probs: Float64s) -> Float64s:
-    """Compute log odds as a feature of a regression: bounded, because no estimate rests on them."""
+    """Compute log odds, clipped to `_LIMIT` from 0 and 1: a feature of a regression, which may be bounded."""
     return logit(np.clip(probs, _LIMIT, 1 - _LIMIT))

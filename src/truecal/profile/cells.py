@@ -62,19 +62,19 @@ CELL_RULE = CellRule()
 
 
 def near_end(c: Float64s) -> Float64s:
-    """v: the score below 1/2, the score minus 1 from there on."""
+    """Compute v, the signed distance from the nearer end: the score below 1/2, the score minus 1 from there on."""
     return np.where(c < 0.5, c, c - 1.0)
 
 
 def cells_per_unit(v: Float64s) -> Float64s:
-    """q: a power of two, 2^14 in the middle and more towards the ends."""
+    """Compute q, the number of cells per unit: a power of two, 2^14 in the middle and more towards the ends."""
     t = v * SPLIT
     z = np.maximum(np.abs(t - (t - v)), LEAST_ZONE)
     return np.maximum(MIDDLE_CELLS, ZONE_CELLS / z)
 
 
 def cell_edge(scores: Floats) -> Float64s:
-    """Left edge of the cell of every score in [0, 1].
+    """Return the left edge of the cell of every score in [0, 1].
 
     >>> cell_edge(np.array([0.0, 0.3, 0.5, 0.7, 1.0])).tolist()
     [0.0, 0.29998779296875, 0.5, 0.699951171875, 1.0]
@@ -86,7 +86,7 @@ def cell_edge(scores: Floats) -> Float64s:
 
 
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
-    """Number of the cell of every score, 0 to CELLS - 1 in ascending order, and how far the score is above its edge."""
+    """Return the number of the cell of every score, 0 to CELLS - 1 ascending, and the distance of the score from its edge."""
     c = scores.astype(np.float64)
     tails = np.flatnonzero((c < _MIDDLE_FROM) | (c > 1 - _MIDDLE_FROM))
     if 4 * len(tails) > len(c):
@@ -113,7 +113,7 @@ def _locate_by_formula(c: Float64s) -> tuple[Indices, Float64s]:
 
 @lru_cache
 def _shifts() -> Indices:
-    """By the exponent bits of q: what to add to floor(v q) to get the number of a cell on the lower side."""
+    """Tabulate, by the exponent bits of q, the offset from floor(v q) to the number of a cell on the lower side."""
     shifts = np.zeros(2048, np.intp)
     for k in range(8, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
         shifts[1023 + 7 + k] = _FIRST * (52 - k)
@@ -123,7 +123,7 @@ def _shifts() -> Indices:
 
 @lru_cache
 def all_edges() -> Float64s:
-    """Left edges of all cells, in ascending order.
+    """Return the left edges of all cells, in ascending order.
 
     Just below 1 some cells are narrower than the spacing of float64: no score can fall into those, and their edge repeats.
 

@@ -181,7 +181,7 @@ class Profile(SortedRows):
         return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
 
     def __add__(self, other: Profile) -> Profile:
-        """All rows of both: exactly the profile of the joined data."""
+        """Join the rows of two profiles."""
         if not isinstance(other, Profile):
             return NotImplemented
         if self.batch != other.batch or self.single != other.single:

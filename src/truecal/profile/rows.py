@@ -386,7 +386,7 @@ class SortedRows:
         return Ones(self.outcomes.astype(np.uint8, copy=False))
 
     def _block_sums(self, name: Sum) -> Float64s:
-        """Sums of w*c, w*y, w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a small part of the cost."""
+        """Sum w*c, w*y, w*c*c or w*c*y over the first i blocks of rows, shape (batch, blocks + 1)."""
         key = f"{name} of blocks"
         if key not in self._prefix:
             shape = self._values(name, slice(0, 1)).shape[0]
@@ -402,7 +402,7 @@ class SortedRows:
         return self._prefix[key]
 
     def _means(self, name: Sum) -> Float64s:
-        """Mean of c*c or c*y of every row."""
+        """Return c*c or c*y of every row, shape (batch, rows); the stored mean where a row stands for several."""
         unweighted = SortedRows(self.scores, self.outcomes, None, self.squares, self.products)
         return unweighted._values(name, slice(None))
 
@@ -445,7 +445,7 @@ class SortedRows:
         return bool((self.distinct < self.rows).any())
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
+        """Find the first row, and one past the last row, of the group of equal scores of each given row."""
         if not self.has_ties:
             return row, row + 1
         if self.rows <= DENSE_ROWS and ("groups" in vars(self) or row.shape[1] * _FEW_OF_TIES > self.rows):

@@ -278,7 +278,7 @@ class Sketch:
 
     @classmethod
     def _of_few(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int) -> Sketch:
-        """The same sums as those of a tally, in the same order of addition."""
+        """Build a sketch of few rows by sorting them; its sums equal those of a tally bit by bit."""
         fraction = 0.0
         if weights is not None:
             positive_weight = weights > 0  # a row of weight zero counts as absent

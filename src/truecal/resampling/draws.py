@@ -150,7 +150,7 @@ def check_block(block: int, units: int) -> None:
 
 
 def _extend_runs(starts: Float64s, block: int) -> Float64s:
-    """Count units from how often a run starts at each of them."""
+    """Count units in circular runs of `block` from the number of runs that start at each unit, (resamples, units)."""
     if block == 1:
         return starts
     circular = np.concatenate([starts[:, 1 - block :], starts], axis=1)  # runs that wrap to the first unit

@@ -56,7 +56,7 @@ class Units:
 
     @classmethod
     def _runs(cls, sample: Sample, blocks: int) -> "Units":
-        """Take runs of `blocks` neighbouring rows, or units, as units; refuse clusters."""
+        """Take neighbouring rows as units that are drawn in runs of about `blocks` rows; refuse clusters."""
         if sample.unit == "clusters":
             raise InputError("give clusters or blocks, not both: each says which rows belong together")
         of_row = np.arange(len(sample)) if sample.units is None else sample.units

@@ -53,7 +53,7 @@ class VectorBinning(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """The binning in words."""
+        """Return the binning in words."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class EqualWidth(VectorBinning):
         return Partition(*_renumbered(code))
 
     def _interval(self, scores: Floats) -> Indices:
-        """The interval of each score, by the edges that Profile.width_cut uses."""
+        """Find the interval of each score by the edges of Profile.width_cut."""
         edges = width_edges(self.bins, scores.dtype)[1:-1]
         return np.searchsorted(edges, scores, "right" if self.closed == "left" else "left")
 
@@ -114,7 +114,7 @@ class EqualWidth(VectorBinning):
 
 
 def _renumbered(code: Indices) -> tuple[Indices, int]:
-    """The same groups, numbered 0..count-1."""
+    """Renumber groups 0..count-1; return the numbers and their count."""
     groups, index = np.unique(code, return_inverse=True)
     return index.astype(np.intp, copy=False), len(groups)
 
@@ -160,7 +160,7 @@ class EqualMass(VectorBinning):
 
 
 def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
-    """The bins that a one-dimensional rule makes of the judged event's probabilities."""
+    """Partition rows by a one-dimensional rule for the probability of the judged event."""
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
@@ -248,7 +248,7 @@ class VectorBins:
         return self.outcome_sum / self.safe
 
     def of_event(self, event: int) -> Bins:
-        """The same bins as seen by one event alone."""
+        """Return the sums of one event in the same bins."""
         return Bins(
             self.weight[None],
             self.output_sum[None, :, event],
@@ -389,7 +389,7 @@ class Tree:
     depth: int
 
     def pruned(self, minimum: float) -> Partition:
-        """The bins of the tree in which only nodes of at least `minimum` are split."""
+        """Partition rows by the tree in which only nodes of size at least `minimum` are split."""
         # The bin that a node belongs to: itself, or the highest one not to be split
         top = list(range(len(self.parent)))
         for node, above in enumerate(self.parent):

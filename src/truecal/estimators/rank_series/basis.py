@@ -32,7 +32,7 @@ _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margi
 
 
 def max_order(n: Float64s) -> Float64s:
-    """Largest number of terms for n rows: sqrt(n) / 2, between 3 and 64."""
+    """Return the largest number of terms for n rows: sqrt(n) / 2, between 3 and 64."""
     return np.clip(np.floor(np.sqrt(n) / 2), MIN_ORDER, MAX_ORDER)
 
 

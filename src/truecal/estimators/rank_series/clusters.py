@@ -42,7 +42,7 @@ _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds 
 
 
 def cluster_order(clusters: int) -> int:
-    """Largest number of terms for so many clusters."""
+    """Return the largest number of terms for so many clusters."""
     return int(max_order(np.array(clusters)))
 
 

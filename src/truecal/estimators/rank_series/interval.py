@@ -163,7 +163,7 @@ class Pivot:
 
 
 def series_pivot(fit: SeriesFit) -> Pivot:
-    """Compute the pivot of the series with all its terms, which no selection has touched."""
+    """Compute the pivot of the series with all its terms: no number of terms is selected."""
     cells, (mean_square, slope, curvature) = fit.cells, fit.moments
     shares, variance = cells.shares, cells.null_variances
     return Pivot(
