@@ -5,7 +5,7 @@ import pytest
 
 from truecal.errors import InputError
 from truecal.estimators import DebiasedECE
-from truecal.estimators.bins import combined
+from truecal.estimators.bins import combine_powers
 from truecal.lab import Beta, DirichletWorld, Power, TopLabelWorld, Uniform, World
 from truecal.lenses import ClassWise, TopLabel
 from truecal.predictions import Predictions
@@ -30,7 +30,7 @@ def test_the_known_errors_are_what_large_draws_show(name):
     assert fine(TopLabel()(preds)).value == pytest.approx(world.true_top_label_error(), rel=0.04)
     # what `measure` gives, without its test and its interval
     lens = ClassWise()
-    power = combined(fine.estimate(lens(preds)).power, lens.shares(preds), fine.norm)
+    power = combine_powers(fine.estimate(lens(preds)).power, lens.shares(preds), fine.norm)
     assert root(power, fine.norm) == pytest.approx(world.true_class_wise_error(), rel=0.04)
 
 

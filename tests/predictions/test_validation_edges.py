@@ -370,7 +370,7 @@ def test_numbers_outside_the_unit_interval_are_seen_by_their_bits(dtype):
 def test_columns_become_rows_whatever_their_length(rows):
     matrix = np.random.default_rng(0).random((rows, 7)).astype(np.float32)
     for part in (matrix, matrix[:, 2:5], matrix[::-1], np.asfortranarray(matrix)):
-        columns = validation.turned(part)
+        columns = validation.transpose(part)
         assert_array_equal(columns, part.T)
         assert columns.flags.c_contiguous
         assert columns.dtype == part.dtype

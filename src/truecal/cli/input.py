@@ -249,7 +249,7 @@ def _is_guess(preds: "tc.Predictions") -> bool:
 def as_file(file: str) -> Iterator[Path]:
     """Open the file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
     if file != "-":
-        yield files.existing(file)
+        yield files.existing_file(file)
         return
     data = sys.stdin.buffer.read()
     if not data.strip():

@@ -56,7 +56,7 @@ def scan_files(source: Input) -> "tc.engines.Scan":
 
     _refuse_rows(source)
     files = sources.files_of(list(source.files))
-    schema = sources.opened(files[:1], source.engine)[0].collect_schema()
+    schema = sources.open_frame(files[:1], source.engine)[0].collect_schema()
     columns, classes = list(schema), source.classes
     other = [] if source.weights is None else [source.weights]
     choice = frames.choose(
@@ -118,7 +118,7 @@ def _pooling_notes(source: Input, files: Sequence[str], has_models: bool) -> tup
         return ()
     if has_models:
         parts = [[file] for file in files] if sources.is_text(files) else [files]
-        columns = (sources.opened(part, source.engine)[0].select("model").unique().collect() for part in parts)
+        columns = (sources.open_frame(part, source.engine)[0].select("model").unique().collect() for part in parts)
         models = len({model for column in columns for model in column["model"].to_list()})
         one_each = "judged together; --by model gives one answer each"
         return () if models < 2 else (f"the rows of {models} models are {one_each}",)

@@ -19,11 +19,11 @@ from truecal.engines.columns import (
     W,
     Y,
     class_probs,
+    count_failures,
     edges_of,
     label_index,
     number,
     sum_cells,
-    why_not,
     with_cells,
 )
 from truecal.engines.sources import engine_errors
@@ -158,7 +158,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
     classes = columns.count if per_class else 1
     unfit, extremes = {}, (np.inf, -np.inf)
     if (key == UNFIT).any():
-        counts = _collect(why_not(rows, **kind))
+        counts = _collect(count_failures(rows, **kind))
         unfit = {
             name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
         }

@@ -38,7 +38,7 @@ _UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
 def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge.
 
-    A row that cannot be counted has the key UNFIT; `why_not` says why, in a pass of its own that good data never need. `checked`:
+    A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons, in a second pass that valid data do not need. `checked`:
     the frame says in a column which rows hold probabilities that sum to 1.
     """
     c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
@@ -62,7 +62,7 @@ def edges_of(key: Float64s) -> Float64s:
     return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 
-def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
+def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
     """Count the rows of a judged frame by the first check they fail, with the extremes of scores out of range."""
     checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
     counts, before = [], None

@@ -31,19 +31,19 @@ from truecal.engines.columns import (
 from truecal.engines.sources import (
     Engine,
     engine_errors,
-    expanded,
+    expand_pattern,
     files_of,
     folder_values,
     frame_of,
     installed,
     is_path,
     is_text,
-    opened,
+    open_frame,
 )
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.estimators import base
 from truecal.estimators.base import Estimator, as_estimator, with_level
-from truecal.estimators.bins import combined
+from truecal.estimators.bins import combine_powers
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
@@ -84,7 +84,7 @@ def parts_of(
     local = not any("://" in file for file in files)
     if is_text(files):
         if not local:
-            files = [match for file in files for match in (expanded(file, engine) if "*" in file else [file])]
+            files = [match for file in files for match in (expand_pattern(file, engine) if "*" in file else [file])]
         else:
             files = [file for file in files if Path(file).stat().st_size] or files  # an empty file has no rows
         return [FilePart([file], _folder_groups(file, request)) for file in files]
@@ -93,7 +93,7 @@ def parts_of(
     schemas = [_schema(file, engine) for file in files]
     each = [{k: v for k, v in _folder_groups(file, request).items() if k not in schemas[0]} for file in files]
     for file, schema, values in zip(files, schemas, each, strict=True):
-        refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), request)
+        refuse_different_columns(file, [*schema, *values], files[0], list(schemas[0]), request)
     if any(schema != schemas[0] for schema in schemas):
         return [FilePart([file], values) for file, values in zip(files, each, strict=True)]
     groups: dict[tuple[object, ...], FilePart] = {}
@@ -114,11 +114,13 @@ def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
 
 def _schema(file: str, engine: Engine) -> dict[str, Any]:
     """Return names and types of the columns of a file, read by polars if it is installed, the fastest to open one."""
-    frame, _ = opened([file], Engine("polars") if installed("polars") else engine)
+    frame, _ = open_frame([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
 
-def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest) -> None:
+def refuse_different_columns(
+    file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest
+) -> None:
     """Refuse a file whose columns of predictions differ from those of the first file."""
     name, other = Path(file).name, Path(first).name
     try:
@@ -130,11 +132,11 @@ def refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], 
     if outputs != expected:
         raise FileError(
             f"{name} and {other} have different columns for {request.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
-            f"{_odd(outputs, expected)!r}); scan files of one kind at a time"
+            f"{_differing_column(outputs, expected)!r}); scan files of one kind at a time"
         )
 
 
-def _odd(columns: list[str], expected: list[str]) -> str:
+def _differing_column(columns: list[str], expected: list[str]) -> str:
     """Return a column that only one of two lists has, or the first at another position."""
     only = [name for name in (*columns, *expected) if (name in columns) != (name in expected)]
     return only[0] if only else next(a for a, b in zip(columns, expected, strict=True) if a != b)
@@ -158,7 +160,7 @@ def measure_classes(
     parts = [chosen(sketch) for sketch in sketches]
     ranges = [chosen.sketch_bound(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
     power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
-    overall = combined(power, shares, norm)
+    overall = combine_powers(power, shares, norm)
     value, low, high = root(overall, norm).tolist()
     return tc.Estimate(
         value=value,
@@ -522,12 +524,12 @@ def _lazy_frames(
     first: list[str] | None = None
     for part in parts_of(files, engine, request, apart=progress is not None):
         on_progress(done, len(files))
-        lazy, used = opened(part.files, engine)
+        lazy, used = open_frame(part.files, engine)
         done += len(part.files)
         if is_text(part.files):
             columns = list(lazy.collect_schema())
             first = columns if first is None else first
-            refuse_unlike(part.files[0], [*columns, *part.constants], files[0], first, request)
+            refuse_different_columns(part.files[0], [*columns, *part.constants], files[0], first, request)
             if len(files) > 1 and len(lazy.head(1).collect()) == 0:
                 continue
             part = FilePart(part.files, {k: v for k, v in part.constants.items() if k not in columns})

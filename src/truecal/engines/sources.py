@@ -150,7 +150,7 @@ class Engine:
         return cls(name, None if engine is name else engine, storage_options)
 
 
-def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
+def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
     """Open Parquet files, or one text file, as a lazy frame; return also the name of the engine. See `Engine.of`.
 
     Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
@@ -173,7 +173,7 @@ def opened(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
         return frame, name
 
 
-def expanded(address: str, engine: Engine) -> list[str]:
+def expand_pattern(address: str, engine: Engine) -> list[str]:
     """List the text files behind an address with a pattern."""
     with engine_errors(f"cannot list {address}"):
         system, path = _fsspec().core.url_to_fs(address, **(engine.storage_options or {}))

@@ -15,7 +15,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.bins import Bins, SignBounds, debiased_gaps, over_usable, sign_bounds
+from truecal.estimators.bins import Bins, SignBounds, debiased_gaps, mean_usable, sign_bounds
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.lenses.lens import Lens, Sample
 from truecal.predictions.predictions import Predictions
@@ -555,12 +555,12 @@ def resample_rows(
         drawn = evaluate(estimator, batch, cells)
         blocks.append(drawn.power)
         if folds and drawn.bins is not None:
-            corrected_blocks.append(over_usable(drawn.bins, debiased_gaps(drawn.bins, 1), 1)[0])
+            corrected_blocks.append(mean_usable(drawn.bins, debiased_gaps(drawn.bins, 1), 1)[0])
     power, powers, signs = float(estimator.estimate(profile).power[0]), np.concatenate(blocks), None
     observed = evaluate(estimator, rows.observed, cells)
     if folds and observed.bins is not None:
         corrected = np.concatenate(corrected_blocks)
-        debiased = over_usable(observed.bins, debiased_gaps(observed.bins, 1), 1)[0]
+        debiased = mean_usable(observed.bins, debiased_gaps(observed.bins, 1), 1)[0]
         deviations = corrected - corrected.mean() + power - debiased[0]
         signs = sign_bounds(observed.bins)
     elif estimator.bias != "plug-in":

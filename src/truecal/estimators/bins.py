@@ -274,10 +274,10 @@ def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
     return (share * (absolute if norm == 1 else absolute**norm)).sum(axis=-1)
 
 
-def combined(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s:
+def combine_powers(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s:
     """Combine powers of the datasets of a lens, along the first axis: weighted mean, or maximum for p = inf.
 
-    >>> combined(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 1)
+    >>> combine_powers(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 1)
     array(0.2)
     """
     if shares is None:
@@ -323,7 +323,7 @@ def debiased_gaps(bins: Bins, norm: float) -> Float64s:
     return 2 * np.abs(bins.gap) ** norm - expected(bins.gap, bins.rate * (1 - bins.rate) / several)
 
 
-def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
+def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
     """Average terms over bins of at least two rows; return also the share of the data in them, each of shape (batch,).
 
     Where no bin has two rows, the plain mean of |gap|^norm.

@@ -17,7 +17,7 @@ from truecal.estimators.base import (
     exceedance,
     fixed_cut,
 )
-from truecal.estimators.bins import Binning, Bins, SignBounds, combined, folded_mean, sign_bounds
+from truecal.estimators.bins import Binning, Bins, SignBounds, combine_powers, folded_mean, sign_bounds
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries, cluster_order
@@ -191,7 +191,7 @@ def resample_units(
             bias.add(share, part.bins, [e.bins for e in drawn if e.bins is not None], correlated=units.kind != "rows")
 
     def mean(numbers: list[Float64s]) -> Float64s:
-        return combined(np.concatenate(numbers), weights, estimator.norm)
+        return combine_powers(np.concatenate(numbers), weights, estimator.norm)
 
     drawn_powers = mean(powers)
     p = 0.0

@@ -10,7 +10,7 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound
-from truecal.estimators.bins import Binning, Bins, debiased_gaps, distinct_cut, over_usable
+from truecal.estimators.bins import Binning, Bins, debiased_gaps, distinct_cut, mean_usable
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.sketch_bounds import debiased_range
 from truecal.profile.binning import Cut
@@ -172,7 +172,7 @@ class DebiasedECE(Estimator):
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:
-        return over_usable(bins, self._terms(bins), self.norm)[0]
+        return mean_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
         """Compute the debiased power of the gap of each bin, shape (batch, bins)."""
@@ -191,7 +191,7 @@ class DebiasedECE(Estimator):
             mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
             several = np.where(bins.count >= 2, bins.count, 2.0)
             terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
-        power, covered = over_usable(bins, terms, self.norm)
+        power, covered = mean_usable(bins, terms, self.norm)
         used = self.used(profile)
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 

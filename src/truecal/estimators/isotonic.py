@@ -6,7 +6,7 @@ import numpy as np
 
 from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.estimate import Curve, Estimate
-from truecal.estimators.sketch_bounds import arranged
+from truecal.estimators.sketch_bounds import split_mixed_cells
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
@@ -71,7 +71,7 @@ class IsotonicError(Estimator):
 def _excess(cells: CellProfile) -> float:
     """Bound the increase of the sum of squares explained by the isotonic fit to rows instead of cells."""
     explained = []
-    for rows in (cells, arranged(cells, np.ones((1, cells.rows), bool))):
+    for rows in (cells, split_mixed_cells(cells, np.ones((1, cells.rows), bool))):
         _, weight, outcome = isotonic_blocks(rows)
         heavy = weight > 0
         explained.append(float((outcome[heavy] ** 2 / weight[heavy]).sum()))

@@ -335,7 +335,7 @@ class DirichletECE(PairEstimator):
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         parts = list(blocks(sample, rng))
-        bandwidth = self.bandwidth or _likeliest(parts[0][0])
+        bandwidth = self.bandwidth or _likeliest_bandwidth(parts[0][0])
         total = 0.0
         for probs, residual in parts:
             kernel = _weights(_log_kernel(probs, bandwidth))
@@ -370,7 +370,7 @@ def _weights(log: Float64s) -> Float64s:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _likeliest(probs: Float64s) -> float:
+def _likeliest_bandwidth(probs: Float64s) -> float:
     """Choose the bandwidth of the highest leave-one-out likelihood of the predictions."""
     likelihoods = []
     for h in _BANDWIDTHS:

@@ -118,7 +118,7 @@ def over(values: Float64s, box: Boxes) -> float:
     return float(values.sum()) / box.total
 
 
-def picked(values: Range, members: NDArray[np.bool_]) -> Range:
+def select_bins(values: Range, members: NDArray[np.bool_]) -> Range:
     """Select the ranges of the bins in a mask."""
     return Range(values.low[members], values.high[members])
 
@@ -196,7 +196,7 @@ def _cells_cut_by_mass(profile: CellProfile, cut: Cut) -> tuple[Indices, Indices
 # The rows behind the cells of a sketch, made up: put into extreme orders to see how far an estimate can move
 
 
-def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
+def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     """Split every cell of several scores into its zeros and its ones, as two rows in a given order with unchanged sums.
 
     A cell of zeros only, or of ones only, is halved. `zeros_first` says it for every cell, shape (m, cells): m datasets.
@@ -248,9 +248,9 @@ def debiased_range(
         return None if box.settled else (-1.0, 1.0)
     weight = Range(box.weight.low[usable], box.weight.high[usable])
     count = Range(fewest[usable], largest[usable])
-    rate = picked(box.rate(), usable)
+    rate = select_bins(box.rate(), usable)
     chance = _chance(rate)
-    gap = picked(box.gap(), usable)
+    gap = select_bins(box.gap(), usable)
     if norm == 1:
         low = 2 * np.abs(gap.low) - folded_mean(gap.low, chance.high / count.low)
         high = 2 * np.abs(gap.high) - folded_mean(gap.high, chance.low / count.high)
@@ -265,7 +265,7 @@ def debiased_range(
             np.minimum(weight.low * low, weight.high * low), np.maximum(weight.low * high, weight.high * high)
         )
     else:
-        size = picked(box.residual.absolute(), usable)
+        size = select_bins(box.residual.absolute(), usable)
         plain = Range(size.low * gap.low, size.high * gap.high)
         if correction == "kumar":
             owed = Range(
@@ -273,7 +273,7 @@ def debiased_range(
                 chance.high * weight.low / (count.low - 1),
             )
         else:
-            square = picked(box.square, usable)
+            square = select_bins(box.square, usable)
             owed = Range(
                 np.maximum(square.low - plain.high, 0.0) / (count.high - 1),
                 np.maximum(square.high - plain.low, 0.0) / (count.low - 1),
@@ -351,7 +351,7 @@ def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     box = boxes(profile, binning, 1)
     for b in range(1, _MAX_BINS):
         after = boxes(profile, binning, b + 1)
-        rising, falling = _rises(picked(after.rate(), after.weight.high > 0))
+        rising, falling = _rises(select_bins(after.rate(), after.weight.high > 0))
         if not rising or b >= int(rows):  # the sweep may end here
             first = first or b
             ends = binned_range(box, norm)

@@ -270,8 +270,8 @@ def _plausible(cells: OutputCells) -> _Plausible:
     room = np.where(upwards, 1.0, -1.0)
     low, high = clopper_pearson(cells.ones, cells.counts, _BOX)
     cap, other = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
-    turned = cap <= 0  # even the far limit of the rate lies on the other side; then the near one does, too
-    return _Plausible(np.where(turned, other, cap), np.where(turned, -room, room), room)
+    is_opposite = cap <= 0  # even the far limit of the rate lies on the other side; then the near one does, too
+    return _Plausible(np.where(is_opposite, other, cap), np.where(is_opposite, -room, room), room)
 
 
 def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float], Float64s | None]]:

@@ -106,7 +106,7 @@ def bootstrap(
                 return resample_rows(
                     estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method
                 )
-        return resampled_units(estimator, lens, data, resamples, level, method, generator, blocks)
+        return resample_lens(estimator, lens, data, resamples, level, method, generator, blocks)
     if lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
     cells.refuse_batch(data)
@@ -114,7 +114,7 @@ def bootstrap(
     return resample_rows(estimator, data, resamples=resamples, level=level, rng=generator, method=method)
 
 
-def resampled_units(
+def resample_lens(
     estimator: Estimator,
     lens: Lens,
     preds: Predictions,

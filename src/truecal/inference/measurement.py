@@ -25,7 +25,7 @@ from truecal.estimators.base import (
     with_level,
 )
 from truecal.estimators.binned import BinnedECE
-from truecal.estimators.bins import Binning, combined, effective_rows
+from truecal.estimators.bins import Binning, combine_powers, effective_rows
 from truecal.estimators.bootstrap import (
     HasClusteredForm,
     all_label_sums,
@@ -375,7 +375,7 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
     estimate = estimator(sample.profile)
     units = Units.of(sample, rng)
     if units.count < 2:
-        return _unknowable(
+        return _widest_estimate(
             estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
         )
     series = clusters.ClusteredSeries.of(sample, units)
@@ -431,7 +431,7 @@ def _measure_jointly(
         estimate = _combine_datasets(preds, estimator, lens, shares)
     units = Units.of(first, rng)
     if units.count < 2:
-        return _unknowable(estimate, level, _ONE_UNIT)
+        return _widest_estimate(estimate, level, _ONE_UNIT)
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
     one_label = shares is not None and units.kind == "rows" and not preds.multilabel
     if shares is None or not one_label or len(preds) * len(shares) > _MOST_LABELS:
@@ -532,7 +532,7 @@ def _resample(
     return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
 
 
-def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
+def _widest_estimate(estimate: Estimate, level: float, why: str) -> Estimate:
     """Return the estimate with the interval [0, 1], a p-value of 1 and the reason as a warning."""
     return replace(
         estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why)
@@ -544,7 +544,7 @@ def _combine_datasets(preds: Predictions, estimator: Estimator, lens: Lens, shar
     parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
     directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
-    power = combined(powers, shares, estimator.norm)
+    power = combine_powers(powers, shares, estimator.norm)
     return Estimate(
         value=float(root(power, estimator.norm)),
         power=float(power),

@@ -140,7 +140,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     """
     check_profile(profile)
     method = "Spiegelhalter's test"
-    verdict = _signed(profile, _z)
+    verdict = _evaluate_datasets(profile, _z)
     if resamples is None:
         profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
         from scipy.special import ndtr
@@ -211,7 +211,7 @@ def hosmer_lemeshow(
     profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
     from scipy.special import chdtrc
 
-    statistic = _signed(profile, _chi_square(bins))
+    statistic = _evaluate_datasets(profile, _chi_square(bins))
     freedom = np.empty(profile.batch)
     for position, part in cells.share_scores(profile):
         freedom[position] = len(_starts(cells.collapse(part), bins))
@@ -219,7 +219,7 @@ def hosmer_lemeshow(
     return verdict_of(profile, statistic, p, method)
 
 
-def _signed(profile: Profile, statistic: draws.Statistic) -> Float64s:
+def _evaluate_datasets(profile: Profile, statistic: draws.Statistic) -> Float64s:
     """Evaluate a statistic for every dataset of a profile, shape (batch,)."""
     return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.share_scores(profile)])
 
@@ -233,7 +233,7 @@ def _z(cells: Profile) -> Float64s:
     sums = ((cells.outcomes - score) * count * slope).sum(axis=1)
     if deviation > 0:
         return sums / deviation
-    # scores of 0, 1/2 and 1 only: a miss at 0 or 1 refutes them, and at 1/2 the test sees nothing
+    # scores of 0, 1/2 and 1 only: the statistic has no variance, and an unexpected outcome at 0 or 1 rejects
     return np.where(np.abs(sums) > 1e-12, np.inf, 0.0)
 
 
@@ -251,12 +251,12 @@ def _chi_square(bins: int) -> draws.Statistic:
         start = _starts(cells, bins)
         count = np.add.reduceat(cells.weights[0], start)
         expected = np.add.reduceat(cells.weights[0] * cells.scores[0], start)
-        miss = np.add.reduceat((cells.outcomes - cells.scores) * cells.weights, start, axis=1)
+        residual = np.add.reduceat((cells.outcomes - cells.scores) * cells.weights, start, axis=1)
         variance = expected * (1 - expected / count)
         certain = variance <= 1e-12 * count
-        terms = miss**2 / np.where(certain, 1.0, variance)
-        # a bin of scores 0 or 1 allows no miss at all
-        return np.where(certain, np.where(np.abs(miss) > 1e-9, np.inf, 0.0), terms).sum(axis=1)
+        terms = residual**2 / np.where(certain, 1.0, variance)
+        # an unexpected outcome in a bin of scores 0 or 1 rejects
+        return np.where(certain, np.where(np.abs(residual) > 1e-9, np.inf, 0.0), terms).sum(axis=1)
 
     return statistic
 
@@ -380,7 +380,7 @@ def _range(both: bool) -> draws.Statistic:
         far: Float64s = high - low if both else np.maximum(high, -low)
         if sigma > 0:
             return far / sigma
-        return np.where(far > 1e-12, np.inf, 0.0)  # scores of 0 and 1 only: any miss refutes them
+        return np.where(far > 1e-12, np.inf, 0.0)  # scores of 0 and 1 only: any unexpected outcome rejects
 
     return measure
 

@@ -204,7 +204,7 @@ class ClassWise(Lens):
             if preds.binary:
                 columns = np.stack([1 - preds.probs, preds.probs])[start:stop]
             else:
-                columns = validation.turned(preds.probs[:, start:stop])
+                columns = validation.transpose(preds.probs[:, start:stop])
             for k, scores in zip(range(start, stop), columns, strict=True):
                 yield Sample.of(preds, scores, preds.outcomes(k), names=(preds.class_name(k), "other"))
 
@@ -214,7 +214,7 @@ class ClassWise(Lens):
             return
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
-            columns = validation.turned(preds.probs[:, start : start + step])
+            columns = validation.transpose(preds.probs[:, start : start + step])
             if preds.multilabel:
                 yield Profile.of_rows(columns, np.ascontiguousarray(preds.labels[:, start : start + step].T))
                 continue

@@ -85,9 +85,9 @@ class TopK(Lens):
         self._refuse_fewer_classes(preds)
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         if preds.binary:  # at 0.5 the positive class is predicted, as by TopLabel
-            top, ranks = _ranked(probs[:, ::-1], 1 - preds.labels, self.k)
+            top, ranks = _rank_classes(probs[:, ::-1], 1 - preds.labels, self.k)
         else:
-            top, ranks = _ranked(probs, preds.labels, self.k)
+            top, ranks = _rank_classes(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, event=0)
 
@@ -104,7 +104,7 @@ class TopK(Lens):
         return "top label" if self.k == 1 else f"top {self.k} labels"
 
 
-def _ranked(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
+def _rank_classes(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
     """Return the k largest probabilities of each row, descending, and the rank of the label (k if it is not among them)."""
     rows, count = probs.shape
     top = np.empty((rows, k), probs.dtype)
@@ -395,13 +395,13 @@ class GroupedLens(Lens):
     def outcome_name(self) -> str:
         return self.lens.outcome_name
 
-    def seen(self, preds: Predictions) -> Predictions:
+    def grouped_predictions(self, preds: Predictions) -> Predictions:
         """Group classes and select rows: the predictions that the second lens judges."""
         grouped = self.grouping.predictions(preds)
         return grouped if self.select is None else self.select(grouped)
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
-        yield from self.lens.samples(self.seen(preds))
+        yield from self.lens.samples(self.grouped_predictions(preds))
 
     def shares(self, preds: Predictions) -> Float64s | None:
         return self.lens.shares(self._names(preds))

@@ -43,7 +43,7 @@ _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _ZSTD_BLOCK = 1 << 17  # largest unpacked block
 
 
-def existing(path: str | Path) -> Path:
+def existing_file(path: str | Path) -> Path:
     """Return the path of an existing file; refuse a folder or a missing file, with similar names beside it."""
     if not str(path):
         raise FileError("the name of the file is empty (is a shell variable unset?)")
@@ -152,7 +152,7 @@ def damaged_zip() -> tuple[type[Exception], ...]:
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """Read all arrays of an npz file, without pickle."""
-    file = existing(path)
+    file = existing_file(path)
     try:
         refuse_large_archive(file)
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:

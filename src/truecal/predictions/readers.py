@@ -13,7 +13,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.eval_logs import PRESETS, EvalLog, eval_log, preset_table
-from truecal.predictions.files import existing, kind_of, read_arrays, read_frame
+from truecal.predictions.files import existing_file, kind_of, read_arrays, read_frame
 from truecal.predictions.frames import (
     CORRECT,
     ColumnChoice,
@@ -191,7 +191,7 @@ def read(
 
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions from an npz file, an evaluation log or a table, with a summary of the columns read."""
-    file = existing(path)
+    file = existing_file(path)
     if kind_of(file) == "npz":
         return _from_arrays(file, request)
     if request.preset is not None and request.preset not in PRESETS:

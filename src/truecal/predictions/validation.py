@@ -61,17 +61,17 @@ def _misread(values: Any) -> bool:
 def _plain(values: Any, what: str) -> Any:
     """Convert tensors, series and Arrow columns to what numpy can read."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
-        if getattr(values, "is_cpu", False) and (_spelled(values.dtype), _spelled(values.layout)) in _SHARED:
+        if getattr(values, "is_cpu", False) and (_type_name(values.dtype), _type_name(values.layout)) in _SHARED:
             return (values.detach() if values.requires_grad else values).numpy()
         if values.device.type == "meta":
             raise InputError(
                 f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
             )
-        if getattr(values, "layout", None) is not None and "strided" not in _spelled(values.layout):
+        if getattr(values, "layout", None) is not None and "strided" not in _type_name(values.layout):
             raise InputError(f"{what} are a sparse tensor; convert them by .to_dense()")
         tensor = values.dequantize() if values.is_quantized else values
         tensor = tensor.detach().cpu()
-        return tensor.float().numpy() if _spelled(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
+        return tensor.float().numpy() if _type_name(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
     if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
         raise InputError(f"{what} are a sparse matrix; convert them by .toarray()")
     if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
@@ -82,7 +82,7 @@ def _plain(values: Any, what: str) -> Any:
 
 
 @lru_cache(64)
-def _spelled(kind: object) -> str:
+def _type_name(kind: object) -> str:
     """Write a type or layout of torch; cached, because it takes long."""
     return str(kind)
 
@@ -157,7 +157,7 @@ def where(index: tuple[int, ...]) -> str:
     return ", ".join(names)
 
 
-def turned(matrix: Floats) -> Floats:
+def transpose(matrix: Floats) -> Floats:
     """Transpose a matrix into contiguous memory, block by block for the cache."""
     columns = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), _TURNED):

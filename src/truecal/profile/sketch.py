@@ -271,13 +271,15 @@ class Sketch:
         w = None if weights is None else validation.check_weights(weights, c.shape)
         precision = min(8, c.dtype.itemsize)
         if len(c) <= _FEW:
-            return self.merge(Sketch._of_few(c, y, w, precision))
+            return self.merge(Sketch._from_few_rows(c, y, w, precision))
         tally = Tally()
         tally.add(c, y, w)
         return self.merge(Sketch.from_tally(tally, precision))
 
     @classmethod
-    def _of_few(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int) -> Sketch:
+    def _from_few_rows(
+        cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int
+    ) -> Sketch:
         """Build a sketch of few rows by sorting them; its sums equal those of a tally bit by bit."""
         fraction = 0.0
         if weights is not None:

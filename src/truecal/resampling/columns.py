@@ -93,7 +93,7 @@ def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Ind
         rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
     step = max(1, _TRANSPOSED // len(probs))
     for start in range(0, classes, step):
-        columns = validation.turned(probs[:, start : start + step])
+        columns = validation.transpose(probs[:, start : start + step])
         yield from zip(columns, rows[start : start + step], strict=True)
 
 

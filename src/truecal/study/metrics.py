@@ -31,7 +31,7 @@ from truecal import names
 from truecal.errors import InputError
 from truecal.estimators import bins
 from truecal.estimators.base import Estimator, FunctionEstimator, fixed_cut
-from truecal.estimators.bins import Binning, Bins, combined
+from truecal.estimators.bins import Binning, Bins, combine_powers
 from truecal.estimators.bootstrap import resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series import fit as rank_series
@@ -256,7 +256,7 @@ def _measure_columns(
     measurements = []
     for metric in metrics:
         norm = metric.estimator().norm
-        value = root(combined(np.concatenate(powers[metric]), shares, norm), norm)
+        value = root(combine_powers(np.concatenate(powers[metric]), shares, norm), norm)
         measurements.append(Measurement(metric, float(value), n, warnings=tuple(dict.fromkeys(notes[metric]))))
     return measurements
 

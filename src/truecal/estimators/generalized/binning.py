@@ -94,15 +94,15 @@ class EqualWidth(VectorBinning):
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension == 2:
-            return _along_one(vector, lambda profile: profile.width_cut(self.bins, self.closed))
+            return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
         code = np.zeros(len(vector), np.intp)
         cells = 1
         for column in vector.columns:
             if cells > np.iinfo(np.intp).max // self.bins:
-                code, cells = _renumbered(code)
+                code, cells = _renumber(code)
             code = code * self.bins + self._interval(column)
             cells *= self.bins
-        return Partition(*_renumbered(code))
+        return Partition(*_renumber(code))
 
     def _interval(self, scores: Floats) -> Indices:
         """Find the interval of each score by the edges of Profile.width_cut."""
@@ -113,7 +113,7 @@ class EqualWidth(VectorBinning):
         return f"{self.bins} intervals of equal width"
 
 
-def _renumbered(code: Indices) -> tuple[Indices, int]:
+def _renumber(code: Indices) -> tuple[Indices, int]:
     """Renumber groups 0..count-1; return the numbers and their count."""
     groups, index = np.unique(code, return_inverse=True)
     return index.astype(np.intp, copy=False), len(groups)
@@ -153,13 +153,13 @@ class EqualMass(VectorBinning):
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:
             raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
-        return _along_one(vector, lambda profile: profile.mass_cut(self.bins))
+        return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
 
     def __str__(self) -> str:
         return f"{self.bins} bins of equal mass"
 
 
-def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
+def _partition_event(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
     """Partition rows by a one-dimensional rule for the probability of the judged event."""
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)

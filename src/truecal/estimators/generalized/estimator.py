@@ -10,7 +10,7 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import VectorEstimator, mean_direction
-from truecal.estimators.bins import combined
+from truecal.estimators.bins import combine_powers
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins
 from truecal.estimators.generalized.distances import Distance, TotalVariation
@@ -290,7 +290,7 @@ class GeneralizedECE(VectorEstimator):
         """Combine one error per class to their power mean; pairs of row and class are drawn by rows."""
         binned = [self.binned(sample) for sample in samples]
         powers = np.array([self._power(one.value) for one in binned])
-        value = float(root(combined(powers, shares, self.norm), self.norm))
+        value = float(root(combine_powers(powers, shares, self.norm), self.norm))
         estimate = self._estimate(samples[0], value)
         if self.level is not None or self.debiased:
             if len(samples[0]) * len(shares) > _MAX_PAIRS:

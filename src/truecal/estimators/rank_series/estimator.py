@@ -15,7 +15,7 @@ from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
-from truecal.estimators.sketch_bounds import arranged
+from truecal.estimators.sketch_bounds import split_mixed_cells
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import RedrawTest
@@ -239,7 +239,7 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
 def _probes(profile: CellProfile, estimate: Estimate) -> list[SeriesFit]:
     """Fit rows in probed orders, apart and tied, and cells in these orders."""
     orders = _probed_orders(profile, estimate)
-    profiles = profile.tied(), arranged(profile, orders), profile.ordered(MAX_CELLS, orders)
+    profiles = profile.tied(), split_mixed_cells(profile, orders), profile.ordered(MAX_CELLS, orders)
     return [fit_cells(rank_cells(rows)) for rows in profiles]
 
 
