@@ -252,7 +252,7 @@ class _Subject:
         return cls(lens.describe(preds), condition.kind, index, lens, specimen)
 
     def repeated(self, preds: tc.Predictions, lens: Lens) -> bool:
-        """Whether a batch is judged by the very same lens, of the same number of classes, and none has names."""
+        """Whether lens and number of classes are those of the batches before, and no class has a name."""
         mine = self.specimen
         unnamed = mine.classes is None and preds.classes is None
         return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]

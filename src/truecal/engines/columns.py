@@ -38,8 +38,8 @@ _UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
 def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge.
 
-    A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons, in a second pass that valid data do not need. `checked`:
-    the frame says in a column which rows hold probabilities that sum to 1.
+    A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons in a second pass, which valid data do not
+    need. `checked`: the frame has a column of rows whose probabilities sum to 1.
     """
     c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
     rule = CELL_RULE

@@ -148,7 +148,7 @@ class DebiasedECE(Estimator):
         return self.binning(self.used(profile)).bins_of(profile)
 
     def _by_bins(self) -> bool:
-        """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
+        """Whether the correction needs sums of bins only, and not the variance of y - c within them."""
         return self.correction == "kumar" or self.norm != 2
 
     @property

@@ -197,7 +197,7 @@ def _largest_runs(groups: int) -> Float64s:
 
 
 def _effective_runs(profile: Profile, starts: Indices, first: Indices, last: Indices) -> Float64s:
-    """Effective sample size of every run of groups when rows belong together, shape (1, runs)."""
+    """Compute the effective sample size of every run of groups of clustered rows, shape (1, runs)."""
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])

@@ -470,7 +470,7 @@ class NullTerms:
 
 
 def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Counts within reach of n p and their probabilities, shape (b, values); those outside 0..n have none."""
+    """Return counts around n p and their binomial probabilities, shape (b, values); counts outside 0..n have mass 0."""
     from scipy.special import betaln, xlog1py, xlogy
 
     deviation = np.sqrt(n * p * (1 - p))

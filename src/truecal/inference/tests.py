@@ -80,8 +80,7 @@ def verdict_of(
 def redraw_test(
     profile: Profile, statistic: draws.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
-    """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
-    the residuals of whole units change sign."""
+    """Test calibration by a statistic: redraw outcomes from the scores, or flip residuals of whole units if rows have units."""
     check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
@@ -239,8 +238,8 @@ def _z(cells: Profile) -> Float64s:
 
 def _starts(cells: Profile, bins: int) -> np.ndarray:
     """Return the first cell of every bin that holds data."""
-    ruler = Profile(cells.scores, cells.outcomes[:1], cells.weights)
-    return np.unique(ruler.mass_cut(bins).below[0])[:-1]
+    one_dataset = Profile(cells.scores, cells.outcomes[:1], cells.weights)
+    return np.unique(one_dataset.mass_cut(bins).below[0])[:-1]
 
 
 def _chi_square(bins: int) -> draws.Statistic:

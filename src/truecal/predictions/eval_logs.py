@@ -363,7 +363,7 @@ def _of_repeats(document: dict[str, Any], task: str, model: str) -> LoggedAnswer
 
 
 def _origin(file: Path) -> tuple[str, str]:
-    """Task and model: from the name of the file, and from the results_<time>.json beside it."""
+    """Return task and model, from the name of the file and the results_<time>.json beside it; empty if unknown."""
     match = _SAMPLES.match(file.name)
     if match is None:
         return "", ""

@@ -372,7 +372,7 @@ def _hashable(value: object) -> bool:
 
 
 def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object, ...] | None:
-    """Class names, one per column, all different, also as text."""
+    """Check class names: one per column, and all different, also as text; return them as a tuple."""
     if classes is None:
         return None
     if isinstance(classes, (set, frozenset, Mapping, str, bytes)):

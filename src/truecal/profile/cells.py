@@ -325,7 +325,7 @@ def _offsets(sketch: FilledCells) -> Float64s:
 
 
 def _outcomes(sketch: FilledCells) -> Float64s:
-    """Which of three offsets had the outcome 1, shape (cells, 3): the one at sum r*y, or all except the one at the remainder."""
+    """Find which of up to three offsets had the outcome 1, shape (cells, 3): that at sum r*y, or all but one."""
     n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
     offsets = _offsets(sketch)
     one_left = (n == 3) & (ones == 2)  # then a single zero is looked for

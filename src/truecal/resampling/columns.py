@@ -78,7 +78,7 @@ def pooled_sums(
 
 
 def _unit_sums(tables: list[Any], datasets: int) -> UnitSums:
-    """Make sums of the rows, the ones and the scores of cells by unit."""
+    """Build UnitSums from tables (rows, ones, score sums), each of shape (datasets x bins, units)."""
     rows, ones, scores = (np.ascontiguousarray(table, np.float64) for table in tables)
     total = scores.sum(axis=1)
     return UnitSums(rows, ones, scores, total * (1 - total / positive(rows.sum(axis=1))), datasets)

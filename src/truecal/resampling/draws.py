@@ -252,7 +252,10 @@ class NullDistribution:
         self.drawn = np.zeros(0)
 
     def p_value(self, statistic: float, redraws: int, rng: np.random.Generator) -> float:
-        """Compute (1 + redraws that reach the statistic) / (1 + redraws)."""
+        """Compute (1 + redraws that reach the statistic) / (1 + redraws); stop early if the first redraws show a large p-value.
+
+        New redraws are stored in `drawn`, and used again by the next call.
+        """
         limit = statistic - _ROUNDING * min(abs(statistic), np.finfo(float).max)
         first, exceedances, number = min(REDRAWS, redraws), 0, 0
         for number in dict.fromkeys((first, redraws)):

@@ -79,7 +79,7 @@ class Units:
         return unit_counts(self.count + 2, resamples, rng, block=self.block)
 
     def grouped(self, limit: int) -> "Units":
-        """Join later units to earlier ones, up to `limit` units; independent units stay independent."""
+        """Join units by their number modulo `limit`, to at most `limit` units; independent units stay independent."""
         return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
 
     def joined_blocks(self) -> "Units":

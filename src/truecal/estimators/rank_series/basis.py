@@ -334,7 +334,7 @@ def _two_sided_functions(
 
 
 def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool_], orders: Float64s) -> Float64s:
-    """Compute the polynomials of the cells of one side; zero in all other cells."""
+    """Orthonormalise powers of the rank within the cells of one side, shape (m, terms, cells); zero elsewhere."""
     side_shares = positive(np.vecdot(shares, inside))[:, None]
     if len(shares) > 1:
         return _polynomials(shares * inside / side_shares, ranks, orders)
