@@ -282,7 +282,7 @@ class Experiment:
 
     @property
     def quantities(self) -> Quantities:
-        """The numbers that the tests of items speak of, with their standard errors."""
+        """The numbers that the tests of items name, with their standard errors."""
         return {} if self.read is None else self.read(self.table)
 
     def figure(self) -> Figure:

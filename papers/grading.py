@@ -80,7 +80,7 @@ class Clause:
 
     @property
     def names(self) -> list[str]:
-        """The quantities it speaks of."""
+        """The quantities that it names."""
         return [self.name] if self.sides is None else [name for _, name in self.sides if name]
 
     def outcome(self, ours: Quantities) -> bool | None:
@@ -199,7 +199,7 @@ def effect_of(clause: Clause, ours: Quantities) -> float:
 
 
 def shown(clauses: tuple[Clause, ...], ours: Quantities) -> str:
-    """Every quantity a test speaks of."""
+    """Every quantity that a test names."""
     names = dict.fromkeys(name for clause in clauses for name in clause.names)
     return "; ".join(f"{name} {ours[name]}" for name in names)
 

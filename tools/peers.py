@@ -84,9 +84,9 @@ def main() -> int:
     print("|---|" + "---|" * len(every))
     silent = dict.fromkeys(every, 0)
     for words, (y, p) in BAD.items():
-        told = {name: outcome(tool, y, p) for name, tool in every.items()}
-        silent = {name: silent[name] + (told[name] != "refused") for name in every}
-        print(f"| {words} |", " | ".join(told.values()), "|")
+        outcomes = {name: outcome(tool, y, p) for name, tool in every.items()}
+        silent = {name: silent[name] + (outcomes[name] != "refused") for name in every}
+        print(f"| {words} |", " | ".join(outcomes.values()), "|")
     print(f"| **silent answers of {len(BAD)}** |", " | ".join(f"**{count}**" for count in silent.values()), "|")
     return 0
 

@@ -106,7 +106,7 @@ def groups(datasets: int, seed: int) -> None:
 
 
 def with_errors(datasets: int, seed: int) -> None:
-    above = told = beyond = wrong = 0
+    above = flagged_above = beyond = wrong = 0
     fewer = max(1, datasets // 10)
     for i in range(fewer):
         rng = np.random.default_rng([seed, i])
@@ -120,11 +120,11 @@ def with_errors(datasets: int, seed: int) -> None:
         p = power[np.array([int(name) for name in table.names])]
         error = np.sqrt(1 / (2 * p + 1) - 2 / (p + 2) + 1 / 3)
         above += int((low > 0.05).sum())
-        told += int((table.flagged & (low > 0.05)).sum())
+        flagged_above += int((table.flagged & (low > 0.05)).sum())
         beyond += int(table.beyond(0.05).sum())
         wrong += int((table.beyond(0.05) & (error <= 0.05)).sum())
     print(
-        f"60 groups with errors up to 0.38, {fewer} datasets: {above} intervals above 0.05, {told} of them flagged; "
+        f"60 groups with errors up to 0.38, {fewer} datasets: {above} intervals above 0.05, {flagged_above} of them flagged; "
         f"{beyond} groups beyond 0.05, {wrong} of them wrongly",
         flush=True,
     )

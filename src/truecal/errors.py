@@ -31,7 +31,7 @@ _EXTRAS = {
 }
 
 
-_MAX_MESSAGE = 3000
+_MAX_MESSAGE = 3000  # characters of a message; longer ones are shortened
 
 
 def printable(text: object) -> str:

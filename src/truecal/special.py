@@ -48,7 +48,7 @@ def logsumexp(values: ArrayLike, axis: int = -1) -> Float64s:
 
 _BLOCK = 1 << 18  # elements converted to float64 at a time
 _FEW_CLASSES = 32  # up to so many, sums over classes are quicker class by class than row by row
-_SMALL_BLOCK = 1 << 15
+_SMALL_BLOCK = 1 << 15  # elements converted at a time where there are few classes
 
 
 def softmax(logits: Floats) -> Float64s:

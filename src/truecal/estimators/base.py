@@ -33,8 +33,8 @@ _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 Bias = Literal["plug-in", "reduced", "none"]
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-FEW_RESAMPLES = 200  # where every resample is a fit of its own
-BIN_RESAMPLES = 500
+FEW_RESAMPLES = 200  # if every resample is fitted anew
+BIN_RESAMPLES = 500  # if resamples share the bins of the data
 _NORMAL_TAILS = 100  # resamples below which tails are those of Student's distribution
 _POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 

@@ -24,7 +24,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # Smoothing on [0, 1] with reflection at both ends, on a regular grid
 
-_SILENT = 38.7  # standard deviations: exp(-38.7^2 / 2) is the number 0, so higher frequencies need no exponential
+_SILENT = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0, so higher frequencies are skipped
 _SEARCH_FROM = 16  # rows per cell from which searching every edge beats counting every row
 
 
@@ -83,7 +83,7 @@ def sampled_response(kernel: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # The kernel-density calibration error
 
-_CELLS = 4096
+_CELLS = 4096  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
 _AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
@@ -200,7 +200,7 @@ def _triweight(reach: Float64s) -> Float64s:
 # The smooth calibration error as the package relplot (1.0.3) computes it, grid by grid
 
 _SMALLEST = 1e-3  # bandwidth below which the search does not look at the error
-_BISECTIONS = 10
+_BISECTIONS = 10  # derived: as relplot, which finds the bandwidth to 1/1024
 _ADDED = 1e-4  # to the sum of kernels at a point
 
 
@@ -244,7 +244,7 @@ def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, poi
 # ----------------------------------------------------------------------------------------------------
 # The smooth calibration error (smECE)
 
-_CELLS_SMOOTH = 8192
+_CELLS_SMOOTH = 8192  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
 _STEPS = 60  # of the search for the bandwidth, at most
 _PRECISION = 1e-9  # of the bandwidth
 

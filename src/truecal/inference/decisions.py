@@ -38,7 +38,7 @@ from truecal.special import positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-_REDRAWS = 400
+_REDRAWS = 400  # of losses; the smallest p-value is 1 / 401
 _MAX_CUTS = 512  # candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
 _MIN_DEVIATION = (
     0.5  # of sqrt(t (1 - t) / n), what a single row moves a loss by; tuned on nine worlds: covers empty tails

@@ -56,10 +56,10 @@ from truecal.types import Float64s
 
 _SERIES_CELLS = 32  # of every class where there are very many
 _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
-_MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
+_MAX_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, signs of rows are flipped
 _LABEL_WORK = 2_000_000  # redrawn labels
-_FEW_CLUSTERS = 20
-_TEST_REDRAWS = 999
+_FEW_CLUSTERS = 20  # clusters below which the interval gets a warning
+_TEST_REDRAWS = 999  # derived: the smallest p-value is 0.001
 _REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
 _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
@@ -434,7 +434,7 @@ def _measure_jointly(
         return _widest_estimate(estimate, level, _ONE_UNIT)
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
     one_label = shares is not None and units.kind == "rows" and not preds.multilabel
-    if shares is None or not one_label or len(preds) * len(shares) > _MOST_LABELS:
+    if shares is None or not one_label or len(preds) * len(shares) > _MAX_LABELS:
         resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng, flip_rows=True)
         p = resampled.joint_p_value
     else:

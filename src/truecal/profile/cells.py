@@ -31,8 +31,8 @@ from truecal.types import Float64s, Floats, Indices
 # ----------------------------------------------------------------------------------------------------
 # Edges and numbers of cells
 
-SPLIT = 2.0**52 + 1
-LEAST_ZONE = 2.0**-52
+SPLIT = 2.0**52 + 1  # derived: v * SPLIT - (v * SPLIT - v) rounds v to a power of two (Veltkamp)
+LEAST_ZONE = 2.0**-52  # power of two of the zones nearest to 0 and 1
 MIDDLE_ZONE = 2.0**-7  # from here on cells are of equal width
 MIDDLE_CELLS = 2.0**14  # per unit
 ZONE_CELLS = 2.0**7  # cells per unit in a zone around the power of two z: this over z

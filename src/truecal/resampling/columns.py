@@ -16,12 +16,12 @@ from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Floats, Indices
 
-GROUPS = 256
+GROUPS = 256  # random groups of rows that are resampled in place of rows
 _SEED = 256  # of the groups: rows are often sorted by label, so neighbours do not make groups that are alike
 _MIN_ROWS = 4096  # sums of smaller groups are not symmetric
 _MIN_PROBABILITIES = 5_000_000  # fewer are quickly measured class by class
 _TRANSPOSED = 1 << 20  # probabilities transposed or counted at a time
-_CLASSES_AT_ONCE = 32
+_CLASSES_AT_ONCE = 32  # classes of a batch of sums
 _KEY_SHIFT = 15  # of a float32: eight bits of the mantissa stay, 256 keys between powers of two
 _KEYS = (0x3F800000 >> _KEY_SHIFT) + 1  # of scores up to 1
 

@@ -44,7 +44,7 @@ from truecal.types import Float64s
 _LOWER_SHARE = 0.7
 _GRID = np.linspace(0.0, 6.0, 601)  # derived: beyond 6, m(x) is x to nine digits
 _WORK = 20_000_000  # redrawn labels
-_MIN_REDRAWS = 99
+_MIN_REDRAWS = 99  # derived: the smallest p-value is 0.01
 _DRAWN_AT_ONCE = 1 << 14  # labels drawn at a time
 _FLIPPED_AT_ONCE = 1 << 20  # gaps held at a time
 _ROUNDING = 1e-12  # derived: errors that agree to rounding count as equal

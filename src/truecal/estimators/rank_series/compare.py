@@ -24,8 +24,8 @@ _SEED = 26  # fixed: limits of the same data are the same
 _COUNTED_TAIL = 0.02  # smaller tails are exponential with the mean excess, which no log-concave tail exceeds
 _GRID, _ROUNDS = 16, 4  # differences tried at a time, and refinements between the last one inside and the next: 1e-6
 _ERROR_SUMS, _NEAREST_ROUNDS = 160, 2  # sums of both errors tried for the nearest pair, and rounds with its covariance
-_MAX_CORRELATION = 1 - 1e-6
-_MIN_VARIANCE = 1e-40
+_MAX_CORRELATION = 1 - 1e-6  # of the two estimates, so that their covariance is not singular
+_MIN_VARIANCE = 1e-40  # of an estimate, so that no division is by 0
 
 
 @dataclass(frozen=True, eq=False)

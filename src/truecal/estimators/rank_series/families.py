@@ -29,7 +29,7 @@ from truecal.types import Float64s, Indices
 _FAMILY_CELLS = 128  # of neighbouring scores for each dataset of a family: 8 per term at 1000 rows
 _LABEL_CELLS = 1024  # as many as the rank series has
 _CELLS_AT_ONCE = 1 << 21  # redrawn cells of a family held at a time
-_TAIL = 0.9
+_TAIL = 0.9  # quantile of the null statistics above which the tail is taken as exponential
 _ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
 _REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
 

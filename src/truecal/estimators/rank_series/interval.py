@@ -22,8 +22,8 @@ ENLARGEMENTS = (1.0, 1.5, 2.0, 3.0, 5.0)  # derived: b is smooth in the enlargem
 _NODES = np.array(ENLARGEMENTS)[:, None]
 _NODE_STEPS = np.diff(_NODES, axis=0)
 _MIN_SQUARE = 1e-300  # derived: the square of a gap of 1e-150, below which products underflow
-_MAX_ITERATIONS = 50
-_CONVERGED = 1e-12
+_MAX_ITERATIONS = 50  # of the fixed-point iteration for an upper limit
+_CONVERGED = 1e-12  # change of a squared error at which the iteration ends
 _HALF_ROUNDING = 1e-9  # derived: rounding of the mean score of a cell
 
 # Tuned on none of the worlds of benchmarks/candidates; effects there.

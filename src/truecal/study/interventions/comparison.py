@@ -65,7 +65,7 @@ class Summed:
 
     @property
     def verdict(self) -> str:
-        """Whether the intervention changed the number: "lower", "higher" or "" (it cannot be told)."""
+        """Whether the intervention changed the number: "lower", "higher" or "" (undecided)."""
         if self.difference_low is None or self.difference_high is None or self.intervention == BASELINE:
             return ""
         return "lower" if self.difference_high < 0 else "higher" if self.difference_low > 0 else ""
