@@ -108,7 +108,7 @@ def reduce_counted(losses: Tensor, counted: Tensor, reduction: Reduction, weight
 
 
 def check_reduction(reduction: Reduction) -> None:
-    """Refuse a reduction other than mean, sum and none."""
+    """Refuse a reduction other than "mean", "sum" and "none"."""
     if reduction not in ("mean", "sum", "none"):
         raise InputError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
 
@@ -386,7 +386,7 @@ def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
 
 
 def _binary_focal_terms(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
-    """Return the focal loss of each row from the log-probabilities of its label and of the other class."""
+    """Compute (1 - p)^gamma log p from log p and log (1 - p)."""
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return torch.exp(power * log_rest) * log_p
 
@@ -397,7 +397,7 @@ def _flsd_53(log_p: Tensor) -> Tensor:
 
 
 def _check_gamma(gamma: Gamma) -> None:
-    """Refuse an exponent that is negative or no number."""
+    """Refuse a gamma that is no number of at least 0 and not "flsd-53"."""
     if isinstance(gamma, str):
         wrong = gamma != "flsd-53"
     else:  # numbers of fewer bits cannot be compared with the largest, and not every whole number is a float
@@ -635,7 +635,7 @@ def mixup(
 
 
 def _check(alpha: float, classes: int | None) -> None:
-    """Refuse an alpha below 0 and fewer than two classes."""
+    """Refuse a negative or infinite alpha, and fewer than two classes."""
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
     if classes is not None:  # None: binary logits

@@ -51,6 +51,7 @@ class NumberRange(click.FloatRange):
     """A number within limits; nan, which compares as neither too small nor too large, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse a number in the range; NaN is refused too."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number from {self.min} to {self.max}.", param, ctx)
@@ -66,6 +67,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.parse, self.expected = parse, expected
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse text by the function of the type; a ValueError becomes a usage error."""
         try:
             return self.parse(value) if isinstance(value, str) else value
         except InputError:  # which says more
@@ -89,6 +91,7 @@ class OutputFile(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
+        """Parse the option; refuse a path that cannot be written or is an input."""
         value, remaining = super().handle_parse_result(ctx, opts, args)
         if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
             (check_not_input if self.folder else check_output)(value, _input_files(ctx.command, opts))
@@ -215,6 +218,7 @@ def _base(hint: Any) -> Any:
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
+    """Yield the metadata of all Annotated parts of an annotation."""
     if get_origin(hint) is Annotated:
         yield from hint.__metadata__
     for part in get_args(hint) if get_origin(hint) in (Annotated, Union, UnionType, tuple) else ():
@@ -245,6 +249,7 @@ def _settings(hint: Any) -> dict[str, Any]:
 
 
 def _option(key: str, hint: Any, default: Any, words: Mapping[str, Any], spelling: str = "") -> click.Option:
+    """Make the option of a keyword parameter, with the help of its docstring or the shared one."""
     spelling = spelling or f"--{key.rstrip('_').replace('_', '-')}"
     spellings, metavar, help_ = words.get(spelling) or _split_docstring(SharedOptions)[1].get(spelling) or ([], "", "")
     settings = _settings(hint)

@@ -90,6 +90,7 @@ def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[st
 
 
 def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
+    """Read the models of one file from --model NAME=COLUMNS."""
     if source.probabilities is not None or source.logits is not None:
         raise click.UsageError("--model names the predictions; leave out --score, --probs and --logits")
     parts: dict[str, tc.Predictions] = {}
@@ -104,6 +105,7 @@ def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
 
 
 def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
+    """Read a model from every file, named by its stem, or by its path where stems are equal."""
     files = source.files
     if len(files) < 2:
         raise click.UsageError(
@@ -122,6 +124,7 @@ def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
 
 
 def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]") -> Reply:
+    """Make the reply with errors of models and differences of pairs."""
     first = conclusion.comparisons[0]
     interval = f"{conclusion.level:.0%} interval"
     models: list[dict[str, Any]] = []
@@ -153,6 +156,7 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
 
 
 def _statement(c: "tc.inference.Comparison", conclusion: RankingConclusion) -> Statement:
+    """Make the statement about one pair, with its gate."""
     size = digits.with_interval(c.difference, float(c.interval.low), float(c.interval.high), sign=True)
     gate = replace(conclusion, comparisons=(c,)).gate.partition(": ")[2]
     sentence = (

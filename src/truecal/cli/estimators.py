@@ -57,6 +57,7 @@ def parse_selection(
 
 
 def _parts(word: str) -> tuple[str, str]:
+    """Split NAME=VALUES of --select."""
     name, equals, values = word.partition("=")
     if not equals or not name or not values:
         raise InputError(
@@ -75,7 +76,7 @@ def _limits(text: str) -> tuple[float, float] | None:
 
 
 def _value(column: str, word: str, kind: str) -> object:
-    """Convert a word to the type of the column."""
+    """Convert text to the type of a column by its dtype kind: bool ("b"), float ("i", "u", "f"), else text."""
     if kind == "b":
         if word.lower() not in ("true", "false"):
             raise InputError(f"column {column!r} holds true and false; select one of them, not {word!r}")
@@ -89,6 +90,7 @@ def _value(column: str, word: str, kind: str) -> object:
 
 
 def _distance(word: str) -> Any:
+    """Parse a distance of probability vectors, such as "lp=1" or "total-variation"."""
     name, _, text = word.partition("=")
     limits = _limits(text)
     if word == "total-variation":
@@ -105,6 +107,7 @@ def _distance(word: str) -> Any:
 
 
 def _binning(word: str) -> Any:
+    """Parse a binning: kd-tree, kd-tree=GAMMA, width=N or mass=N."""
     name, _, text = word.partition("=")
     if name == "kd-tree":
         return tc.estimators.KDTree(float(text)) if text else tc.estimators.KDTree()
@@ -142,6 +145,7 @@ Scale = Annotated[
 
 
 def _json(file: str, what: str) -> Any:
+    """Read a JSON file; `what` names its content in a refusal."""
     try:
         return json.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:

@@ -150,6 +150,7 @@ class Input(OutputColumns):
 
 
 def _as_files(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str, ...]:
+    """Return the FILE arguments as a tuple; refuse an empty one."""
     paths = tuple(value or ()) if not isinstance(value, str) else (value,)
     if "" in paths:  # an unset shell variable, not the current folder
         raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
@@ -157,6 +158,7 @@ def _as_files(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[s
 
 
 def _files_argument(metavar: str, **settings: Any) -> click.Argument:
+    """Make the argument FILE, one or several."""
     return click.Argument(["files"], metavar=metavar, type=click.Path(), callback=_as_files, **settings)
 
 

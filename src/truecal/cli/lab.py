@@ -139,11 +139,13 @@ def fit(source: OneFile) -> Reply:
 
 
 def _goodness(check: "tc.lab.Goodness") -> dict[str, float]:
+    """Return the ECE of the data, and mean and standard deviation of the simulated ones."""
     errors = {"ece_on_data": check.on_data, "ece_simulated": check.simulated}
     return {**errors, "ece_simulated_std": check.simulated_std}
 
 
 def _fit_world(source: Input) -> "tc.lab.WorldFit":
+    """Fit a simulated world to the input."""
     loaded = load(source)
     return tc.lab.fit_world((loaded.lens or default_lens(loaded.preds))(loaded.preds))
 
@@ -206,6 +208,7 @@ def power(
 
 
 def _width(word: str) -> tuple[str, float]:
+    """Parse NAME=WIDTH."""
     name, _, width = word.partition("=")
     return name, float(width)
 

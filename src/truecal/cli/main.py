@@ -115,6 +115,8 @@ _PIPE_CLOSED = "the output was closed before all of it was written (broken pipe)
 
 
 def _group() -> Any:
+    """Make the command group, which imports the module of a verb on use."""
+
     class LazyGroup(click.Group):
         """Imports the module of a verb when that verb is asked for."""
 
@@ -206,7 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
                 return 2
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
         except TruecalError as error:
-            return _fail(error, hint=_mended_command(sys.argv[1:] if arguments is None else arguments, error))
+            return _fail(error, hint=_suggest_command(sys.argv[1:] if arguments is None else arguments, error))
         except BrokenPipeError:
             _silence_stdout()
             return _fail(_PIPE_CLOSED)
@@ -230,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _mended_command(typed: list[str], error: TruecalError) -> str:
+def _suggest_command(typed: list[str], error: TruecalError) -> str:
     """Return the command to type instead, where an error names the options that are lacking."""
     lacking = shlex.split(getattr(error, "options", ""))
     further = [word for word in lacking if word not in typed or word not in _FLAGS]
@@ -262,7 +264,7 @@ def _silence_stdout() -> None:
 
 
 def _show_warnings_as_lines() -> None:
-    """truecal's own warnings become one line on stderr; those of other packages mean nothing to the user."""
+    """Print warnings of truecal as one line on stderr, and suppress those of other packages."""
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
         if issubclass(category, TruecalWarning):

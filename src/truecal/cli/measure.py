@@ -215,6 +215,7 @@ def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | N
 
 
 def _group_errors(parts: Sequence[GroupEstimate]) -> list[GroupError]:
+    """Return the errors of groups by name, with the column where there are several."""
     several = len({part.by for part in parts}) > 1
     return [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
 
@@ -240,6 +241,7 @@ def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc
 
 
 def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Statement:
+    """Make the statement about one estimate, with its gate."""
     e, word = part.estimate, part.estimator_word
     labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
     labels = {**labels, "group": part.group} if part.by else labels
@@ -250,6 +252,7 @@ def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Sta
 
 
 def _text(measured: Sequence[GroupEstimate], conclusion: Conclusion | None) -> str:
+    """Write one estimate in full, or several as tables with notes."""
     if len(measured) == 1:
         return _one_estimate(measured[0], conclusion)
     parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
@@ -351,6 +354,7 @@ def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresh
 
 
 def _clinical(summary: Any) -> View:
+    """Return record, text and rows of a clinical summary."""
     groups = () if summary.sites is None else tuple(zip(summary.sites.names, summary.sites.results, strict=True))
 
     def record(cohort: Any) -> dict[str, object]:
@@ -363,12 +367,14 @@ def _clinical(summary: Any) -> View:
 
 
 def _around_prevalence(preds: "tc.Predictions") -> list[float]:
+    """Return thresholds from a quarter to four times the prevalence, below 0.95."""
     rate = float(np.mean(preds.labels == 1))
     risks = [round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)]
     return sorted({risk for risk in risks if 0 < risk < 0.95})
 
 
 def _abstention(curve: Any) -> View:
+    """Return record, text and rows of a risk-coverage curve at every tenth of the rows."""
     rows = [row for row in curve.frame() if round(100 * row["answered"]) % 10 == 0]
     lines = [
         [
@@ -387,6 +393,7 @@ def _abstention(curve: Any) -> View:
 
 
 def _values(preds: "tc.Predictions", lens: "Lens", level: float) -> View:
+    """Return record, text and rows of every distinct score with its frequency; refuse more than 20."""
     if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")
     regions = stated_values(lens(preds), level)

@@ -84,7 +84,7 @@ class Reply:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 where a gate failed."""
+        """Return 1 where a gate failed, else 0."""
         return int(self.failed or (self.conclusion is not None and self.conclusion.passed is False))
 
     @property
@@ -108,25 +108,30 @@ def render(answer: Reply, form: str) -> str:
 
 
 def _text(answer: Reply) -> str:
+    """Write a reply for a terminal."""
     text = f"{answer.text}\n{answer.gate}" if answer.gate else answer.text
     return "\n".join(map(printable, text.split("\n")))  # names of files and groups cannot steer a terminal
 
 
 def _json(answer: Reply) -> str:
+    """Write a reply as JSON with its schema and version."""
     conclusion = {} if answer.conclusion is None else {"conclusion": answer.conclusion.to_dict()}
     document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain({**answer.content, **conclusion})}
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def _line(answer: Reply) -> str:
+    """Write one line per verdict."""
     return "\n".join(f"{_word(s.passed)}{printable(s.name)}: {printable(s.sentence)}" for s in answer.verdicts)
 
 
 def _word(passed: bool | None) -> str:
+    """Return "PASS ", "FAIL " or ""."""
     return "" if passed is None else "PASS " if passed else "FAIL "
 
 
 def _markdown(answer: Reply) -> str:
+    """Write the statements of a reply as a Markdown table, with gate and warnings."""
     records = []
     for statement in answer.statements:
         numbers = {name: x for name, x in statement.numbers.items() if x is not None and not math.isnan(x)}
@@ -150,10 +155,12 @@ def _github(answer: Reply) -> str:
 
 
 def _command(text: str) -> str:
+    """Escape the message of a GitHub workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
+    """Escape a property of a GitHub workflow command."""
     return _command(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -202,6 +209,7 @@ def _label_name(column: str) -> str:
 
 
 def _label(text: str) -> str:
+    """Escape the value of a Prometheus label."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -285,5 +293,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
+    """Shorten text to the width of a cell."""
     text = printable(text)
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"

@@ -138,6 +138,7 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
 
 
 def _with_columns(table: Any, columns: dict[str, Any]) -> Any:
+    """Add columns to a polars table."""
     import polars as pl
 
     return table.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
@@ -174,6 +175,7 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
 
 
 def _scripted(fitted: "Recalibrator") -> bytes:
+    """Return the bytes of the recalibrator as TorchScript."""
     import warnings
 
     module = fitted.to_torch()
@@ -202,6 +204,7 @@ def _read(model: str) -> "Recalibrator":
 
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
+    """Make a recalibrator by name; refuse options that it does not have."""
     named = names.recalibrator_named(name)
     options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
     allowed = signature(getattr(tc.recalibration, named.name)).parameters
@@ -215,6 +218,7 @@ def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) 
 
 
 def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
+    """Fit a recalibrator to the loaded predictions, with their class names."""
     import numpy as np
 
     preds = loaded.preds

@@ -138,7 +138,7 @@ _ALL = EstimatorOptions(estimator="all")
 
 
 def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
-    """Predict held-out rows by classifiers that differ in how they are miscalibrated."""
+    """Yield (dataset, model, predictions) of three classifiers on held-out halves of two datasets of scikit-learn."""
     try:
         from sklearn.datasets import load_breast_cancer, load_digits
         from sklearn.ensemble import RandomForestClassifier

@@ -158,7 +158,7 @@ def group_by_one(scan: "tc.engines.Scan", column: str) -> "tc.engines.Scan":
 
 
 def sketch_files(name: str) -> list[str]:
-    """List the saved sketches behind a file or folder."""
+    """Return an .npz file itself, or all .npz files below a folder, sorted; none for another file."""
     path = Path(name)
     if path.suffix == ".npz" and not path.is_dir():
         return [name]

@@ -71,10 +71,12 @@ def run(
 
 
 def _skipped(broken: Mapping[str, str]) -> list[str]:
+    """Write a line per skipped file."""
     return [f"skipped {path}: {reason}" for path, reason in broken.items()]
 
 
 def _count(count: int, noun: str) -> str:
+    """Write a number with its noun, in the plural unless it is 1."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -121,6 +123,7 @@ def show(
 
 
 def _group(numbers: Sequence[int]) -> str:
+    """Write the groups of a model, such as 2 or 2-4."""
     return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
 
 

@@ -162,7 +162,7 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
 
 
 def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: Input) -> str:
-    """Refuse other settings than those a state was started with; return the lens in its words."""
+    """Refuse other settings than those a state was started with; return its lens as a value of --lens."""
     kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
     started_lens = "auto" if watching.lens is None else kinds[watching.lens.pushed_down().kind]
     name = getattr(watching.lens, "name", None)

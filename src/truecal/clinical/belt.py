@@ -71,6 +71,7 @@ class CalibrationBelt(Tabular):
         return self._ranges(self.high[i] < self.score), self._ranges(self.low[i] > self.score)
 
     def _ranges(self, off: Float64s) -> list[tuple[float, float]]:
+        """Return (first, last) score of every run of points where `off` is true."""
         edges = np.flatnonzero(np.diff(np.concatenate([[0], off.astype(int), [0]])))
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
@@ -166,9 +167,11 @@ def calibration_belt(
     beta, *covariances = fits[-1]
     se = stabilised_error(*(np.einsum("ij,jk,ik->i", x, covariance, x) for covariance in covariances))
     largest = critical_value(x, covariances[0], cohort.df, levels, generator)
-    reach = np.maximum(largest, [student(cohort.df, level) for level in levels])[:, None] * se
+    half_width = np.maximum(largest, [student(cohort.df, level) for level in levels])[:, None] * se
     eta = x @ beta
-    return CalibrationBelt(points, expit(eta), tuple(levels), expit(eta - reach), expit(eta + reach), degree, p_value)
+    return CalibrationBelt(
+        points, expit(eta), tuple(levels), expit(eta - half_width), expit(eta + half_width), degree, p_value
+    )
 
 
 def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s, Float64s]:
@@ -181,6 +184,7 @@ def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s, Float64s
 
 
 def _improves(beta: Float64s, covariance: Float64s) -> bool:
+    """Test at 5 % whether the last coefficient differs from 0."""
     from scipy.special import ndtr
 
     return bool(2 * ndtr(-abs(beta[-1]) / np.sqrt(covariance[-1, -1])) < _ENTRY_LEVEL)

@@ -64,6 +64,7 @@ class ObservedOutcomes:
         )
 
     def _select_observed(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Select the rows with an observed outcome; refuse values of another length."""
         rows = validation.as_array(values, what)
         if rows.shape[:1] != self.observed.shape:
             count = len(np.atleast_1d(rows))
@@ -216,6 +217,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:
+    """Return times and events, shape (rows,); refuse times that are not above 0 and events other than 0 and 1."""
     times = validation.as_floats(time, "time").astype(np.float64)
     happened = validation.as_array(event, "event")
     if times.ndim != 1 or not len(times) or happened.shape != times.shape:
@@ -234,6 +236,7 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
 
 
 def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
+    """Return (text for messages, rows) of every group; all rows without `by`."""
     if by is None:
         return [("", np.arange(count))]
     labels = validation.as_array(by, "by")

@@ -61,8 +61,10 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
     '1.000 [0.820, 1.219]'
     """
     centre, slope = onto(value, scale)
-    reach = student(df, level) * se * slope
-    return Quantity(float(value), back(centre - reach, scale), back(centre + reach, scale), level, float(se), method)
+    half_width = student(df, level) * se * slope
+    return Quantity(
+        float(value), back(centre - half_width, scale), back(centre + half_width, scale), level, float(se), method
+    )
 
 
 def onto(value: float, scale: Scale) -> tuple[float, float]:
@@ -86,8 +88,8 @@ def skewed(value: float, se: float, df: float, skewness: float, *, level: float,
     >>> str(skewed(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
     '1.000 [0.835, 1.270]'
     """
-    reach = student(df, level)
-    ends = [reach, -reach]
+    critical_value = student(df, level)
+    ends = [critical_value, -critical_value]
     if abs(skewness) > 1e-9:
         ends = [3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1) for x in ends]
     return Quantity(float(value), float(value - se * ends[0]), float(value - se * ends[1]), level, float(se), method)
@@ -160,6 +162,7 @@ class Cohort:
         return self._count(self.weights[self.outcomes == 1])
 
     def _count(self, weights: Float64s) -> int:
+        """Count rows: the sum of weights that are counts, else the number of positive weights."""
         return int(weights.sum()) if self.counted else int(np.count_nonzero(weights))
 
     @property
@@ -232,6 +235,7 @@ class Cohort:
 
 
 def _number_units(units: Indices) -> Indices:
+    """Renumber clusters 0, 1, ... without gaps."""
     return np.unique(units, return_inverse=True)[1].astype(np.intp)
 
 
@@ -318,6 +322,7 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
 
 
 def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
+    """Fit the calibration intercept with offset z = logit p, with a sandwich standard error."""
     fit = special.fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
     influence = (rows.outcomes - fit.probs) / (fit.information[0, 0] / rows.weights.sum())
     spread = rows.spread(influence)
@@ -325,6 +330,7 @@ def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
 
 
 def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level: float) -> Quantity:
+    """Fit the calibration slope, with a jackknife sandwich standard error; infinite where a threshold separates the outcomes."""
     if max(events.max(), others.max()) == min(events.min(), others.min()):
         raise InputError("the slope needs at least two different scores; all scores are equal")
     if events.min() >= others.max() or events.max() <= others.min():

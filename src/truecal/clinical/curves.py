@@ -57,6 +57,7 @@ class SplineCurve:
 
     @property
     def parameters(self) -> Float64s:
+        """Coefficients of the spline, then rates of the cells."""
         return np.concatenate([self.coefficients, self.rates])
 
     @property
@@ -263,16 +264,16 @@ def _pull(cohort: Cohort, points: Float64s, span: float, degree: int) -> Float64
     span_weight = np.floor(span_weight + 1e-5) if cohort.counted else span_weight * (1 - 1e-12)
     farthest = np.minimum((reached < max(span_weight, 1e-300)).sum(axis=1), len(x) - 1)
     rows = np.arange(len(points))
-    reach = distance[rows, order[rows, farthest]]
-    scale = positive(reach)
+    bandwidth = distance[rows, order[rows, farthest]]
+    scale = positive(bandwidth)
     share = distance / scale[:, None]
     bow = np.maximum(1 - share * share * share, 0.0)
-    near = np.where(reach[:, None] > 0, bow * bow * bow, distance == 0)
+    near = np.where(bandwidth[:, None] > 0, bow * bow * bow, distance == 0)
     # where all rows within the bandwidth are at its end, they count equally, as with any larger bandwidth
-    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
+    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= bandwidth[:, None])
     kernel = near * weight
     u = (x - points[:, None]) / scale[:, None]
-    different = np.abs(np.unique(x[weight > 0]) - points[:, None]) < reach[:, None]
+    different = np.abs(np.unique(x[weight > 0]) - points[:, None]) < bandwidth[:, None]
     terms = np.clip(different.sum(axis=1), 1, degree + 1)  # a local mean where nothing more can be fitted
     moments = [kernel.sum(axis=1)]
     power = kernel
@@ -465,6 +466,7 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 
 
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
+    """Fit loess at `points` with pointwise and simultaneous limits."""
     # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
     scores = cohort.scores[cohort.weights > 0]
     nodes = np.union1d(np.append(score_grid(cohort), [scores.min(), scores.max()]), points)
@@ -500,7 +502,7 @@ def _critical_loess(curve: LoessCurve, node_index: Indices, level: float, rng: n
 
     Each patient has a Poisson weight (a bootstrap), so that skewed errors and uncertain standard errors of curves with few events
     are reproduced, and smoothing biases the resampled curve as it biases the fitted one. A resample needs the smaller of the two
-    factors at which the plain limit and Wilson's limit (see `_edge`) cover, at every score. The contributions of patients are
+    factors at which the plain limit and Wilson's limit (see `_wider_limit`) cover, at every score. The contributions of patients are
     taken about the resampled curve: where that is higher by d, a patient with the share s of it contributes d s less.
     """
     each, share = _merged(curve, rng)

@@ -191,6 +191,7 @@ class DecisionCurve(Tabular):
         return Quantity(value, low, high, self.level, None, "score interval")
 
     def _index(self, threshold: float) -> int:
+        """Return the index of a threshold; refuse one that was not computed."""
         i = int(np.argmin(np.abs(self.thresholds - threshold)))
         if abs(self.thresholds[i] - threshold) > 1e-9:
             raise InputError(

@@ -25,6 +25,7 @@ Errors = Callable[[Float64s], Float64s]  # errors of the parameters, of paramete
 
 
 def _percentile(share: float) -> Quick:
+    """Return the function that computes a quantile of |gap| over the points, for gaps of shape (draws, points)."""
     rank = int(_POINTS * share) - 1
     return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
@@ -57,14 +58,14 @@ _DISTANCES = (
 
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
     """Compute ICI, E50, E90 and Emax of gaps (..., n) with weights (n,): (4, ...)."""
-    heavy = weights > 0
-    size, weight = np.abs(gap[..., heavy]), weights[heavy] / weights[heavy].sum()
+    positive = weights > 0
+    size, weight = np.abs(gap[..., positive]), weights[positive] / weights[positive].sum()
     order = np.argsort(size, axis=-1)
     ranked = np.take_along_axis(size, order, axis=-1)
-    reached = np.cumsum(weight[order], axis=-1)
+    cumulative = np.cumsum(weight[order], axis=-1)
     measures = [size @ weight]
     for share in (0.5, 0.9):
-        rank = np.minimum((reached < share * (1 - 1e-12)).sum(axis=-1), size.shape[-1] - 1)
+        rank = np.minimum((cumulative < share * (1 - 1e-12)).sum(axis=-1), size.shape[-1] - 1)
         measures.append(np.take_along_axis(ranked, rank[..., None], axis=-1)[..., 0])
     return np.stack([*measures, ranked[..., -1]])
 
@@ -189,7 +190,7 @@ def _stratified_probabilities(count: int, rng: np.random.Generator) -> Float64s:
 
 
 def _student_factors(chance: Float64s, curve: SplineCurve, near: float) -> Float64s:
-    """Return factors (draws, 1) that turn normal errors into Student's.
+    """Return factors (draws, 1) that turn normal errors into Student's, from uniform probabilities `chance` (draws,).
 
     Far from the diagonal a distance depends on one direction of the parameters; on it (`near` is 1) on all k of them, whose
     joint variance has k times the degrees of freedom.

@@ -253,6 +253,7 @@ def _mean_widths(
     level: float,
     rng: np.random.Generator,
 ) -> dict[str, float]:
+    """Simulate cohorts of `rows` rows and average the width of the interval of every quantity."""
     p, q = world
     total = dict.fromkeys(names, 0.0)
     for _ in range(cohorts):
@@ -315,6 +316,7 @@ def _concordance(p: Float64s) -> float:
 
 
 def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: float) -> list[tuple[str, int]]:
+    """Compute the rows at which the interval of a quantity has a width, from its asymptotic variance, by (name, rows)."""
     z, share = student(np.inf, level), float(p.mean())
     se = width / (2 * z)
     if name == "oe":
@@ -364,4 +366,5 @@ def _newcombe(c: float, share: float, se: float) -> int:
 
 
 def _whole(n: float) -> int:
+    """Round up to a whole number, up to rounding errors."""
     return int(np.ceil(n - 1e-9))

@@ -86,7 +86,7 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
 
 
 def c_statistic(cohort: Cohort, level: float) -> Quantity:
-    """Probability that an event has a higher risk than a non-event, ties counting one half; the area under the ROC curve.
+    """Compute the probability that an event has a higher risk than a non-event, ties counting one half (area under the ROC curve).
 
     The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred and
     divided by the share of its group (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The interval
@@ -373,6 +373,7 @@ def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sit
 
 
 def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]:
+    """Write warnings about few events, few patients, and rows with scores of exactly 0 or 1."""
     notes = []
     fewest = min(cohort.events, cohort.rows - cohort.events)
     if fewest < _FEW_EVENTS:
@@ -446,8 +447,8 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
     se = float(np.sqrt(max(dispersion, 1.0) / weight.sum()))
     fixed = 1 / variance
     q = float(fixed @ (x - fixed @ x / fixed.sum()) ** 2)
-    reach, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
-    low, value, high = (back(v, scale) for v in (mean - reach, mean, mean + reach))
+    half_width, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
+    low, value, high = (back(v, scale) for v in (mean - half_width, mean, mean + half_width))
     pool = Quantity(value, low, high, level, None, "random effects, Hartung-Knapp")
     i2 = max(0.0, (q - (k - 1)) / q) if q > 0 else 0.0
     p_value = float(chdtrc(k - 1, q))

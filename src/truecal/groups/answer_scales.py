@@ -87,7 +87,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LikertReport(Tabular):
-    """Words of a scale with what was observed of the outputs that each covers, the lowest first.
+    """Words of a scale with the observed frequencies of the outputs in their intervals, the lowest first.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class LikertReport(Tabular):
     level: float
 
     def frame(self) -> Frame:
-        """Return one row per word."""
+        """Return one row per word: the attributes of :class:`Category`, and both errors with their limits."""
         columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in _COLUMNS}
         for name in ("inter_interval", "within"):
             estimates = [getattr(c, name) for c in self.categories]
@@ -141,6 +141,7 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
+        """Return the numbers of predictions and categories, and of predictions outside all intervals, as text."""
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
@@ -260,7 +261,7 @@ def likert(
 def _measure(
     category: Category, preds: tc.Predictions, lens: Lens, estimator: tc.GeneralizedECE, level: float
 ) -> Category:
-    """Fill in the numbers of a word from the rows whose outputs it covers."""
+    """Return the category with mean output, observed frequency and errors of the rows in its interval."""
     sample = lens.sample(preds).weighing()
     partition = estimator.binning.partition(sample)
     bins = VectorBins.of(sample, partition)

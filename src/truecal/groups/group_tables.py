@@ -93,6 +93,7 @@ def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) 
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
+    """Return the names of the ranges between increasing cuts, "missing" last, and the index of every value."""
     edges = validation.as_floats(list(cuts), "cuts")
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
@@ -181,7 +182,7 @@ class Subgroups(Tabular):
         return self.flagged & (np.array(lows) > tolerance)
 
     def frame(self) -> Frame:
-        """Return one row per group; None where a group is too small to test."""
+        """Return one row per group: n, error, low, high, direction, p_value, adjusted, flagged; None in groups too small to test."""
 
         def each(value: Any) -> list[Any]:
             return [None if e is None else value(e) for e in self.estimates]
@@ -210,6 +211,7 @@ class Subgroups(Tabular):
         }
 
     def _headline(self) -> str:
+        """Return the numbers of groups and of miscalibrated ones as text."""
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ class BeyondTop:
     baseline: str
 
     def frame(self) -> Frame:
-        """Return the table by method and k."""
+        """Return a table by method and k: error and interval, accuracy, confidence, difference and ratio to the baseline."""
         return self.by_k
 
 
@@ -159,6 +159,7 @@ def _error_with_limits(estimate: tc.Estimate) -> tuple[float, float, float]:
 
 
 def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
+    """Make a table of rows (tuples) with these column names."""
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
@@ -187,6 +188,7 @@ def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
 
 
 def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
+    """Return the distinct k, sorted; refuse those below 1 or above the number of classes."""
     if not hasattr(ks, "__len__") or len(ks) == 0:
         raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:

@@ -228,7 +228,7 @@ class Audit(Tabular):
         yield from below(None, 0)
 
     def frame(self) -> Frame:
-        """Return one row per segment, in the order of the tree."""
+        """Return a table of the segments in the order of the tree: depth, and the attributes of :class:`Segment`."""
         rows = list(self.tree())
         numbers = {name: [getattr(segment, name) for _, segment in rows] for name in _NUMBERS}
         return Frame({"depth": [depth for depth, _ in rows], **numbers})
@@ -268,6 +268,7 @@ class Audit(Tabular):
         return text
 
     def _verdict(self) -> str:
+        """Write in one or two sentences how many segments are miscalibrated and how many explain the others."""
         shown, others = len(self.segments), self.flagged - len(self.segments)
         if not shown:
             return "No segment is miscalibrated beyond chance."
@@ -296,7 +297,7 @@ _RECORDS = ("segments", "overall")
 
 
 def _shorten(text: object, longest: int = _MAX_NAME) -> str:
-    """Make text safe for a terminal, and not too long.
+    """Escape control characters, and cut text to `longest` characters.
 
     >>> _shorten("x" * 60)[-3:]
     'xx…'
@@ -467,7 +468,7 @@ def read_columns(records: Records, by: str | Sequence[str] | None, smallest: int
 
 
 def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
-    """Return the depth that is searched: many columns have too many intersections, and a note says so."""
+    """Return the depth that is searched: reduced, with a note added to `notes`, where it has more than 600 sets of columns."""
     depth = min(depth, columns)
     reduced = depth
     while reduced > 1 and comb(columns, reduced) > _MAX_SUBSETS:
@@ -479,6 +480,7 @@ def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
 
 
 def _warnings(records: Records) -> list[str]:
+    """Write notes on certain scores with the opposite outcome, and on too few clusters."""
     notes = []
     certain = (records.score == 0) | (records.score == 1)
     contradicted = certain & (records.ones != records.counts * records.score)

@@ -73,7 +73,10 @@ class SegmentTests:
 
     @classmethod
     def of(cls, tables: Tables) -> SegmentTests:
-        """Choose pairs with enough rows; a contrast that has the rows of a coarser one is left out."""
+        """Choose the pairs with enough rows: `tables.smallest` for a whole segment, half of it for a part of its scores.
+
+        A contrast is skipped if it has the same rows as a wider one.
+        """
         filled = tables.rows > 0
         inside = CONTRASTS != 0
         rows = tables.rows @ inside.T
@@ -94,10 +97,12 @@ class SegmentTests:
 
     @property
     def segment(self) -> Indices:
+        """Index of the segment of every test, shape (tests,)."""
         return self.index // len(CONTRASTS)
 
     @property
     def contrast(self) -> Indices:
+        """Index of the contrast of every test, shape (tests,)."""
         return self.index % len(CONTRASTS)
 
     def contrast_sums(self, sums: NDArray[Any]) -> NDArray[Any]:
@@ -166,6 +171,7 @@ class SegmentNull:
 
     @property
     def maxima(self) -> Float64s:
+        """Largest log evidence of every redraw, shape (redraws,)."""
         return self.largest[:, 0]
 
     def limit(self, level: float) -> float:
@@ -214,7 +220,10 @@ def _quantile(maxima: Float64s, level: float) -> float:
 def joint_null(
     records: Records, tables: Tables, tests: SegmentTests, draws: int, level: float, progress: parallel.Progress
 ) -> SegmentNull:
-    """Redraw all tests (or flip signs of clusters) until nothing can be rejected; memory does not grow with the redraws."""
+    """Compute the log evidence of all tests, and its largest values in every redraw (or sign flip of clusters).
+
+    Redraws stop early once too many exceed the data for any rejection at `level`. Of each, the 64 largest values are stored.
+    """
     second, third = null_moments(records, tables, tests, records.score)
     deviation = scale = np.sqrt(second)
     skewness = third / second**1.5

@@ -156,6 +156,7 @@ def _texts(values: NDArray[Any]) -> tuple[list[str], Indices]:
 
 
 def _text(value: object) -> str:
+    """Write a value as text, whole floats without decimals."""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:g}"
     return str(value)
@@ -169,6 +170,7 @@ def _categories(
     counts: Float64s,
     smallest: float,
 ) -> Column:
+    """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows."""
     size = np.bincount(position[~missing], counts[~missing], len(names))
     listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
     listed = np.array(sorted(listed[size[listed] >= smallest], key=lambda i: names[i]), np.intp)
@@ -190,6 +192,7 @@ def _categories(
 
 
 def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float64s, kind: str) -> Column:
+    """Make the levels of a column of numbers: ranges between quintiles of the rows."""
     order = np.argsort(numbers[~missing], kind="stable")
     ascending, reached = numbers[~missing][order], np.cumsum(counts[~missing][order])
     shares = np.arange(1, _QUANTILES) / _QUANTILES
@@ -217,6 +220,7 @@ def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float
 
 
 def _edge_text(edge: float, kind: str) -> str:
+    """Write an edge as text by the dtype kind of its column: a date ("M"), seconds ("m") or a number."""
     if kind == "M":
         return str(np.datetime64(int(edge), "us")).removesuffix(".000000")
     return f"{edge / 1e6:.6g} s" if kind == "m" else f"{edge:.6g}"
@@ -287,6 +291,7 @@ class Records:
 
     @cached_property
     def region(self) -> NDArray[np.intp]:
+        """Quarter of the scores of every record, 0 to 3."""
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:

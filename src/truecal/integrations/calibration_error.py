@@ -35,6 +35,7 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
     """The calibration error as an `evaluate` metric."""
 
     def _info(self) -> Any:
+        """Describe the inputs of the metric."""
         number, label = datasets.Value("float64"), datasets.Value("int64")
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -47,5 +48,6 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
         )
 
     def _compute(self, predictions: Any, references: Any, estimator: Any = None) -> dict[str, float]:
+        """Return error, limits, p-value and n."""
         estimate = tc.calibration_error(references, np.asarray(predictions), estimator=estimator)
         return {**estimate_numbers(estimate, "calibration_error"), "n": float(estimate.n)}

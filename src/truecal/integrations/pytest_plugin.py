@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Calibration:
-    """Checks of calibration whose failures say what was measured."""
+    """Checks of calibration; a failure shows the estimate."""
 
     def __init__(self, max_error: float | None, level: float) -> None:
         self.max_error, self.level = max_error, level

@@ -111,7 +111,7 @@ def transform(name: Function, c: Array, rest: Array) -> Array:
             return np.log(rest)
         if name == "logit":
             return np.log(c) - np.log(rest)
-        return np.where(rest < 0.5, np.log1p(-rest), np.log(c))  # near 1, c has lost what 1-c still knows
+        return np.where(rest < 0.5, np.log1p(-rest), np.log(c))  # near 1, c is rounded and 1 - c is exact
 
 
 def inverse_link(name: Function, eta: Array) -> Array:

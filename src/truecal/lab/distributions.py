@@ -68,6 +68,7 @@ def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
 
 
 def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
+    """Integrate over one piece by Gauss-Legendre panels, halved until the halves agree with the whole to the tolerance."""
     edges = np.linspace(piece.low, piece.high, _FIRST_PANELS + 1)
     low, high = edges[:-1], edges[1:]
     whole, _ = _panel_sums(piece, integrand, low, high)
@@ -424,6 +425,7 @@ class Discrete(Scores):
 
     @property
     def _arrays(self) -> tuple[Array, Array]:
+        """Values and their probabilities as arrays."""
         return np.asarray(self.values), np.asarray(self.probabilities)
 
     def describe(self) -> str:

@@ -200,7 +200,7 @@ def _derivative(function: Callable[[float], float], x: float) -> float:
 
 
 def _moments(scores: Array, weights: Array) -> Array:
-    """Compute the parameters of the Beta with the mean and variance of the scores."""
+    """Compute the parameters of the Beta with the mean and variance of the scores, as a start: alpha and beta at least 0.01."""
     mean = np.average(scores, weights=weights)
     variance = np.average((scores - mean) ** 2, weights=weights)
     size = max(mean * (1 - mean) / variance - 1, 0.05)

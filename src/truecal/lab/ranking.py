@@ -39,9 +39,9 @@ class Wave(Curve):
 def world_groups() -> dict[str, dict[str, World]]:
     """Return the groups of worlds of the ranking.
 
-    They are the ten printed worlds, their perfect recalibrations, recalibrations with a true error of 2 %, and three harder
+    They are the ten worlds of the paper (`PAPER_WORLDS`), their perfect recalibrations, recalibrations with a true error of 2 %, and three harder
     groups. Tied: scores are 0.5, 0.6, ..., 1. Non-monotone: the curve falls in the middle. Empirical: scores are distributed
-    like 2000 draws of a printed world.
+    like 2000 draws of a world of the paper.
     """
     return {
         "uncalibrated": dict(PAPER_WORLDS),
@@ -50,13 +50,14 @@ def world_groups() -> dict[str, dict[str, World]]:
         "tied": {f"words, power {p:g}": World(_WORDS, Power(p)) for p in (1.0, 1.3, 2.0)},
         "non-monotone": {f"wave of {a:g}": World(Uniform(0.2, 1.0), Wave(a)) for a in (0.04, 0.08, 0.15)},
         "empirical": {
-            name: _like(PAPER_WORLDS[name]) for name in ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
+            name: _with_empirical_scores(PAPER_WORLDS[name])
+            for name in ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
         },
     }
 
 
-def _like(world: World) -> World:
-    """Return the world with its scores replaced by a distribution fitted to 2000 draws."""
+def _with_empirical_scores(world: World) -> World:
+    """Return the world with its scores replaced by the empirical distribution of 2000 draws."""
     return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
 
 

@@ -68,6 +68,7 @@ def _content(thing: object) -> object:
 
 
 def _as_float(value: object) -> object:
+    """Convert whole numbers to float, so that 1 and 1.0 have one digest."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -185,6 +186,7 @@ class BatchCache:
         write_whole(path, lambda file: np.savez(file, **together))  # type: ignore[arg-type]
 
     def _path(self, key: str) -> Path:
+        """Return the file of a key."""
         return self.folder / key[:2] / f"{key}.npz"
 
 
@@ -426,6 +428,7 @@ class _Batch:
 
     @property
     def stream(self) -> np.random.SeedSequence:
+        """Seed sequence of the batch, by name of the world, n and number of the batch."""
         return np.random.SeedSequence(self.entropy, spawn_key=(*name_words(self.cell.name), self.cell.n, self.number))
 
     @property
@@ -558,6 +561,7 @@ def _compute(batch: _Batch) -> dict[int, Array]:
 
 
 def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
+    """Refuse n < 1, m < 2, and parts that cannot be cached where there is a cache."""
     for cell in cells:
         if cell.n < 1 or cell.m < 2:
             raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")

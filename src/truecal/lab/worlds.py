@@ -298,13 +298,16 @@ class World:
 
     @property
     def _curve(self) -> Curve:
+        """The curve P(y = 1 | score)."""
         return cast(Curve, self.curve)
 
     @property
     def _map(self) -> Curve:
+        """The recalibration map of the scores."""
         return cast(Curve, self.recalibration)
 
     def _gap(self, c: Array, rest: Array) -> Array:
+        """Compute recalibrated score minus true probability at scores c; `rest` is 1 - c."""
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
     def _logit_moment(self, power: int, fitted_curve: Curve, *, variance: bool) -> float:

@@ -32,7 +32,7 @@ class ComparisonPage(Page):
     template = "comparison.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return the numbers that scripts draw."""
+        """Return models, curves, bins, limits and abstention, which scripts draw."""
         return self.pick("models", "curves", "bins", "limits", "top_label", "abstention")
 
 
@@ -106,6 +106,7 @@ def _profile(data: Any, lens: Lens | None) -> tc.profile.Profile:
 
 
 def _bins(profile: tc.profile.Profile, level: float) -> Frame:
+    """Return a table of bins of equal mass with intervals of their outcomes."""
     bins = tc.BinnedECE(bins=_BINS, scheme="mass")(profile).bins
     assert bins is not None
     low, high = bins.interval(level)

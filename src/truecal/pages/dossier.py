@@ -118,6 +118,7 @@ def _conclude(
     tolerance: float,
     rows: tc.inference.RowCounts | None,
 ) -> tc.inference.Conclusion:
+    """Conclude on the calibration of the cohort and its groups against the tolerance."""
     lens = settings["lens"]
     groups = [] if numbers.sites is None else [tc.subgroups(preds, list(numbers.sites.by), **settings)]
     return tc.inference.conclude(
@@ -194,6 +195,7 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
 
 
 def _svg(display: Any, height: float) -> str:
+    """Draw a display as SVG, 4.6 inches wide; the same data give the same text."""
     with extra("matplotlib").rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
         canvas = extra("matplotlib.figure").Figure(figsize=(4.6, height), layout="constrained")
         display.plot(canvas.add_subplot())

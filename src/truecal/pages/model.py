@@ -263,6 +263,7 @@ def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference
 
 
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
+    """Return the name of a group, with its column where there are several tables."""
     return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 
@@ -322,12 +323,14 @@ def _other(estimator: Estimator, source: PageSource, *, fast: bool) -> tc.Estima
 
 
 def _variant(estimate: tc.Estimate, scheme: object) -> str:
+    """Return "with the judge", or the scheme of a binned estimator, as text; "" for others."""
     if isinstance(estimate, tc.inference.JudgedEstimate):
         return "with the judge"
     return f"equal {scheme}" if "Binned" in type(estimate.estimator).__name__ and scheme else ""
 
 
 def _estimator_row(estimate: tc.Estimate) -> Row:
+    """Return name, norm, value and interval of an estimate as a row of the table of estimators."""
     kind, scheme = type(estimate.estimator).__name__, getattr(estimate.estimator, "scheme", None)
     title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
     return {
@@ -421,6 +424,7 @@ def _group_table(table: tc.groups.Subgroups, tables: Sequence[tc.groups.Subgroup
 
 
 def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> Sequence[Row] | None:
+    """Measure the answer scale; None where it does not apply."""
     preds = source.preds
     if preds is None or not (preds.class_count == 2 or source.top_label):
         return None
@@ -459,6 +463,7 @@ def _context(data: object, setting: PageSettings) -> Sequence[Row]:
 
 
 def _context_lenses(preds: tc.Predictions, lens: Lens | None, by_label: bool) -> Iterator[Lens]:
+    """Yield the parts of a lens of several probabilities and the lens itself, else the lens where errors by label are asked for."""
     if lens is not None and lens.several:
         yield from lens.parts(preds)
         yield lens

@@ -93,6 +93,7 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
 
 @cache
 def _environment() -> Any:
+    """Make the template environment, with escaping and filters."""
     jinja2 = extra("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("truecal.pages"),
@@ -154,6 +155,7 @@ def sort_key(value: Any) -> str:
 
 
 def _without_controls(value: Any) -> Any:
+    """Replace control characters; markup is returned unchanged."""
     return value if hasattr(value, "__html__") else _FORBIDDEN.sub("\ufffd", str(value))
 
 
@@ -194,6 +196,7 @@ def inert(script: str) -> str:
 
 
 def _digest(script: str) -> str:
+    """Return the base64 SHA-256 of a script, for the content security policy."""
     return b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

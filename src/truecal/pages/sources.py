@@ -210,6 +210,7 @@ class PageSource:
 
 
 def _single(profile: tc.profile.Profile) -> tc.profile.Profile:
+    """Mark a profile as one dataset."""
     if profile.single:
         return profile
     parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)

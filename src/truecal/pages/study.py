@@ -140,11 +140,13 @@ class Results:
 
 
 def _trends(results: Results, after: str) -> Answer:
+    """Return notes and rows of the lines of the metric on the error, over all families."""
     result = results.run(tc.study.error_against_calibration, after)
     return result.notes, [row for row in result.trends().rows(named=True) if row["family"] is None]
 
 
 def _temperatures(results: Results, _: str) -> Answer:
+    """Return the range of fitted temperatures by dataset and family."""
     about = results.frame.select("model", "family").unique("model", keep="first")
     fits = results.store.fits()
     fits = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
@@ -161,12 +163,14 @@ def _temperatures(results: Results, _: str) -> Answer:
 
 
 def _fronts(results: Results, after: str) -> Answer:
+    """Return notes and counts of the Pareto fronts."""
     result = results.compare(tc.study.pareto, after)
     always = f"on every front: {', '.join(result.always)}" if result.always else "no model is on every front"
     return [always, *result.notes], result.counts().rows(named=True)
 
 
 def _dominance(results: Results, after: str) -> Answer:
+    """Return notes and pairs of families with dominated models."""
     result = results.run(tc.study.dominance, after)
     always = "; ".join(f"{a} by {b}" for a, b in result.always)
     table = result.frame().sort("dominated", "share", descending=True)
@@ -175,21 +179,25 @@ def _dominance(results: Results, after: str) -> Answer:
 
 
 def _shifts(results: Results, after: str) -> Answer:
+    """Return notes and slopes of the metric over severities."""
     result = results.run(tc.study.shift, after, reference=results.store.references() or None)
     return result.notes, result.slopes().sort("dataset", "slope").rows(named=True)
 
 
 def _clean_to_shifted(results: Results, after: str) -> Answer:
+    """Return notes and Kendall correlations of the metric on clean and on shifted data."""
     result = results.run(tc.study.in_and_out, after, reference=results.store.references() or None)
     return result.notes, [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
 
 
 def _log_lines(results: Results, after: str) -> Answer:
+    """Return notes and lines of log metric on log error."""
     result = results.run(tc.study.log_fits, after)
     return result.notes, result.lines().rows(named=True)
 
 
 def _residuals(results: Results, after: str) -> Answer:
+    """Return notes and models whose standardized residual exceeds 2."""
     frame = results.of_metrics(*results.metrics, *_SCORES)
     result = tc.study.residuals(frame, metrics=results.scores, recalibrator=after)
     size = pl.col("standardized").abs()
@@ -197,16 +205,19 @@ def _residuals(results: Results, after: str) -> Answer:
 
 
 def _bin_slopes(results: Results, after: str) -> Answer:
+    """Return notes and slopes of the error by number of bins."""
     result = tc.study.bin_trend(results.frame, lens=results.lens, recalibrator=after)
     return result.notes, result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True)
 
 
 def _agreements(results: Results, after: str) -> Answer:
+    """Return notes and agreements (Kendall's tau) of the rankings by two metrics."""
     result = results.compare(tc.study.rank_agreement, after)
     return result.notes, result.frame().sort("severity", "tau").rows(named=True)
 
 
 def _effects(results: Results, recalibrator: str) -> Answer:
+    """Return notes and the effect of a recalibrator on the metric."""
     settings = {"after": recalibrator, "metric": results.metric, "lens": results.lens}
     result = tc.study.effect_of_recalibration(results.store, **settings)
     return result.notes, result.summary().rows(named=True)
@@ -273,6 +284,7 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
 
 
 def _capitalized(words: str) -> str:
+    """Return text with a capital first letter."""
     return words[:1].upper() + words[1:]
 
 

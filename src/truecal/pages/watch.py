@@ -18,7 +18,7 @@ class WatchPage(Page):
     template = "watch.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return the numbers that scripts draw."""
+        """Return groups, tolerance and name of the outcome, which scripts draw."""
         groups = [{name: group[name] for name in group if name != "step"} for group in self.groups]
         outcome = "Accuracy" if self.lens_name == "top label" else "Frequency"
         return {"groups": groups, "tolerance": self.settings.tolerance, "outcome": outcome}
@@ -54,6 +54,7 @@ def _group(group: WatchedGroup, step: Any, limit: float) -> Mapping[str, Any]:
 
 
 def _diagram(sums: list[list[float]]) -> Mapping[str, Any]:
+    """Return mean score, frequency and rows of the filled bins, from sums (rows, ones, scores) by bin."""
     filled = [(n, ones, scores) for n, ones, scores in zip(*sums, strict=True) if n > 0]
     return {
         "score": [scores / n for n, _, scores in filled],

@@ -26,9 +26,14 @@ def _bar_style(index: int) -> dict[str, Any]:
 
 
 def _draw_bars(
-    ax: Any, names: Sequence[str], groups: Sequence[Any], height: Float64s, reach: Float64s, styles: Mapping[str, int]
+    ax: Any,
+    names: Sequence[str],
+    groups: Sequence[Any],
+    height: Float64s,
+    half_widths: Float64s,
+    styles: Mapping[str, int],
 ) -> tuple[Float64s, float]:
-    """Draw a cluster of bars per group, with error bars of `reach` (2, rows); return their centres and width."""
+    """Draw a cluster of bars per group, with error bars of `half_widths` (2, rows); return their centres and width."""
     order, ticks = list(styles), list(dict.fromkeys(groups))
     width = 0.84 / len(order)
     offset = (len(order) - 1) / 2
@@ -36,7 +41,7 @@ def _draw_bars(
     for name, index in styles.items():
         rows = np.array([other == name for other in names])
         ax.bar(x[rows], height[rows], width, label=name, **_bar_style(index))
-    ax.errorbar(x, height, np.nan_to_num(reach), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
+    ax.errorbar(x, height, np.nan_to_num(half_widths), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
     ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
     return x, width
 
@@ -81,8 +86,8 @@ class TopKDisplay(Display):
         error, low, high = (self._frame[name].astype(float) for name in ("error", "low", "high"))
         order = np.argsort(np.array(k), kind="stable")
         styles = {name: i for i, name in enumerate(dict.fromkeys(methods))}
-        reach = np.abs(np.stack([low, high]) - error)
-        _draw_bars(ax, [methods[i] for i in order], [k[i] for i in order], error[order], reach[:, order], styles)
+        half_widths = np.abs(np.stack([low, high]) - error)
+        _draw_bars(ax, [methods[i] for i in order], [k[i] for i in order], error[order], half_widths[:, order], styles)
         ax.set(xlabel="k", ylabel="Top-k calibration error")
         add_legend(ax, max_columns=3)
 

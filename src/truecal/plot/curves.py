@@ -37,8 +37,8 @@ _FLAT = 0.01  # share of the largest value below which the end of a curve over t
 _MAX_DATES = 6  # at the ticks of an axis of time
 
 
-def _named(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
-    """Return the table of one model or several, with a column of their names."""
+def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
+    """Return the table of one model or several; a single one gets a column `model` with the value "model"."""
     frame = curve.frame()
     return frame if "model" in frame else frame.with_columns(model=["model"] * len(frame))
 
@@ -142,7 +142,7 @@ class DecisionDisplay(Display):
         display : DecisionDisplay
             The display.
         """
-        return cls(_named(curve))._plot_if(plot, ax)
+        return cls(_with_model_column(curve))._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         self._draw_lines(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
@@ -206,7 +206,7 @@ class DecisionLossDisplay(Display):
         display : DecisionLossDisplay
             The display.
         """
-        return cls(_named(loss), quantity=quantity)._plot_if(plot, ax)
+        return cls(_with_model_column(loss), quantity=quantity)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
         line: dict[str, Any] = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}

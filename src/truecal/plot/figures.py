@@ -198,6 +198,7 @@ class FigureData:
 
 
 def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "") -> None:
+    """Refuse a name that is not among `names`."""
     listed = sorted(map(str, names))
     if name not in listed:
         words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"
@@ -205,6 +206,7 @@ def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "")
 
 
 def _choose_metric(frame: Any, choice: FigureChoice) -> str:
+    """Return the metric of the choice or, without one, the preferred calibration error of the store."""
     where = f" with the lens {choice.lens!r}"
     metrics = frame.filter(frame["lens"].is_in([choice.lens, ""]))["metric"].unique().to_list()
     if choice.metric is not None:
@@ -231,6 +233,7 @@ def _choose_clean(store: Any, frame: Any, choice: FigureChoice) -> str:
 
 
 def _on(table: Any, dataset: str) -> Any:
+    """Select the rows of a dataset at severity 0."""
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == 0))
 
 
@@ -284,6 +287,7 @@ def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
 
 
 def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
+    """Draw the reliability diagram of one model over a histogram of its confidences."""
     share = bins["count"] / bins["count"].sum()
     width = (bins["high"] - bins["low"]).clip(0.005).to_list()
     ax.bar(bins["low"].to_list(), share.to_list(), width, align="edge", color=GREY, alpha=0.35, linewidth=0)
@@ -306,6 +310,7 @@ def natural(data: FigureData) -> StudyFigure:
 
 
 def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
+    """Make a figure of metric against classification error, a panel per dataset and recalibrator."""
     keys = [(after, dataset) for after in data.recalibrators for dataset in datasets]
     results = [(after, data.models(dataset, after), dataset) for after, dataset in keys]
     parts = [(after, points, _on(points.frame(), dataset)) for after, points, dataset in results]
@@ -357,6 +362,7 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
 
 
 def _level_colours(levels: Sequence[Any]) -> Any:
+    """Return a colour map with a colour per level."""
     import matplotlib
 
     return matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
@@ -391,6 +397,7 @@ def severities(data: FigureData) -> StudyFigure:
 
 
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
+    """Draw metric against error for the models of one family, a colour per severity."""
     models = table.filter(pl.col("family") == family)
     for severity, colour in colours.items():
         part = models.filter(pl.col("severity") == severity).sort("size", "model")
@@ -448,6 +455,7 @@ def costs(data: FigureData) -> StudyFigure:
 
 
 def _best_models(data: FigureData) -> list[str]:
+    """Return the most accurate model of every family, or the most accurate models of a single family."""
     clean = _on(data.models(data.clean, "none").frame(), data.clean).sort("error")
     best = clean.unique("family", keep="first", maintain_order=True)
     names: list[str] = (best if best.height > 1 else clean)["model"].to_list()[:_MAX_COMPARED]
@@ -457,6 +465,7 @@ def _best_models(data: FigureData) -> list[str]:
 
 
 def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
+    """Draw the cost map of two models."""
     CostMapDisplay.from_result(cost_map, names=names, ax=ax)
     data.title(ax, f"{names[0]} (blue), {names[1]} (orange)", after)
 
@@ -480,6 +489,7 @@ def residuals(data: FigureData) -> StudyFigure:
 
 
 def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
+    """Draw a score, or its residual, against the classification error."""
     draw_models(ax, frame_of(table), "error", y, bars=False, styles=data.styles)
     if y == "residual":
         ax.axhline(0, **DOTTED)
@@ -513,6 +523,7 @@ def _binned_metrics(table: Any) -> list[str]:
 
 
 def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
+    """Draw the slope on the error by number of bins."""
     BinTrendDisplay(frame_of(table)).plot(ax)
     data.title(ax, data.clean, after)
 
@@ -529,6 +540,7 @@ def loglog(data: FigureData) -> StudyFigure:
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
+    """Draw models and the fitted line of every family on logarithmic axes."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     for family, style in data.styles.items():
@@ -565,6 +577,7 @@ def temperatures(data: FigureData) -> StudyFigure:
 
 
 def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
+    """Draw the fitted temperatures by family."""
     for i, (family, style) in enumerate(data.styles.items()):
         part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family).sort("temperature")
         spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else np.zeros(part.height)

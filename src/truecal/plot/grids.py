@@ -88,8 +88,8 @@ class BiasMapDisplay(Display):
 
     def _draw(self, ax: Any) -> list[Any]:
         across, down, matrix = _pivot(self._frame, self.x, self.y, self.value)
-        reach = float(np.nanmax(np.abs(matrix))) or 1.0
-        colours = {"cmap": _diverging(), "vmin": -100 * reach, "vmax": 100 * reach, "aspect": "auto"}
+        limit = float(np.nanmax(np.abs(matrix))) or 1.0
+        colours = {"cmap": _diverging(), "vmin": -100 * limit, "vmax": 100 * limit, "aspect": "auto"}
         image = _draw_matrix(ax, 100 * matrix, "{:+.2f}", across, down, **colours)
         ax.set(xlabel=self.x, ylabel=self.y, title=f"{self.value}, percentage points")
         return [self.figure_.colorbar(image, ax=ax).ax]
@@ -158,9 +158,9 @@ class CostMapDisplay(Display):
     def _draw(self, ax: Any) -> list[Any]:
         ratios, rates, matrix = _pivot(self._frame, "cost_ratio", "rate", "relative")
         finite = np.abs(matrix[np.isfinite(matrix)])
-        reach = float(finite.max(initial=0.0)) or 1.0
+        limit = float(finite.max(initial=0.0)) or 1.0
         x, y = _cell_edges(ratios), _cell_edges(rates)
-        image = ax.pcolormesh(x, y, np.clip(matrix, -reach, reach), cmap=_diverging(), vmin=-reach, vmax=reach)
+        image = ax.pcolormesh(x, y, np.clip(matrix, -limit, limit), cmap=_diverging(), vmin=-limit, vmax=limit)
         for row in np.flatnonzero((self.table("supported") != 1).any(axis=1)):
             ax.axhspan(y[row], y[row + 1], facecolor="none", edgecolor=GREY, hatch="///", alpha=0.5, linewidth=0)
         ax.set(xlabel="Cost of abstaining / cost of an error", ylabel="Share of cases not answered")

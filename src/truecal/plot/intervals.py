@@ -28,11 +28,13 @@ class _ListDisplay(Display):
         return self.width, 1.2 + self.row_height * len(self._frame)
 
     def _draw_row(self, ax: Any, row: int, value: Any, low: Any, high: Any, color: str = BLUE, **marker: Any) -> None:
+        """Draw a value with its interval at a row."""
         if low is not None:
             ax.hlines(row, low, high, color=color, linewidth=1.5)
         ax.plot(value, row, color=color, **{"marker": "o", **marker})
 
     def _name_rows(self, ax: Any, names: Iterable[str]) -> None:
+        """Label the rows, the first on top."""
         ax.set_yticks(range(len(self._frame)), list(names), parse_math=False)
         ax.set_ylim(len(self._frame) - 0.5, -0.5)
 
@@ -412,14 +414,14 @@ class EvaluationDisplay(Display):
         ax.barh(rows, refinement, color=GREY, alpha=0.5, label="refinement")
         ax.barh(rows, gain, left=refinement, color=ORANGE, label="calibration (removable)")
         ends = np.isfinite(low) & np.isfinite(high)
-        reach = np.where(ends, np.maximum([gain - low, high - gain], 0.0), 0.0)
-        ax.errorbar(refinement + gain, rows, xerr=reach, fmt="none", ecolor=BLUE, capsize=3)
+        half_widths = np.where(ends, np.maximum([gain - low, high - gain], 0.0), 0.0)
+        ax.errorbar(refinement + gain, rows, xerr=half_widths, fmt="none", ecolor=BLUE, capsize=3)
         for row in np.flatnonzero(~finite):
             ax.text(refinement[row], rows[row], " infinite", va="center")
         marked = [f"{name} (recommended)" if name == self.recommended else str(name) for name in names]
         ax.set_yticks(rows, marked, parse_math=False)
         # calibration is small beside refinement: start the axis below it
         start = float(refinement.min())
-        ax.set_xlim(left=max(0.0, start - 1.5 * float((refinement + gain + reach[1] - start).max() or start)))
+        ax.set_xlim(left=max(0.0, start - 1.5 * float((refinement + gain + half_widths[1] - start).max() or start)))
         ax.set(xlabel=f"{self.score.capitalize()} on held-out folds")
         add_legend(ax, max_columns=1)

@@ -340,6 +340,7 @@ class ReliabilityDisplay(Display):
         return np.maximum(1 - values, _zoom_floor(self.numbers.estimate.n)) if self._zoom else values
 
     def _points(self, part: str, *columns: str) -> list[Float64s]:
+        """Return columns of a table of `numbers` on the scale of the axes."""
         frame: Frame = getattr(self.numbers, part)
         return [self._scale(frame[name]) for name in columns]
 
@@ -364,6 +365,7 @@ class ReliabilityDisplay(Display):
         return below
 
     def _draw_bins(self, ax: Any) -> None:
+        """Draw bins with intervals, sized by their share of the rows."""
         x, y, low, high = self._points("bins", "score", "outcome", "low", "high")
         count = np.asarray(self.numbers.bins["count"])
         ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
@@ -378,6 +380,7 @@ class ReliabilityDisplay(Display):
                 ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **label)
 
     def _draw_histogram(self, above: Any) -> Any:
+        """Draw the histogram of the scores below other axes, and return its axes."""
         part = "zoomed_histogram" if self._zoom else "histogram"
         start, end = self._points(part, "left", "right")
         ax = self.histogram_ax_ = add_below(above, 0.22)
@@ -405,6 +408,7 @@ class ReliabilityDisplay(Display):
         return float(min(ends)), float(max(ends))
 
     def _title(self) -> str:
+        """Return error, interval and n as text."""
         estimate = self.numbers.estimate
         assert estimate.interval is not None
         limits = (float(estimate.interval.low), float(estimate.interval.high))
@@ -544,6 +548,7 @@ class ClassWiseDisplay(Display):
         return small
 
     def _draw_class(self, ax: Any, name: str) -> None:
+        """Draw the reliability diagram of one class."""
         rows = self._frame["class"] == name
         score, outcome, low, high = (self._frame[column][rows] for column in self.needed[1:])
         end = min(1.0, 1.08 * float(max(score.max(), high.max())))

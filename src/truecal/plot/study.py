@@ -95,6 +95,7 @@ def draw_models(
 
 
 def _draw_whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
+    """Draw the intervals of x and y where the table has them."""
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
         ends = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
         if all(name in frame for name in ends):
@@ -424,8 +425,9 @@ class BinTrendDisplay(ConditionDisplay):
 
 
 def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
-    reach = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
-    ax.errorbar(x, [row["slope"] for row in rows], reach, capsize=1.5, markersize=4, linewidth=1, **style)
+    """Draw slopes with their intervals."""
+    half_widths = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
+    ax.errorbar(x, [row["slope"] for row in rows], half_widths, capsize=1.5, markersize=4, linewidth=1, **style)
 
 
 class ShiftDisplay(Display):

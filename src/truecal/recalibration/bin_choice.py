@@ -170,6 +170,7 @@ def choose_bins(
 
 
 def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: float) -> BinCandidate:
+    """Estimate the marginal calibration error of recalibrated rows, plain and debiased, with upper limits by resamples `draws`."""
     from scipy.special import ndtri
 
     columns = [preds.probs] if preds.binary else list(preds.probs.T)

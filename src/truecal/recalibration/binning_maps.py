@@ -70,9 +70,10 @@ class CountedStepMap(StepMap):
 
 
 def fit_guaranteed_steps(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> CountedStepMap:
-    """Fit at least `bins` bins between order statistics; a repeated score on an edge is a bin of its own.
+    """Fit bins between bins - 1 order statistics; equal ones are one edge, and a repeated score on an edge is a separate bin.
 
-    Rows on an edge that occur once are left out, so that the counts of a bin are binomial (Gupta and Ramdas 2021).
+    A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas 2021).
+    Empty bins have the mean outcome.
     """
     if (weights != 1).any():
         raise InputError(
@@ -501,6 +502,7 @@ class ScalingBinning(ScoreRecalibrator):
                 )
 
     def _curve(self) -> ScoreRecalibrator:
+        """Return the map that is fitted before binning: `scaling`, or beta calibration with two parameters."""
         if self.scaling is not None:
             return self.scaling
         return BetaCalibration(parameters=2, loss=self.loss, input=self.input)

@@ -144,6 +144,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return self
 
     def _split(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
+        """Return (train, test) rows of every fold: stratified by class, without splitting groups."""
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
         if not options.is_whole(self.cv):
@@ -177,10 +178,12 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return next((classes[0] for classes in absent if classes), None)
 
     def _fit_recalibrator(self, outputs: Any, y: ArrayLike, weights: Float64s | None) -> Recalibrator:
+        """Fit a clone of the recalibrator to outputs of the model."""
         recalibrator: Recalibrator = clone(self.recalibrator).set_params(classes=self.classes_.tolist())
         return recalibrator.fit(outputs, y, weights)
 
     def _outputs(self, model: Any, X: ArrayLike) -> Any:
+        """Return probabilities or decision values of a model, whichever the recalibrator takes."""
         method = "predict_proba" if self.recalibrator.input == "probs" else "decision_function"
         if not hasattr(model, method):
             raise InputError(
@@ -226,16 +229,19 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 
 def _take(weights: Float64s | None, rows: Indices) -> Float64s | None:
+    """Select rows of the weights, if there are weights."""
     return None if weights is None else weights[rows]
 
 
 def _take_rows(X: Any, rows: Indices) -> Any:
+    """Select rows of an array, a sparse matrix or a data frame."""
     from sklearn.utils import _safe_indexing
 
     return _safe_indexing(X, rows)
 
 
 def _fit_model(estimator: Any, X: Any, y: Any, weights: Float64s | None) -> Any:
+    """Fit a clone of a classifier; refuse weights that it does not take."""
     model = clone(estimator)
     if weights is None:
         return model.fit(X, y)

@@ -173,6 +173,7 @@ class ClassOrder:
 
     @property
     def is_sorted(self) -> bool:
+        """Whether the columns are in the sorted order of the classes."""
         return bool((np.diff(self.sorting) > 0).all())
 
     def sort_columns(self, probs: Float64s) -> Float64s:
@@ -195,18 +196,19 @@ class ClassOrder:
         return np.array([theirs.index(name) for name in ours])
 
     def describe(self, positions: Sequence[int]) -> str:
-        """Name columns in a message."""
+        """Return the class names of columns as text, at most five."""
         names = self.columns.tolist()
         return _shorten([names[k] for k in positions])
 
 
 def _shorten(names: Sequence[object]) -> str:
+    """Join at most five names by commas."""
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
 @dataclass(frozen=True, eq=False)
 class RowHashes:
-    """Hashes of the rows of one fit, so that nobody measures a recalibrator on them by accident."""
+    """Hashes of the rows of one fit, to warn where a recalibrator is measured on them."""
 
     hashes: NDArray[np.uint64]  # sorted
 
@@ -224,7 +226,7 @@ class RowHashes:
         return cls(np.sort(state))
 
     def count_shared(self, other: RowHashes) -> int:
-        """Count the rows of `other` that were in this fit."""
+        """Count the rows of `other` that were in this fit; 0 where under 90 % of these rows are distinct, unless both are equal."""
         if np.array_equal(self.hashes, other.hashes):
             return len(other.hashes)
         if len(np.unique(self.hashes)) < _MIN_DISTINCT * len(self.hashes):
@@ -556,6 +558,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._restore(serialization.read_field(content, "learned", dict))
 
     def _set_classes(self, order: ClassOrder) -> None:
+        """Set `order_` and `classes_`."""
         self.order_ = order
         self.classes_ = order.classes
 
@@ -592,6 +595,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return outputs
 
     def _warn(self, message: str) -> None:
+        """Warn with the name of the class in front, at the line of the caller of a public method."""
         warnings.warn(f"{type(self).__name__}: {message}", TruecalWarning, stacklevel=4)
 
 

@@ -81,6 +81,7 @@ class EvaluationRow:
 
 
 def _limits(name: str, interval: Interval | None) -> dict[str, Any]:
+    """Return the limits of an interval as columns `<name>_low` and `<name>_high`; None without an interval."""
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {f"{name}_low": low, f"{name}_high": high}
 
@@ -141,6 +142,7 @@ class Evaluation(Tabular):
         return self._recommendation()[1]
 
     def _recommendation(self) -> tuple[str, str]:
+        """Return the recommended map (fewest parameters of those tied for the best score, without loss of accuracy) and why."""
         if BEFORE in self.tied:
             return BEFORE, f"no map lowers the {self._score_name()} significantly at {self.level:.0%}"
         accurate = [name for name in self.tied if self[name].accuracy_change.high >= 0]
@@ -183,6 +185,7 @@ class Evaluation(Tabular):
         return "\n".join(lines)
 
     def _score_name(self) -> str:
+        """Return the score by which maps are ranked, as text."""
         return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
@@ -338,6 +341,7 @@ def cross_fit(recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of
 
 
 def _name_recalibrators(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator]) -> dict[str, Recalibrator]:
+    """Return recalibrators by name, those of a list by their class; refuse duplicates and other objects."""
     if isinstance(recalibrators, Mapping):
         named = dict(recalibrators)
     else:
@@ -397,6 +401,7 @@ class _Scoring:
     level: float
 
     def evaluation(self, folds: int | None, refused: tuple[tuple[str, str], ...]) -> Evaluation:
+        """Rank the maps by their mean score; tied with the best are those whose paired difference is not significant."""
         by_score = {
             "log loss": {name: tc.scores.log_losses(r.preds) for name, r in self.results.items()},
             "brier": {name: tc.scores.briers(r.preds) for name, r in self.results.items()},
@@ -412,6 +417,7 @@ class _Scoring:
         return Evaluation(tuple(rows), score, self.level, best, (best, *tied), folds, refused)
 
     def _row(self, name: str, by_score: Mapping[str, Mapping[str, Float64s]]) -> EvaluationRow:
+        """Compute scores, changes, calibration error and accuracy of one map."""
         preds, notes = self.results[name].preds, self.results[name].notes
         log_losses, briers = by_score["log loss"], by_score["brier"]
         lens = self.lens or default_lens(preds)
@@ -435,12 +441,14 @@ class _Scoring:
         )
 
     def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreParts:
+        """Split a mean loss into calibration and refinement, the mean loss of the best map."""
         reference = losses[min(losses, key=lambda other: self._mean(losses[other]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
         return ScoreParts(calibration, self._change(losses[name], reference), refinement)
 
     def _mean(self, values: Float64s) -> float:
+        """Compute the weighted mean over rows."""
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
 
     def _change(self, new: Float64s, old: Float64s) -> Interval:

@@ -48,16 +48,19 @@ class _OnnxWriter:
         self.constants: list[Any] = []
 
     def add_node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
+        """Add a node with one output and return the name of that output."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
     def add_constant(self, array: Any) -> str:
+        """Add an array as an initializer and return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def cast(self, name: str, kind: int) -> str:
+        """Add a cast of a value to an ONNX type and return the name of its output."""
         return self.add_node("Cast", [name], to=kind)
 
     def add_operation(self, operation: str, operands: list[str]) -> str:

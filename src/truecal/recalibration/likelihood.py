@@ -68,6 +68,7 @@ class LabelledLogits:
         return (slice(i, i + step) for i in range(0, len(self.labels), step))
 
     def weighted_sum(self, rows: slice, values: Float64s) -> float:
+        """Sum values of some rows, with the weights of these rows."""
         return float(values.sum() if self.weights is None else values @ self.weights[rows])
 
     def of_labels(self, values: Floats) -> Floats:

@@ -49,7 +49,7 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         self.recalibrator = recalibrator
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn one map per column.
+        """Fit one map per column; a column whose labels are all equal is left as it is.
 
         Parameters
         ----------

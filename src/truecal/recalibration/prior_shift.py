@@ -122,6 +122,7 @@ class PriorShift(Recalibrator):
         self.prevalence_ = self.source_ if self.prevalence is None else self._read_prevalence(count)
 
     def _read_prevalence(self, count: int) -> Float64s:
+        """Return the prevalence as class frequencies, shape (classes,); a single number is that of the second of two classes."""
         values = validation.as_floats(self.prevalence, "prevalence").astype(np.float64)  # type: ignore[arg-type]
         if values.ndim == 0 and count == 2:
             values = np.array([1 - values, values])
@@ -163,10 +164,12 @@ class PriorShift(Recalibrator):
         return self
 
     def _factors(self, frequency: Float64s) -> Float64s:
+        """Return the ratio of new to old class frequencies; 1 for classes that did not occur."""
         occurs = self.source_ > 0
         return np.where(occurs, frequency / np.where(occurs, self.source_, 1.0), 1.0)
 
     def _calibrate(self, outputs: Float64s) -> Float64s:
+        """Apply the recalibrator, if there is one."""
         return outputs if self.recalibrator is None else self.recalibrator_._apply(outputs)
 
     def _apply(self, outputs: Float64s) -> Float64s:

@@ -416,6 +416,7 @@ class BetaCalibration(ScoreRecalibrator):
         return BetaMap(slopes[0], slopes[-1], c, odds, self.clip, certain)
 
     def _refuse_contradiction(self, is_zero: NDArray[np.bool_], is_one: NDArray[np.bool_], outcomes: Float64s) -> None:
+        """Refuse the first row with a probability of exactly 0 or 1 and the opposite outcome."""
         wrong = (is_zero & (outcomes > 0)) | (is_one & (outcomes == 0))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])

@@ -206,6 +206,7 @@ class SegmentOffsets(Recalibrator):
 
 
 def _read_offset(content: Any) -> Offset:
+    """Read one offset (levels, shift in log odds) from JSON; refuse other content."""
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
     shift = read_number(content, "shift", low=-_MAX_SHIFT, high=_MAX_SHIFT)
@@ -224,6 +225,7 @@ def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> floa
 
 
 def _log_odds(score: Float64s) -> Float64s:
+    """Compute log odds of scores clipped to [1e-13, 1 - 1e-13]."""
     return logit(np.clip(score, 1e-13, 1 - 1e-13))
 
 

@@ -30,7 +30,7 @@ class Learned:
     missing: float | None = None
 
     def read(self, state: Mapping[str, Any], name: str, classes: int) -> float | Float64s:
-        """Read the attribute from a JSON object and check it."""
+        """Read a number, (classes,) or (classes, classes) numbers by `axes`; refuse numbers outside [low, high]."""
         if self.missing is not None and name not in state:
             return self.missing
         if self.axes == 0:
@@ -41,7 +41,7 @@ class Learned:
 
 
 def read_field(state: Mapping[str, Any], name: str, kind: type | None = None) -> Any:
-    """Read a required field, which must be a list or an object where `kind` says so."""
+    """Read a required field; refuse one that is no list (`kind` list) or no object (`kind` dict)."""
     if name not in state:
         raise FileError(f'the field "{name}" is missing')
     if kind is not None and not isinstance(state[name], kind):

@@ -158,9 +158,11 @@ class MatrixProblem:
 
     @property
     def diagonal_only(self) -> bool:
+        """Whether there is one slope per class, not a matrix."""
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
+        """Split variables into slopes (classes,) or a matrix (classes, classes), and biases (classes,), rescaled."""
         parameters = (theta.reshape(self.strengths.shape) * self.scale).astype(self.dtype, copy=False)
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
 

@@ -37,6 +37,7 @@ class Graph:
     entries: list[Node | NDArray[Any] | None] = field(default_factory=lambda: [None])
 
     def input(self) -> "Tracer":
+        """Tracer of the model outputs, the first entry."""
         return Tracer(self, 0)
 
     def record(self, operation: str, operands: Sequence[Any]) -> "Tracer":
@@ -48,6 +49,7 @@ class Graph:
         return Tracer(self, len(self.entries) - 1)
 
     def _add_constant(self, value: Any) -> int:
+        """Append a constant and return its position."""
         array = np.asarray(value)
         # arrays of whole numbers are positions of columns and stay whole; single numbers take part in arithmetic
         is_real = array.dtype.kind == "f" or (array.ndim == 0 and array.dtype.kind in "iu")
@@ -76,15 +78,19 @@ class Tracer(NDArrayOperatorsMixin):
         return self.graph.record("columns", (self, np.atleast_1d(key[1])))
 
     def sum(self, axis: int, keepdims: bool) -> "Tracer":
+        """Record the sum over columns."""
         return self.graph.record("sum", (self,))
 
     def max(self, axis: int, keepdims: bool) -> "Tracer":
+        """Record the maximum over columns."""
         return self.graph.record("max", (self,))
 
     def argmax(self, axis: int, keepdims: bool) -> "Tracer":
+        """Record the index of the largest column."""
         return self.graph.record("argmax", (self,))
 
     def astype(self, dtype: type) -> "Tracer":
+        """Record the rounding to float32; other types change nothing, since graphs compute in float64."""
         return self.graph.record("round_to_float32", (self,)) if dtype is np.float32 else self
 
 

@@ -64,6 +64,7 @@ class Document:
                 self._remove(extra_path)
 
     def _remove(self, path: Where) -> None:
+        """Remove the value at a path (set it to None in a list), so that later checks need not allow for it."""
         if not path:
             self.value = self.value if isinstance(self.value, dict) else {}
             return

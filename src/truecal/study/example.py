@@ -250,6 +250,7 @@ class ExamplePlan:
 
     @property
     def trainings(self) -> list[tuple[ExampleModel, str, int]]:
+        """All (model, dataset, seed) of the plan."""
         return [(model, name, seed) for name in self.data for model in self.models for seed in self.seeds]
 
 
@@ -337,6 +338,7 @@ def make_example(
 
 
 def _path(root: Path, dataset: str, model: str, severity: int, seed: int) -> Path:
+    """Return the file of the predictions of one model at one severity."""
     return root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz"
 
 

@@ -151,6 +151,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
 
 
 def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
+    """Refuse a table without one of these columns."""
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(f"{what} has no column {missing[0]!r}; it has {', '.join(table.columns[:20])}")

@@ -280,6 +280,7 @@ def _measure_profile(profile: tc.profile.Profile, metric: Metric, intervals: Int
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    """Return the limits of an interval, or two None."""
     return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
@@ -299,6 +300,7 @@ def _estimate(
 
 
 def _rows(profile: tc.profile.Profile) -> int:
+    """Return the number of rows of a profile: the sum of weights that are counts, else its length."""
     return round(float(profile.total.max())) if profile.counted else profile.rows
 
 
@@ -401,6 +403,7 @@ class SharedDraws:
 
 @lru_cache(2)  # one file after the other has the same rows
 def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
+    """Draw the shared resamples of rows (in at most 256 random groups) or of clusters, cached."""
     rng = np.random.default_rng(_SEED_PAIRED)
     of_row = None if units is None else np.frombuffer(units, np.intp)
     if of_row is None and rows > _GROUPS:
@@ -467,6 +470,7 @@ def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> 
 
 
 def _average(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:
+    """Average the scores of rows, with a normal or Wilson interval."""
     from scipy.special import ndtri
 
     n = len(preds)

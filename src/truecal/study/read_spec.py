@@ -188,7 +188,7 @@ def _match(
 
 
 def _describe_models(document: Document, sources: list[PredictionFile]) -> list[PredictionFile]:
-    """`models: {resnet50: {family: resnet, size: 25e6, pretraining: jft}}`: what file names do not say."""
+    """Add family, size and covariates of `models: {resnet50: {family: resnet, size: 25e6}}` to the files; `sources` is changed."""
     models, described = {source.model for source in sources}, {}
     for model, values in document.value.get("models", {}).items():
         if model not in models and sources:
@@ -208,6 +208,7 @@ def _describe_models(document: Document, sources: list[PredictionFile]) -> list[
 
 
 def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options | None:
+    """Read all settings of a study file; None, with problems in the document, where one is wrong."""
     values = document.value
     columns = _read_columns(document)
     if columns is not None and columns.kind == "probs" and "class_subsets" in values:
@@ -249,6 +250,7 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
 
 
 def _read_columns(document: Document) -> FileColumns | None:
+    """Read the section `columns`; None without label or outputs."""
     values = document.value.get("columns", {})
     kind = next((kind for kind in ("probs", "logits", "score") if kind in values), None)
     if kind is None or "label" not in values:
@@ -262,6 +264,7 @@ def _read_columns(document: Document) -> FileColumns | None:
 
 
 def _read_selections(document: Document) -> dict[str, dict[str, Any]]:
+    """Read the named selections of rows; problems are added to the document."""
     selections: dict[str, dict[str, Any]] = {}
     for i, member in enumerate(document.value.get("selections", ())):
         if member is None or "name" not in member or len(member) != 2:
@@ -278,6 +281,7 @@ def _read_selections(document: Document) -> dict[str, dict[str, Any]]:
 
 
 def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> None:
+    """Refuse an unknown lens, and a lens of several probabilities without a metric for it."""
     if name not in (*LENSES, *groupings) and not re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
         listed = ", ".join((*LENSES, *groupings))
         raise InputError(f"there is no lens {name!r}; use {listed}, top-K, class:NAME or grouping:NAME (see groupings)")
@@ -286,6 +290,7 @@ def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> 
 
 
 def _check_recalibrator(name: str) -> None:
+    """Refuse an unknown recalibrator."""
     if name == "none":
         raise InputError("the recalibrator 'none' is always there; leave it out of the list")
     if name not in names.RECALIBRATORS:

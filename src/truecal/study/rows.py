@@ -106,12 +106,14 @@ def load_rows(path: Path, columns: FileColumns) -> Rows:
 
 
 def _matching(names: Sequence[str], columns: FileColumns) -> tuple[list[str], Names]:
+    """Return the output columns of a file and the class names in their pattern; refuse a missing label column."""
     outputs, stars = frames.matching(names, columns.outputs, "predictions")
     frames.matching(names, [columns.label], "the label")
     return outputs, None if stars is None else tuple(stars)
 
 
 def _refuse_missing(column: Any) -> None:
+    """Refuse a column with missing values."""
     if nulls := column.null_count():
         raise InputError(f"column {column.name!r} has {nulls} missing values; drop or fill those rows")
 
@@ -251,7 +253,7 @@ def check_files(
 
 
 def _difference(head: _Head, other: _Head, columns: FileColumns) -> str | None:
-    """Why two models cannot be on the same rows of a dataset, or None."""
+    """Return why two models cannot be on the same rows of a dataset, or None."""
     one, two = head.source.path, other.source.path
     dataset, severity, seed = head.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
@@ -315,7 +317,7 @@ def _check_fit_sources(
 
 
 def _check_clean(document: Document, heads: Sequence[_Head], options: Options) -> None:
-    """Nothing is recalibrated on itself, or by another dataset that it may share rows with, unless the study says so."""
+    """Add a problem to the document where it is open which datasets are clean, or share the rows of the clean one."""
     if options.split.fit == "same":
         return
     clean = options.split.dataset
@@ -412,6 +414,7 @@ def _npz_labels(path: Path, columns: FileColumns) -> _Labels:
 
 
 def _table_labels(path: Path, columns: FileColumns) -> _Labels:
+    """Read labels, shape of the outputs, class names and columns of a table, without its outputs."""
     kind = files.kind_of(path)
     try:
         scan = pl.scan_parquet(path, glob=False) if kind == "parquet" else files.read_frame(path).lazy()

@@ -261,6 +261,7 @@ def _recalibration() -> Any:
 
 
 def _finite(value: float) -> float | None:
+    """Return a finite value as float, None for others."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -324,6 +325,7 @@ def make_jobs(spec: Spec) -> list[Job]:
 
 
 def _digest(facts: object) -> str:
+    """Return a hash of plain values."""
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -366,6 +368,7 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
 
 
 def _record(measurement: Measurement, options: Options, notes: Sequence[str]) -> dict[str, Any]:
+    """Return a measurement as a row of the store."""
     metric = measurement.metric
     return {
         "metric": metric.name,
@@ -398,6 +401,7 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
 def _select(
     preds: tc.Predictions | None, options: Options
 ) -> Iterator[tuple[str, tc.Predictions | None, tuple[str, ...]]]:
+    """Yield name, predictions and warnings of every selection; None where a selection cannot be made."""
     yield "all", preds, ()
     for name, selection in options.selections.items():
         if preds is None:

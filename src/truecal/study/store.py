@@ -299,6 +299,7 @@ class Store:
         raise InputError(f"no recalibrator was fitted for {model!r} on {dataset!r}, seed {seed}; `fits()` lists all")
 
     def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        """Read the records of the fits of this study; refuse one without these keys."""
         listed = set(self.meta().get("fits") or ())
         fits = []
         for path in sorted((self.folder / "fits").glob("*.json")):
@@ -309,6 +310,7 @@ class Store:
         return fits
 
     def _read(self, kind: str, meta: dict[str, Any]) -> "polars.DataFrame":
+        """Read all parts of a kind of table, in the order of the jobs; refuse damaged files."""
         position = {job: i for i, job in enumerate(meta["jobs"])}
         parts = sorted((part for part in self._parts(kind) if part[0] in position), key=lambda part: position[part[0]])
         empty = make_table(_COLUMNS[kind])
@@ -340,11 +342,13 @@ class Store:
         return _choose(table, pairs, kind)
 
     def _parts(self, kind: str) -> list[Pair]:
+        """List (job, part) of the files of a kind of table."""
         folder = self.folder / kind
         names = [name.split(".") for name in os.listdir(folder)] if folder.is_dir() else []
         return [(name[0], name[1]) for name in names if len(name) == 3 and name[0] and name[2] == "parquet"]
 
     def _sets(self) -> dict[str, list[Pair]]:
+        """Read the sets of (lens, metric) pairs by name."""
         sets = {}
         for path in (self.folder / "sets").glob("*.json"):
             pairs = read_json(path)
@@ -447,6 +451,7 @@ class Store:
 
 
 def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:
+    """Read a JSON file; refuse a damaged one with a remedy."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -454,10 +459,12 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
 
 
 def _are_texts(value: object) -> bool:
+    """Return whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _are_pairs(value: object) -> bool:
+    """Return whether a value is a list of pairs of texts."""
     return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
 
 
@@ -478,6 +485,7 @@ def _set_name(pairs: frozenset[Pair]) -> tuple[str, str]:
 
 
 def _pairs(meta: dict[str, Any]) -> list[Pair] | None:
+    """Return the (lens, metric) pairs of the study; None where all stored ones are meant."""
     pairs = meta.get("wanted")
     return None if pairs is None else [(lens, metric) for lens, metric in pairs]
 

@@ -66,7 +66,7 @@ class WatchConclusion:
 
     @property
     def sentence(self) -> str:
-        """Which group is off since when, in which region of the scores, and what to do."""
+        """Sentence that names the group with an alarm or change, its start, the region of scores and the remedy."""
         if not self.off:
             batches = "1 batch" if self.batches == 1 else f"{self.batches} batches"
             return f"No sign that calibration is off by more than {self.tolerance:g}, after {batches}."

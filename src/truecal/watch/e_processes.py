@@ -86,7 +86,7 @@ class Batch:
 
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> Batch:
-        """Count rows that come in clusters: cells of the rows for display, residuals of the clusters' means."""
+        """Count rows in clusters: cells of rows, and number, sum and squares of the clusters' means of score - outcome."""
         plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
         size = np.bincount(code)
@@ -140,17 +140,17 @@ _MIN_PROBABILITY = 1e-6  # a probability is moved so far from 0 and 1 before its
 _ROWS_AT_ONCE = 4096  # rows of clusters in working memory
 
 
-def _both(values: list[float]) -> Float64s:
+def _with_both_signs(values: list[float]) -> Float64s:
     """Return the values with both signs, mirrored."""
     return np.array([*(-value for value in reversed(values)), *values])
 
 
 # Distances beyond the tolerance band; of offsets and slopes beyond about the smallest that leaves the band. Tuned on 48
 # combinations of scores, changes and tolerances, 100 streams each (docs/watch.md).
-SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
-OFFSETS = _both([0.06, 0.12, 0.25, 0.5, 1.0])
-SLOPES = _both([0.05, 0.1, 0.2, 0.4])
-LOCAL = _both([0.02, 0.04, 0.08, 0.16, 0.32])
+SHIFTS = _with_both_signs([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
+OFFSETS = _with_both_signs([0.06, 0.12, 0.25, 0.5, 1.0])
+SLOPES = _with_both_signs([0.05, 0.1, 0.2, 0.4])
+LOCAL = _with_both_signs([0.02, 0.04, 0.08, 0.16, 0.32])
 _PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
 # Larger distances have a smaller share: 300 uniform scores show them within a batch or two.
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
@@ -217,6 +217,7 @@ class Experts:
         return members
 
     def bin_of(self, scores: Float64s) -> Indices:
+        """Return the bin of every score."""
         return np.searchsorted(np.array(self.cuts), scores, side="right")
 
     @cached_property
@@ -376,6 +377,7 @@ class Evidence:
 
     @classmethod
     def none(cls, experts: Experts) -> Evidence:
+        """Return the evidence before the first batch: e-values of 0."""
         nothing = np.full(len(experts.prior), -np.inf)
         return cls(0, nothing, nothing, nothing, np.zeros(len(nothing), np.int64))
 
@@ -468,6 +470,7 @@ class Blocks:
 
     @classmethod
     def none(cls, experts: Experts) -> Blocks:
+        """Return no blocks."""
         return cls((), (), np.zeros((0, 3, len(experts.cuts) + 1)))
 
     def plus(self, number: int, batch: Batch, experts: Experts) -> Blocks:

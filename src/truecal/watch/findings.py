@@ -222,13 +222,13 @@ class GroupStep:
 
     @property
     def remedy(self) -> str:
-        """The advice, with the offset where one suffices."""
+        """Text of the advice, with the offset in log odds where one suffices."""
         offset = f"an offset of {self.offset:+.2f} in log odds suffices"
         return offset if self.advice == "offset suffices" else self.advice
 
     @property
     def where(self) -> str:
-        """The class and the scores that are off most, with what was predicted and observed."""
+        """Text of the class and the region of scores with the largest difference, predicted and observed."""
         return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
 
     def to_dict(self) -> dict[str, Any]:

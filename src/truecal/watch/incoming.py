@@ -76,6 +76,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
 
 
 def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+    """Split predictions into groups and make a batch per group and class of the lens; refuse weights."""
     judge = default_lens(preds) if lens is None else lens
     if preds.weights is not None:
         raise InputError(
@@ -90,6 +91,7 @@ def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, .
 
 
 def _read_sample(sample: tc.lenses.Sample) -> Batch:
+    """Make the batch of a sample, by clusters where it has them."""
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
@@ -122,6 +124,7 @@ def _refuse_equal(keys: Sequence[object], what: str) -> None:
 
 
 def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+    """Make batches of the groups of a scan; refuse another grouping or lens than that of the watch."""
     if tuple(scan.by) != by:
         raise InputError(
             f"the watch groups by {_join_names(by)} and the scan by {_join_names(scan.by)}; scan with the same by="
@@ -139,6 +142,7 @@ def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) ->
 
 
 def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
+    """Make batches of sketches by group; refuse groups that do not fit `by`."""
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         expected = f"groups by {_join_names(by)}: pass a mapping of groups to sketches" if by else "has no groups"
@@ -150,6 +154,7 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
 
 
 def _read_sketch(sketch: tc.Sketch) -> Batch:
+    """Make the batch of a sketch; refuse weighted rows."""
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
     if not sketch.cells:
@@ -176,12 +181,14 @@ def _join_parts(parts: Sequence[Incoming]) -> Incoming:
 
 
 def _add_batches(first: Batch, second: Batch) -> Batch:
+    """Add two batches; refuse batches with clusters, which both may share."""
     if first.units is not None or second.units is not None:
         raise InputError("parts with clusters cannot be joined, for a cluster may be in several; join the rows first")
     return first + second
 
 
 def _shares(shares: Any) -> tuple[float, ...]:
+    """Return the shares of the classes, (1,) for one outcome per row; refuse more than 10 classes."""
     if shares is not None and len(shares) > MAX_CLASSES:
         raise InputError(
             f"every class needs evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per "
@@ -192,14 +199,17 @@ def _shares(shares: Any) -> tuple[float, ...]:
 
 
 def _group(key: Any) -> Group:
+    """Return the name of a group, a tuple of texts, from a key."""
     return tuple(map(_word, key)) if isinstance(key, tuple) else (_word(key),)
 
 
 def _word(value: object) -> str:
+    """Return a value as printable text, "(missing)" for a missing one."""
     return MISSING if validation.is_missing(value) else printable(value)
 
 
 def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:
+    """Return class names as texts."""
     return None if classes is None else tuple(map(str, classes))
 
 

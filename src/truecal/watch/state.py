@@ -368,6 +368,7 @@ def _map_blocks(state: State, change: Callable[[Blocks, Blocks], Blocks]) -> Sta
 
 
 def _lens(record: dict[str, Any] | None) -> Lens | None:
+    """Make a lens from its record; refuse an unknown name."""
     if record is None:
         return None
     if record["name"] not in _LENSES:
@@ -398,13 +399,13 @@ def _check_group(group: WatchedGroup) -> None:
 def _encoded(value: Any) -> Any:
     """Convert a record to the types of JSON."""
     if isinstance(value, History):
-        lines = [[_rounded(getattr(line, item.name)) for item in fields(Line)] for line in value.lines]
-        return _deflated(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode())
+        lines = [[_round(getattr(line, item.name)) for item in fields(Line)] for line in value.lines]
+        return _pack(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode())
     if is_dataclass(value):
         return {item.name: _encoded(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, np.ndarray):
         kind = "<i4" if value.dtype.kind == "i" else "<f4"
-        return [list(value.shape), _deflated(np.ascontiguousarray(value, kind).tobytes())]
+        return [list(value.shape), _pack(np.ascontiguousarray(value, kind).tobytes())]
     return [_encoded(part) for part in value] if isinstance(value, tuple) else value
 
 
@@ -412,7 +413,7 @@ def _decoded(kind: Any, value: Any) -> Any:
     """Convert a value of JSON to a type; what does not fit raises one of the errors of :func:`from_text`."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is History:
-        rows = json.loads(_inflated(value, _MAX_BYTES))
+        rows = json.loads(_unpack(value, _MAX_BYTES))
         return History(tuple(_line(row) for row in rows))
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
@@ -425,21 +426,23 @@ def _decoded(kind: Any, value: Any) -> Any:
         return tuple(_decoded(arguments[0], part) for part in value)
     if origin is np.ndarray:
         return _array(value, get_args(arguments[1])[0])
-    readers: dict[type, Callable[[Any], Any]] = {float: _number, int: _count, str: str}
+    readers: dict[type, Callable[[Any], Any]] = {float: _read_number, int: _count, str: str}
     return readers[kind](value)
 
 
 @lru_cache
 def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of the fields of a record, cached."""
     return get_type_hints(kind)
 
 
 def _array(value: Any, dtype: type) -> Any:
+    """Unpack an array from (shape, base64 of compressed little-endian numbers of 4 bytes); refuse too large ones."""
     shape, text = value
     size = 4 * prod(map(_count, shape))
     if size > _MAX_BYTES:
         raise ValueError(f"an array of shape {shape} is too large")
-    return np.frombuffer(_inflated(text, size), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
+    return np.frombuffer(_unpack(text, size), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
 
 
 def _line(row: list[Any]) -> Line:
@@ -447,13 +450,13 @@ def _line(row: list[Any]) -> Line:
     line = Line(*row)
     for name, value in vars(line).items():
         if name not in ("at", "fingerprint") and not isinstance(value, bool | None):
-            _number(value)
+            _read_number(value)
     time_order(line.at)
     return line
 
 
-def _number(value: object) -> float:
-    """Check a finite number."""
+def _read_number(value: object) -> float:
+    """Return a finite number as float; refuse other values."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
         raise ValueError(f"{value!r:.40} is no finite number")
     return float(value)
@@ -466,17 +469,19 @@ def _count(value: object) -> int:
     return value
 
 
-def _deflated(content: bytes) -> str:
+def _pack(content: bytes) -> str:
+    """Compress bytes and return them as base64 text."""
     return b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
-def _inflated(text: str, largest: int) -> bytes:
-    """Unpack at most so many bytes, so that a small file cannot fill the memory."""
+def _unpack(text: str, largest: int) -> bytes:
+    """Decompress base64 text; refuse more than `largest` bytes, so that a small file cannot fill the memory."""
     content = zlib.decompressobj().decompress(b64decode(text, validate=True), largest + 1)
     if len(content) > largest:
         raise ValueError(f"packed content is larger than {largest} bytes")
     return content
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
+    """Round a float to 6 significant digits; return other values unchanged."""
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -436,7 +436,7 @@ class Watch:
 
     @_locked
     def restart(self, *groups: object) -> None:
-        """Forget evidence after a repair; the history stays.
+        """Discard the evidence of groups after a repair; the history stays, and the last batch can no longer be undone.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ class Analysis:
     _frame: Any
 
     def frame(self) -> Any:
-        """Return the table (polars); the class says what a row is and which columns there are."""
+        """Return the table (polars); rows and columns are described by the class."""
         return self._frame
 
 
@@ -89,7 +89,7 @@ def points(
     recalibrator: str = "none",
     dataset: str | None = None,
 ) -> tuple[Any, list[str]]:
-    """Select one number per metric, model and condition, and say what to know about them.
+    """Select one number per metric, model and condition, and write notes about them.
 
     Parameters
     ----------
@@ -310,9 +310,9 @@ def correlation_bounds(value: Float64s, models: int, method: Method, level: floa
         "spearman": (1 + inside**2 / 2) / (models - 3),
         "kendall": np.full_like(value, 0.437 / (models - 4)),
     }[method]
-    reach = float(ndtri((1 + level) / 2)) * np.sqrt(variance)
+    half_width = float(ndtri((1 + level) / 2)) * np.sqrt(variance)
     centre = np.arctanh(inside)
-    return np.minimum(np.tanh(centre - reach), value), np.maximum(np.tanh(centre + reach), value)
+    return np.minimum(np.tanh(centre - half_width), value), np.maximum(np.tanh(centre + half_width), value)
 
 
 class FittedLine(NamedTuple):
@@ -340,9 +340,9 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     fit = stats.linregress(a, b)
     if len(a) < 3:
         return FittedLine(float(fit.slope), intercept=float(fit.intercept))
-    reach = float(stats.t.ppf((1 + level) / 2, len(a) - 2) * fit.stderr)
+    half_width = float(stats.t.ppf((1 + level) / 2, len(a) - 2) * fit.stderr)
     explained = float(fit.rvalue**2) if np.ptp(b) > 0 else np.nan
-    return FittedLine(float(fit.slope), fit.slope - reach, fit.slope + reach, float(fit.intercept), explained)
+    return FittedLine(float(fit.slope), fit.slope - half_width, fit.slope + half_width, float(fit.intercept), explained)
 
 
 def fit_groups(

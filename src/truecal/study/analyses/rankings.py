@@ -83,14 +83,15 @@ def compare_pairs(
     variance = both - 2 * covariance[first, second]
     error = np.sqrt(np.where(variance > 1e-12 * both, variance, 0.0))  # equal models differ by rounding
     free = len(next(iter(draws.values()))) - 1
-    reach = float(stdtrit(free, (1 + level) / 2)) * error
+    half_width = float(stdtrit(free, (1 + level) / 2)) * error
     p = _student_p(difference, error, free)
-    columns = (difference, difference - reach, difference + reach, p, tc.inference.holm(p))
+    columns = (difference, difference - half_width, difference + half_width, p, tc.inference.holm(p))
     rows = zip(first, second, *(column.tolist() for column in columns), strict=True)
     return [PairedDifference(models[a], models[b], *row) for a, b, *row in rows]
 
 
 def _student_p(difference: Float64s, error: Float64s, free: int) -> Float64s:
+    """Compute two-sided p-values of Student's t; for a standard error of 0, 1 if the difference is 0 and else 0."""
     from scipy.special import stdtr
 
     p = 2 * stdtr(free, -np.abs(difference) / positive(error))
@@ -482,6 +483,7 @@ def rank(
 
 
 def _rank_models(part: Any, names: tuple[str, ...], dataset: str) -> list[Ranked]:
+    """Average every metric over seeds and sort the models by the first; intervals are those of single seeds."""
     rows = []
     for (model,), of_model in part.partition_by("model", as_dict=True, maintain_order=True).items():
         cells: dict[str, Cell] = {}

@@ -68,7 +68,7 @@ class Shift(Analysis):
         -------
         polars.DataFrame
             Per condition and family Kendall's tau. Minderer et al. find it positive on clean data and negative on shifted data:
-            larger models hold out better.
+            larger models are better calibrated under shift.
         """
         keys, sized = ["family", *CONDITION], self._frame.filter(_is_sized())
         tau: dict[str, base.Method] = {"tau": "kendall"}
@@ -167,16 +167,18 @@ def shift(
 
 
 def _is_sized() -> Any:
+    """Return the expression for rows with a size and a family."""
     return pl.col("size").is_not_null() & pl.col("family").is_not_null()
 
 
 def _beside_largest(name: str, group: list[str]) -> Any:
-    """Subtract from a column its value for the largest model of the group."""
+    """Return the column `<name>_beside_largest`: its value minus that of the largest model of the group."""
     largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(group)
     return pl.when(_is_sized()).then(pl.col(name) - largest).alias(f"{name}_beside_largest")
 
 
 def _describe_shift(table: Any, metric: str) -> list[str]:
+    """Write notes on too few severities, and on models whose change is within the intervals."""
     remarks, worst = [], []
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
@@ -308,8 +310,8 @@ def shift_over_types(
     (types,) = numbers(means, "types")
     factor = pl.Series(stdtrit(np.maximum(types - 1, 1), (1 + level) / 2) / np.sqrt(types))
     for name in names:
-        reach = pl.when(pl.col("types") >= 3).then(pl.col(f"{name}_sd") * factor)
-        low, high = pl.col(name) - reach, pl.col(name) + reach
+        half_width = pl.when(pl.col("types") >= 3).then(pl.col(f"{name}_sd") * factor)
+        low, high = pl.col(name) - half_width, pl.col(name) + half_width
         means = means.with_columns(low.alias(f"{name}_low"), high.alias(f"{name}_high")).drop(f"{name}_sd")
     largest = pl.col("size").max().over("family")
     means = means.with_columns(

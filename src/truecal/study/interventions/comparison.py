@@ -88,8 +88,8 @@ def summed(findings: tuple[Number, ...]) -> tuple[Summed, ...]:
         gaps = gaps[np.isfinite(gaps)]  # a log loss may be infinite
         if len(gaps) > 1:
             gap_sd = float(gaps.std(ddof=1))
-            reach = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
-            low, high = float(gaps.mean()) - reach, float(gaps.mean()) + reach
+            half_width = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
+            low, high = float(gaps.mean()) - half_width, float(gaps.mean()) + half_width
         calibrated = [f.if_calibrated for f in by_seed.values() if f.if_calibrated is not None]
         summaries.append(
             Summed(
@@ -128,12 +128,14 @@ def _select(metric: str, *starts: str) -> Selector:
 
 
 def _select_label(one: Summed) -> str | None:
+    """Return the column of an error among the rows of one label; None for other numbers."""
     if one.metric != "error" or one.selection == "all":
         return None
     return one.selection if one.lens.startswith("groups ") else f"{one.selection} ({one.lens})"
 
 
 def _select_score(one: Summed) -> str | None:
+    """Return the column of an accuracy or a score; None for other numbers."""
     if one.metric == "accuracy":
         return one.lens if one.lens != "top-1" else "accuracy"
     return one.metric if one.metric in ("entropy", "log loss", "brier") else None
@@ -211,7 +213,7 @@ class InterventionComparison:
         return {title: frame for title, frame in frames.items() if len(frame.columns) > 1}
 
     def verdict(self) -> list[str]:
-        """Does what lowers the usual error lower the others? One line per intervention, then sentences for all."""
+        """Write whether each intervention that lowers the usual error lowers the others: a line for each, then a summary."""
         lines, helped, everywhere, harmful = [], [], [], []
         for kind in self.choice.strengths:
             if kind == BASELINE:
@@ -288,6 +290,7 @@ class InterventionComparison:
 
 
 def _tabulate(result: InterventionComparison, selector: Selector) -> Frame:
+    """Make a table with a row per intervention and a column per name that `selector` returns."""
     cells: dict[str, dict[str, str]] = {}
     names: list[str] = []
     calibrated: dict[str, str] = {}
@@ -310,6 +313,7 @@ def _tabulate(result: InterventionComparison, selector: Selector) -> Frame:
 
 
 def _cell(one: Summed) -> str:
+    """Write mean, standard deviation and verdict as text; for ranks the difference from the base model."""
     if one.lens.startswith("rank "):
         is_base = one.difference is None or one.intervention == BASELINE
         return f"{one.mean:.4f}" if is_base else f"{one.difference:+.4f}"
@@ -318,6 +322,7 @@ def _cell(one: Summed) -> str:
 
 
 def _tabulate_strengths(result: InterventionComparison) -> Frame:
+    """Make a table of the chosen strengths with error and accuracy on the validation rows."""
     rows = []
     for kind, strength in result.choice.strengths.items():
         tried = [t for t in result.choice.tried if t.intervention == kind]
@@ -334,10 +339,12 @@ def _tabulate_strengths(result: InterventionComparison) -> Frame:
 
 
 def _count(names: list[str]) -> str:
+    """Write the number of names and the names as text."""
     return f"{len(names)} ({', '.join(names)})" if names else "0"
 
 
 def _errors(result: InterventionComparison, kind: str) -> list[Summed]:
+    """Select the calibration errors of an intervention."""
     return [s for s in result.summary if s.intervention == kind and s.metric in ("error", "inter-interval")]
 
 
@@ -379,6 +386,8 @@ def _compare_labels(result: InterventionComparison, helped: list[str]) -> list[s
 
 
 def _select_group(label: str) -> Selector:
+    """Make the selector of the mean confidences in groups among the rows of one label."""
+
     def select(one: Summed) -> str | None:
         fits = one.metric == "confidence" and one.selection == f"label {label}"
         return one.lens.partition(": ")[2] if fits else None
@@ -387,7 +396,7 @@ def _select_group(label: str) -> Selector:
 
 
 def _columns(summary: Sequence[Summed], selector: Selector, order: list[str] | None, *, relative: bool) -> Columns:
-    """Columns of a picture, in the order of its names; an intervention has the same style in every picture."""
+    """Return the columns of a picture, in the order of its names; an intervention has the same style in every picture."""
     interventions = (BASELINE, *WHILE_TRAINING, *AFTERWARDS, TOGETHER, *(one.intervention for one in summary))
     style = {name: i for i, name in enumerate(dict.fromkeys(interventions))}
     rows = []
@@ -483,7 +492,7 @@ def compare_interventions(
 def _test_predictions(
     kind: str, strength: Strength, seed: int, data: InterventionData, outputs: Mapping[Training, Outputs]
 ) -> Any:
-    """Predictions of the test rows, and what a recalibrator had to say."""
+    """Return the predictions of the test rows, and the warnings of a recalibrator."""
     if kind not in AFTERWARDS:
         return models.of_logits(outputs[Training(kind, strength, seed)].test, data.test, data.classes), []
     base = outputs[Training(BASELINE, None, seed)]
@@ -492,8 +501,10 @@ def _test_predictions(
 
 
 def _strength_text(strength: Strength) -> str:
+    """Write a strength as text; "" for None."""
     return "" if strength is None else f"{strength:g}" if isinstance(strength, int | float) else strength
 
 
 def _frame(records: list[dict[str, Any]]) -> polars.DataFrame:
+    """Make a table of records, with types inferred from all rows."""
     return extra("polars", "study").DataFrame(records, infer_schema_length=None)

@@ -44,6 +44,7 @@ def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Num
 
 
 def _all_numbers(preds: tc.Predictions, plan: LensPlan) -> list[Number]:
+    """Compute all errors and summary numbers of one model."""
     return [*_errors(preds, plan), *_facts(preds, plan)]
 
 
@@ -53,6 +54,7 @@ def _depends_on_labels(number: Number) -> bool:
 
 
 def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
+    """Yield the calibration errors under every lens of the plan."""
     n = len(preds)
     judge = tc.GeneralizedECE(binning=tc.estimators.KDTree(plan.gamma), level=None)
     yield Number("traditional", "all", "error", float(TRADITIONAL(preds)), n)
@@ -78,6 +80,7 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
 
 
 def _among(judge: tc.GeneralizedECE, preds: tc.Predictions, label: object, lens: str) -> Iterator[Number]:
+    """Yield the error among the rows of one label, if there are any."""
     selection = tc.by_label(label)
     count = int(selection.mask(preds).sum())
     if count:
@@ -86,6 +89,7 @@ def _among(judge: tc.GeneralizedECE, preds: tc.Predictions, label: object, lens:
 
 
 def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
+    """Yield accuracies, mean confidences, entropy and scores."""
     n = len(preds)
     ks = _ks(preds, plan)
     top = tc.TopK(max(ks)).sample(preds)

@@ -94,6 +94,7 @@ def outputs_of_all(
 def _trained(
     missing: list[Training], recipe: plan.Recipe, data: InterventionData, workers: int
 ) -> Iterator[tuple[Training, Outputs]]:
+    """Yield every job with its outputs, trained in this process or by workers, in order of completion."""
     if workers == 1 or len(missing) < 2:
         for job in missing:
             yield job, train(job, recipe, data)
@@ -124,10 +125,12 @@ _WORKER: dict[str, Any] = {}  # of a worker process: the recipe and the data, se
 
 
 def _remember(recipe: plan.Recipe, data: InterventionData) -> None:
+    """Store recipe and data in a worker process."""
     _WORKER.update(recipe=recipe, data=data)
 
 
 def _train_remembered(job: Training) -> Outputs:
+    """Train a job in a worker process, with the stored recipe and data."""
     return train(job, _WORKER["recipe"], _WORKER["data"])
 
 
@@ -144,6 +147,7 @@ def _setting(recipe: plan.Recipe, data: InterventionData) -> Mapping[str, Any]:
 
 
 def _key(setting: Mapping[str, Any], job: Training) -> str:
+    """Return the SHA-256 of a job and all that its outputs depend on."""
     return hashlib.sha256(json.dumps({**setting, "job": asdict(job)}, sort_keys=True).encode()).hexdigest()
 
 
@@ -200,6 +204,7 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read logits and labels of validation and test rows from a file; refuse missing ones and other shapes."""
     arrays = files.read_arrays(path)
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
@@ -215,6 +220,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _part(labels: np.ndarray, count: int, side: str) -> DataPart:
+    """Make a data part of labels alone; refuse labels out of range."""
     if labels.size and not 0 <= labels.min() <= labels.max() < count:
         raise FileError(f"the {side} labels go from {labels.min()} to {labels.max()}, and there are {count} classes")
     numbers = labels.astype(np.int64)
@@ -272,7 +278,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class StrengthChoice:
-    """The strength of every intervention, all that were tried, and what there is to say about it."""
+    """The chosen strength of every intervention, all strengths tried, and notes."""
 
     strengths: Mapping[str, Strength]
     tried: tuple[Tried, ...]
@@ -318,14 +324,17 @@ def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[n
 
 
 def of_logits(logits: Logits, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
+    """Make predictions of logits (n, classes) for the rows of a data part."""
     return tc.Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
 
 
 def of_probs(probs: Any, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
+    """Make predictions of probabilities (n, classes) for the rows of a data part."""
     return tc.Predictions.from_probs(probs, _names(part, classes), classes=classes)
 
 
 def _names(part: DataPart, classes: tuple[object, ...]) -> NDArray[Any]:
+    """Return the labels of a data part by their class names."""
     return np.array(classes)[part.labels]
 
 
@@ -339,6 +348,7 @@ def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray
 
 
 def _try(job: Training, preds: tc.Predictions) -> Tried:
+    """Measure the error and accuracy of one strength on validation rows."""
     return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), tc.scores.accuracy(preds))
 
 

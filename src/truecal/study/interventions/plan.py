@@ -182,6 +182,7 @@ class Plan:
 
 
 def _read_data(document: Document, folder: Path) -> DataPlan:
+    """Read the section `data`; problems are added to the document."""
     values = dict(document.value.get("data", {}))
     path = folder / str(values.get("file", values.get("logits")))
     if "logits" in values:
@@ -199,6 +200,7 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 
 def _read_lenses(document: Document) -> LensPlan:
+    """Read the section `lenses`; problems are added to the document."""
     values = dict(document.value.get("lenses", {}))
     groupings = values.get("groupings", {})
     values["groupings"] = {
@@ -290,6 +292,7 @@ def check_plan(plan: Plan, data: InterventionData) -> None:
 
 
 def _digits() -> tuple[Images, Labels, tuple[object, ...]]:
+    """Load the digits with pixels in [0, 1]."""
     digits = extra("sklearn.datasets").load_digits()
     return (digits.images / 16).astype(np.float32), digits.target.astype(np.int64), tuple(range(10))
 
@@ -310,6 +313,7 @@ def _warp(images: Images, rng: np.random.Generator) -> Images:
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
+    """Read inputs and labels from an .npz file; return inputs, class indices and class names."""
     arrays = files.read_arrays(path)
     missing = [name for name in ("inputs", "labels") if name not in arrays]
     if missing:

@@ -73,6 +73,7 @@ def set_dropout(model: Module, share: float) -> int:
 
 
 def _mlp(size: int, classes: int, width: int) -> Module:
+    """Make a perceptron with two hidden layers; dropout before the last layer is off at first."""
     nn = torch.nn
     return nn.Sequential(
         nn.Flatten(),
@@ -86,6 +87,7 @@ def _mlp(size: int, classes: int, width: int) -> Module:
 
 
 def _cnn(shape: tuple[int, ...], classes: int, width: int) -> Module:
+    """Make a network of two convolutions, pooling and one hidden layer."""
     nn = torch.nn
     channels, rows, columns = shape
     return nn.Sequential(
