@@ -502,8 +502,8 @@ def _critical_loess(curve: LoessCurve, node_index: Indices, level: float, rng: n
 
     Each patient has a Poisson weight (a bootstrap), so that skewed errors and uncertain standard errors of curves with few events
     are reproduced, and smoothing biases the resampled curve as it biases the fitted one. A resample needs the smaller of the two
-    factors at which the plain limit and Wilson's limit (see `_wider_limit`) cover, at every score. The contributions of patients are
-    taken about the resampled curve: where that is higher by d, a patient with the share s of it contributes d s less.
+    factors at which the plain limit and Wilson's limit (see `_wider_limit`) cover, at every score. The contributions of patients
+    are taken about the resampled curve: where that is higher by d, a patient with the share s of it contributes d s less.
     """
     each, share = _merged(curve, rng)
     squares, shared = each**2, each * share

@@ -182,7 +182,7 @@ class Subgroups(Tabular):
         return self.flagged & (np.array(lows) > tolerance)
 
     def frame(self) -> Frame:
-        """Return one row per group: n, error, low, high, direction, p_value, adjusted, flagged; None in groups too small to test."""
+        """Return one row per group: n, error, low, high, direction, p_value, adjusted, flagged; None where a group is too small."""
 
         def each(value: Any) -> list[Any]:
             return [None if e is None else value(e) for e in self.estimates]
