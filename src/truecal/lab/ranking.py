@@ -40,8 +40,8 @@ def world_groups() -> dict[str, dict[str, World]]:
     """Return the groups of worlds of the ranking.
 
     They are the ten worlds of the paper (`PAPER_WORLDS`), their perfect recalibrations, recalibrations with a true error of
-    2 %, and three harder groups. Tied: scores are 0.5, 0.6, ..., 1. Non-monotone: the curve falls in the middle. Empirical: scores are distributed
-    like 2000 draws of a world of the paper.
+    2 %, and three harder groups. Tied: scores are 0.5, 0.6, ..., 1. Non-monotone: the curve falls in the middle. Empirical:
+    scores are distributed like 2000 draws of a world of the paper.
     """
     return {
         "uncalibrated": dict(PAPER_WORLDS),
