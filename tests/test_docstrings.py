@@ -1,20 +1,14 @@
-"""Every public name has a full docstring, in one order, so that `help(name)` is a page one could print.
-
-Names that still lack something stand in docstrings_pending.txt, one a line. The list only shrinks: a finished name that is still
-listed fails here, and so does a new name without a docstring.
-"""
+"""Every public name has a full docstring, in one order, so that `help(name)` is a page one could print."""
 
 import inspect
 import re
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import truecal as tc
 
-PENDING = set((Path(__file__).parent / "docstrings_pending.txt").read_text(encoding="utf-8").split())
 ORDER = (
     "Parameters",
     "Attributes",
@@ -185,15 +179,9 @@ def public_methods(owner: type) -> dict[str, object]:
     return methods
 
 
-@pytest.mark.parametrize("name", sorted(set(public_names()) - PENDING))
+@pytest.mark.parametrize("name", sorted(public_names()))
 def test_docstring_is_complete(name):
     assert not lacks(public_names()[name])
-
-
-def test_finished_names_are_not_pending():
-    finished = sorted(name for name in PENDING & set(public_names()) if not lacks(public_names()[name]))
-    assert not finished, "take them out of docstrings_pending.txt"
-    assert not PENDING - set(public_names()), "no such public names"
 
 
 if __name__ == "__main__":
