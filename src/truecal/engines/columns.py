@@ -26,6 +26,7 @@ from truecal.types import Float64s
 # Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
 _ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # key of rows that fall into no cell
+_WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
 _MAX_LISTED = 8  # labels of a column that is text; more than two are refused
 
 # SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
@@ -50,7 +51,7 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     frame = frame.with_columns(nw.when(z > rule.least_zone).then(z).otherwise(nw.lit(rule.least_zone)).alias(_Z))
     per_unit = nw.when(z < rule.middle_zone).then(rule.zone_cells / z).otherwise(nw.lit(rule.middle_cells))
     frame = frame.with_columns(per_unit.alias(_Q))
-    frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
+    frame = frame.with_columns((_floor(frame, v * q) / q).alias(_EDGE))
     fits = _all([nw.col(PRESENT), *(condition for condition, _ in _checks(weighted=weighted, checked=checked))])
     key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))
     key = nw.when(fits).then(key).otherwise(nw.lit(UNFIT))
@@ -99,6 +100,13 @@ def number(condition: Any) -> Any:
     return condition.cast(nw.Float64)
 
 
+def _floor(frame: Any, values: Any) -> Any:
+    """Round down. Spark's floor is an integer, so values beyond whole float64s are 0 there: their rows have no cell."""
+    if frame.implementation.is_spark_like():
+        values = nw.when(values.abs() < _WHOLE).then(values).otherwise(nw.lit(0.0))
+    return values.floor()
+
+
 def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
     """Sum rows by cell, and by the values of the `by` columns, into the sums of a sketch; the result is lazy."""
     y, r, w, c = nw.col(Y), nw.col(_R), nw.col(W), nw.col(C)
@@ -108,7 +116,7 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
         sums = [nw.len().alias("n"), y.sum().alias("y"), r.sum().alias("r")]
         sums += [nw.col("_tc_rr").sum().alias("rr"), nw.col("_tc_ry").sum().alias("ry")]
         return frame.group_by(*by, KEY).agg(*sums, *extremes)
-    beyond = w - w.floor()
+    beyond = w - _floor(frame, w)
     frame = frame.with_columns(
         (w * y).alias(_WY), (w * r).alias(_WR), (w * w).alias("_tc_ww"), beyond.alias("_tc_beyond")
     )
@@ -275,6 +283,7 @@ def label_index(columns: SourceColumns) -> Any:
         return label
     if columns.classes is None:
         label = label.cast(nw.Float64)
+        label = nw.when((label >= 0.0) & (label < _WHOLE)).then(label).otherwise(nw.lit(-1.0))
         return nw.when(label.floor() == label).then(label).otherwise(nw.lit(-1.0))
     return (
         nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(columns.classes))) - 1.0
