@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -102,6 +103,8 @@ class Pool:
             while True:
                 with one_thread_each():  # processes are started when jobs are submitted
                     for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
+                        # a job that fails to be serialised in the pool's own thread can block its shutdown for ever
+                        ForkingPickler.dumps((function, job))
                         under_way[executor.submit(function, job)] = position
                 if not under_way:
                     return
