@@ -106,7 +106,11 @@ def _environment() -> Any:
     for function in (rounded, interval, formatted, sort_key, digits.points, digits.percent):
         environment.filters[function.__name__] = function
     environment.filters |= {"p_value": digits.p_text, "p_equation": digits.p_equation, "prose": _prose, "zip": zip}
-    environment.globals |= {"points_between": digits.points_between, "tendency": names.tendency}
+    environment.globals |= {
+        "points_between": digits.points_between,
+        "points_within": digits.points_within,
+        "tendency": names.tendency,
+    }
     return environment
 
 
