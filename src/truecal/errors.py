@@ -18,6 +18,7 @@ _EXTRAS = {
     "rich": ("rich", "cli"),
     "click": ("click", "cli"),
     "polars": ("polars", "files"),
+    "pyarrow": ("pyarrow", "zst"),
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plot"),
     "jinja2": ("jinja2", "report"),

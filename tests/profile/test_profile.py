@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
-from truecal.profile.rows import Ones, _count_threads, packed_sort
+from truecal.profile.rows import _count_threads, packed_sort
 from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -98,13 +98,6 @@ def test_large_profiles_sum_in_blocks_to_the_same_result(rows):
                 sparse = profile.sums(name, Cut(at, at))
                 dense = np.take_along_axis(profile.prefix(name), np.broadcast_to(at, (datasets, 9)), axis=1)
                 np.testing.assert_allclose(sparse, dense, rtol=1e-12)
-
-
-@given(rows=st.integers(1, 300), datasets=st.integers(1, 3), seed=st.integers(0, 99))
-def test_ones_are_counted_from_bits(rows, datasets, seed):
-    y = (np.random.default_rng(seed).random((datasets, rows)) < 0.5).astype(np.uint8)
-    counted = Ones(y).below(np.arange(rows + 1)[None])
-    np.testing.assert_array_equal(counted, np.hstack([np.zeros((datasets, 1), int), y.cumsum(axis=1)]))
 
 
 def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():

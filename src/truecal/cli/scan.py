@@ -62,8 +62,7 @@ def scan_files(source: Input) -> "tc.engines.Scan":
     choice = frames.choose(
         columns, label=source.label, probs=source.probabilities, logits=source.logits, other=other, by=source.by
     )
-    outputs, stars = frames.matching(columns, choice.outputs, "predictions")
-    outputs, stars = frames.in_class_order(outputs, stars, classes)
+    outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
     frames.class_names(outputs, choice.outputs, stars, classes, numeric=numeric)

@@ -206,8 +206,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     schema = frame.collect_schema()
     names = list(schema)
     label, score = request.label, request.score
-    outputs, stars = frames.matching(names, request.predictions, "predictions")
-    outputs, stars = frames.in_class_order(outputs, stars, request.classes)
+    outputs, stars = frames.match_outputs(names, request.predictions, request.classes)
     frames.refuse_shared(outputs, label, request.weights)
     frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
     for name in [*outputs, *request.needed[1:]]:

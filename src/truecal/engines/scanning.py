@@ -47,7 +47,6 @@ from truecal.estimators.bins import combine_powers
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
-from truecal.predictions.frames import text_classes
 from truecal.predictions.selection import Selection, check_selection
 from truecal.special import root
 from truecal.types import Float64s
@@ -442,7 +441,7 @@ def scan(
                 tables = (text_labels(frame, request).collect() for frame, _ in whole)
                 values = {value for table in tables for value in table[label].to_list()}
                 if values:
-                    request = replace(request, classes=text_classes(list(values), str(request.predictions)))
+                    request = replace(request, classes=validation.name_two_classes(list(values)))
             parts.append((*one(lazy), used))
         if not parts:
             raise InputError("the source has no rows; at least one is needed")

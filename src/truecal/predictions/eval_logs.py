@@ -45,9 +45,14 @@ class EvalLog:
     answers: tuple[LoggedAnswer, ...]
 
     @property
+    def questions(self) -> int:
+        """Number of different questions."""
+        return len({(answer.task, answer.question) for answer in self.answers})
+
+    @property
     def repeated(self) -> bool:
         """Whether some question has several answers, which are then not independent."""
-        return len({(answer.task, answer.question) for answer in self.answers}) < len(self.answers)
+        return self.questions < len(self.answers)
 
     @property
     def checked(self) -> int:
@@ -57,35 +62,29 @@ class EvalLog:
     def frame(self) -> Any:
         """Return one row per answer: question, confidence, correct, task, model, repeat, and judge if people checked answers."""
         pl = extra("polars")
-        verdicts = [None if a.correct is None else int(a.correct) for a in self.answers]
-        people = [None if a.human is None else int(a.human) for a in self.answers]
-        columns: dict[str, Sequence[object]] = {
-            "question": [f"{a.task}/{a.question}" if a.task else a.question for a in self.answers],
-            "confidence": [a.confidence for a in self.answers],
-            "correct": people if self.checked else verdicts,
-            **({"judge": verdicts} if self.checked else {}),
-            "task": [a.task for a in self.answers],
-            "model": [a.model for a in self.answers],
-            "repeat": [a.repeat for a in self.answers],
-        }
-        return pl.DataFrame(columns, strict=False)
+        frame = pl.DataFrame([vars(answer) for answer in self.answers], infer_schema_length=None, strict=False)
+        task, correct, human = pl.col("task"), *(pl.col(name).cast(pl.Int64) for name in ("correct", "human"))
+        named = pl.when(task == "").then(pl.col("question")).otherwise(task + "/" + pl.col("question"))
+        verdicts = {"correct": human, "judge": correct} if self.checked else {"correct": correct}
+        return frame.with_columns(question=named, **verdicts).drop("human")
 
     def notes(self) -> tuple[str, ...]:
         """Count what is missing, in words."""
-        silent = sum(answer.confidence is None for answer in self.answers)
-        unscored = sum(answer.correct is None for answer in self.answers)
-        total = f"of {len(self.answers)} answers"
-        return (
-            *([f"{silent} {total} state no confidence"] if silent else []),
-            *([f"{unscored} {total} have no score of right or wrong"] if unscored else []),
-            *([f"a person checked {self.checked} {total}; the log's own score is the judge"] if self.checked else []),
-        )
+        counts = {
+            "{} state no confidence": sum(answer.confidence is None for answer in self.answers),
+            "{} have no score of right or wrong": sum(answer.correct is None for answer in self.answers),
+            "a person checked {}; the log's own score is the judge": self.checked,
+        }
+        return tuple(words.format(f"{n} of {len(self.answers)} answers") for words, n in counts.items() if n)
 
     def describe(self) -> str:
         """Describe what was read."""
-        questions = len({(answer.task, answer.question) for answer in self.answers})
-        several = f", {questions} questions as clusters" if self.repeated else ""
+        several = f", {self.questions} questions as clusters" if self.repeated else ""
         return f"{self.kind}: confidence {self.confidence}{several}"
+
+
+_TRUTH = dict.fromkeys(("C", "CORRECT", "TRUE", "YES", "1", "1.0"), True)
+_TRUTH |= dict.fromkeys(("I", "INCORRECT", "FALSE", "NO", "0", "0.0"), False)
 
 
 def truth_of(value: object) -> bool | None:
@@ -94,16 +93,7 @@ def truth_of(value: object) -> bool | None:
     >>> truth_of("C"), truth_of("I"), truth_of(1.0), truth_of(0.5)
     (True, False, True, None)
     """
-    if isinstance(value, str):
-        word = value.strip().upper()
-        if word in ("C", "CORRECT", "TRUE", "YES", "1", "1.0"):
-            return True
-        return False if word in ("I", "INCORRECT", "FALSE", "NO", "0", "0.0") else None
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | float) and value in (0, 1):
-        return bool(value)
-    return None
+    return _TRUTH.get(str(value).strip().upper())
 
 
 def first_of(keys: Sequence[str], *mappings: Any) -> Any:
@@ -131,16 +121,13 @@ def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **ori
 _NOT_ABOUT_THE_ANSWER = ("cost", "latency")  # assertions of promptfoo
 
 
-def is_promptfoo(value: object) -> bool:
-    """Whether a JSON value is an export of promptfoo."""
-    results = value.get("results") if isinstance(value, dict) else None
-    return isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results
-
-
-def promptfoo_log(value: dict[str, Any]) -> EvalLog:
+def promptfoo_log(value: Any) -> EvalLog | None:
     """Read the answers of an export: correct if all assertions hold but those about cost and latency."""
+    results = value.get("results") if isinstance(value, dict) else None
+    if not (isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results):
+        return None
     answers = []
-    for row in value["results"]["results"]:
+    for row in results["results"]:
         parts = (row.get("gradingResult") or {}).get("componentResults") or []
         kinds = [((part.get("assertion") or {}).get("type", ""), part["pass"]) for part in parts]
         kinds = [(kind, passed) for kind, passed in kinds if kind not in _NOT_ABOUT_THE_ANSWER]
@@ -153,15 +140,13 @@ def promptfoo_log(value: dict[str, Any]) -> EvalLog:
     return EvalLog("promptfoo results", "of the metadata, named scores or JSON output", tuple(answers))
 
 
-def is_deepeval(value: object) -> bool:
-    """Whether a JSON value is a test run of DeepEval, or its file of the latest run."""
-    return isinstance(value, dict) and isinstance(value.get("testRunData", value).get("testCases"), list)
-
-
-def deepeval_log(value: dict[str, Any]) -> EvalLog:
-    """Read the answers of a test run: correct if all metrics succeeded."""
+def deepeval_log(value: Any) -> EvalLog | None:
+    """Read the answers of a test run, or of the file of the latest one: correct if all metrics succeeded."""
+    cases = value.get("testRunData", value).get("testCases") if isinstance(value, dict) else None
+    if not isinstance(cases, list):
+        return None
     answers = []
-    for case in value.get("testRunData", value)["testCases"]:
+    for case in cases:
         verdicts = {f"{m['name']} {i}": m.get("success") for i, m in enumerate(case.get("metricsData") or [])}
         metadata = case.get("metadata"), case.get("additionalMetadata")
         answers.append(graded_answer(str(case["input"]), verdicts or {"success": case.get("success")}, *metadata))
@@ -174,29 +159,24 @@ def deepeval_log(value: dict[str, Any]) -> EvalLog:
 _RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
 
 
-def is_helm(value: object) -> bool:
-    """Whether a JSON value is such a file."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(row, dict) and row.keys() >= {"instance_id", "stats"} for row in value)
-    )
-
-
-def helm_log(file: Path, value: list[dict[str, Any]]) -> EvalLog:
+def helm_log(value: Any) -> EvalLog | None:
     """Read the answers of a file of HELM."""
+    keys = {"instance_id", "stats"}
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(row, dict) and row.keys() >= keys for row in value)
+    ):
+        return None
     answers = []
     for row in value:
         stats = _stats(row["stats"])
         right = next((truth_of(stats[name]) for name in _RIGHT if name in stats), None)
-        answers.append(
-            LoggedAnswer(
-                str(row["instance_id"]), stats.get("max_prob"), right, repeat=int(row.get("train_trial_index") or 0)
-            )
-        )
+        trial = int(row.get("train_trial_index") or 0)
+        answers.append(LoggedAnswer(str(row["instance_id"]), stats.get("max_prob"), right, repeat=trial))
     if all(answer.confidence is None for answer in answers):
         raise InputError(
-            f"{file} holds no statistic max_prob; per_instance_stats.json of a run with probabilities has it"
+            "these HELM instances hold no statistic max_prob; per_instance_stats.json of a run with probabilities has it"
         )
     return EvalLog("HELM instances", "max_prob", tuple(answers))
 
@@ -215,13 +195,8 @@ _ZSTD = 93  # compression method of the zip format that the standard library rea
 _LOCAL_HEADER = struct.Struct("<26xHH")  # ... length of the name, length of the extra field
 
 
-def is_inspect(value: object) -> bool:
-    """Whether a JSON value is such a log."""
-    return isinstance(value, dict) and isinstance(value.get("eval"), dict) and isinstance(value.get("samples"), list)
-
-
-def inspect_archive(file: Path) -> EvalLog:
-    """Read the answers of an `.eval` file."""
+def read_archive(file: Path) -> dict[str, Any]:
+    """Read an `.eval` file as the value of the same log in JSON."""
     from zipfile import ZipFile
 
     try:
@@ -238,28 +213,31 @@ def inspect_archive(file: Path) -> EvalLog:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an Inspect log") from error
-    return inspect_log({"eval": evaluation, "samples": values})
+    return {"eval": evaluation, "samples": values}
 
 
-def inspect_log(value: dict[str, Any]) -> EvalLog:
+def inspect_log(value: Any) -> EvalLog | None:
     """Read the answers of a log of Inspect in JSON."""
-    evaluation = value["eval"]
-    task, model = str(evaluation.get("task", "")), str(evaluation.get("model", ""))
-    answers = tuple(_answer(sample, task, model) for sample in value["samples"])
-    scorers = [name for sample in value["samples"] for name in (sample.get("scores") or {})]
+    parts = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
+    if not isinstance(parts[0], dict) or not isinstance(parts[1], list):
+        return None
+    evaluation, samples = parts
+    origin = {name: str(evaluation.get(name, "")) for name in ("task", "model")}
+    answers = tuple(_answer(sample, **origin) for sample in samples)
+    scorers = [name for sample in samples for name in (sample.get("scores") or {})]
     by = f" (scorer {scorers[0]!r})" if len(set(scorers)) > 1 else ""
     return EvalLog("Inspect log", f"of the metadata{by}", answers)
 
 
-def _answer(sample: dict[str, Any], task: str, model: str) -> LoggedAnswer:
+def _answer(sample: dict[str, Any], **origin: str) -> LoggedAnswer:
     """Read the answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
     scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
-    judges = [name for name in scores if not name.lower().startswith("human")][:1]
-    people = [name for name in scores if name not in judges and name.lower().startswith("human")][:1]
-    metadata = [scores[name].get("metadata") for name in (*judges, *people)]
-    verdicts = {name: scores[name].get("value") for name in (*judges, *people)}
-    origin = {"task": task, "model": model, "repeat": int(sample.get("epoch", 1))}
-    return graded_answer(str(sample["id"]), verdicts, *metadata, sample.get("metadata"), **origin)
+    people = [name for name in scores if name.lower().startswith("human")]
+    names = [*[name for name in scores if name not in people][:1], *people[:1]]
+    verdicts = {name: scores[name].get("value") for name in names}
+    metadata = [scores[name].get("metadata") for name in names]
+    repeat = int(sample.get("epoch", 1))
+    return graded_answer(str(sample["id"]), verdicts, *metadata, sample.get("metadata"), repeat=repeat, **origin)
 
 
 def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
@@ -279,11 +257,6 @@ def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
 _KEYS = {"doc_id", "doc", "target", "filtered_resps"}
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<time>\d{4}-\d\d-\d\dT.*?)\.jsonl")
 _SCORES = ("exact_match", "acc", "acc_norm", "em", "correct")
-
-
-def is_lm_eval(first: object) -> bool:
-    """Whether an object is a document of such a file."""
-    return isinstance(first, dict) and first.keys() >= _KEYS
 
 
 def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog:
@@ -321,18 +294,22 @@ def _is_options(responses: object) -> bool:
     )
 
 
+def most_probable(logs: Sequence[float]) -> tuple[int, float]:
+    """Return the position of the largest log-probability, and its softmax probability."""
+    top = max(range(len(logs)), key=logs.__getitem__)
+    return top, 1 / sum(math.exp(log - logs[top]) for log in logs)
+
+
 def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> LoggedAnswer:
     """Return the most probable option of a document, with its softmax probability as confidence."""
     logs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
-        lengths = _lengths(document, len(logs))
-        logs = [log / lengths[i] for i, log in enumerate(logs)]
-    top = max(range(len(logs)), key=logs.__getitem__)
-    total = sum(math.exp(log - logs[top]) for log in logs)
+        logs = [log / length for log, length in zip(logs, _lengths(document, len(logs)), strict=True)]
+    top, confidence = most_probable(logs)
     target = str(document["target"])
     right = truth_of(document.get("acc_norm" if per_character else "acc"))
     correct = int(target) == top if target.isdigit() and int(target) < len(logs) else right
-    return LoggedAnswer(str(document["doc_id"]), 1 / total, correct, task, model)
+    return LoggedAnswer(str(document["doc_id"]), confidence, correct, task, model)
 
 
 def _lengths(document: dict[str, Any], count: int) -> list[float]:
@@ -368,13 +345,10 @@ def _origin(file: Path) -> tuple[str, str]:
     if match is None:
         return "", ""
     results = file.with_name(f"results_{match['time']}.json")
-    results_content = read_json(results) if results.is_file() else {}
-    is_object = isinstance(results_content, dict)
-    model = (
-        str(results_content.get("model_name") or results_content.get("config", {}).get("model", ""))
-        if is_object
-        else ""
-    )
+    content = read_json(results) if results.is_file() else {}
+    if not isinstance(content, dict):
+        return match["task"], ""
+    model = str(content.get("model_name") or content.get("config", {}).get("model", ""))
     return match["task"], model
 
 
@@ -407,19 +381,17 @@ def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
 
 def _from_options(frame: Any) -> Any:
     """Replace log-probabilities of options and the target by confidence and correctness of the most probable option."""
-    import numpy as np
     import polars as pl
 
     options, target = _one_of(frame, _OPTIONS, "log-probabilities of options"), _one_of(frame, _TARGETS, "the target")
-    confidence, correct = [], []
-    for option_values, true in frame.select(options, target).iter_rows():
-        pairs = list(option_values.items()) if isinstance(option_values, dict) else list(enumerate(option_values))
-        pairs = [(name, value) for name, value in pairs if value is not None]
-        logs = np.array([value for _, value in pairs], float)
-        top = int(logs.argmax())
-        confidence.append(float(1 / np.exp(logs - logs[top]).sum()))
-        correct.append(int(str(pairs[top][0]) == str(true)))
-    return frame.drop(options, target).with_columns(pl.Series("confidence", confidence), pl.Series("correct", correct))
+    confidences, correct = [], []
+    for values, true in frame.select(options, target).iter_rows():
+        pairs = values.items() if isinstance(values, dict) else enumerate(values)
+        logs = {name: float(value) for name, value in pairs if value is not None}
+        top, confidence = most_probable(list(logs.values()))
+        confidences.append(confidence)
+        correct.append(int(str(list(logs)[top]) == str(true)))
+    return frame.drop(options, target).with_columns(pl.Series("confidence", confidences), pl.Series("correct", correct))
 
 
 def _from_agreement(frame: Any) -> Any:
@@ -470,18 +442,12 @@ def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
 def _log(file: Path, preset: str | None) -> EvalLog | None:
     """Read a file as the evaluation log that its content shows; None if it shows none."""
     kind = kind_of(file)
-    if kind == "eval":
-        return inspect_archive(file)
     if kind == "ndjson":
         first = next(read_lines(file), None)
-        return lm_eval_log(file, list(read_lines(file)), preset) if is_lm_eval(first) else None
-    if kind != "json":
+        is_lm_eval = isinstance(first, dict) and first.keys() >= _KEYS
+        return lm_eval_log(file, list(read_lines(file)), preset) if is_lm_eval else None
+    if kind not in ("eval", "json"):
         return None
-    value: Any = read_json(file)
-    if is_inspect(value):
-        return inspect_log(value)
-    if is_promptfoo(value):
-        return promptfoo_log(value)
-    if is_deepeval(value):
-        return deepeval_log(value)
-    return helm_log(file, value) if is_helm(value) else None
+    value: Any = read_archive(file) if kind == "eval" else read_json(file)
+    logs = (read(value) for read in (inspect_log, promptfoo_log, deepeval_log, helm_log))
+    return next((log for log in logs if log is not None), None)

@@ -40,7 +40,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
-_ZSTD_BLOCK = 1 << 17  # largest unpacked block
+_UNPACKED_AT_ONCE = 1 << 20  # bytes
 
 
 def existing_file(path: str | Path) -> Path:
@@ -326,23 +326,28 @@ def _unpacked(file: Path) -> bytes:
 
 
 def unpacked(data: bytes, file: Path) -> bytes:
-    """Bytes that may be packed by gzip or zstd; `file` is where they are from."""
+    """Unpack bytes that may be packed by gzip or zstd, up to `unpacked_limit`; `file` is where they are from."""
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
-    limit = unpacked_limit(len(data))
+    if packed not in _PACKED.values():
+        return data
+    limit, content = unpacked_limit(len(data)), io.BytesIO()
     try:
-        if packed == "gz":
-            import gzip
-
-            with gzip.open(io.BytesIO(data)) as opened:
-                text = opened.read(limit + 1)
-            _refuse_large(file, len(text), len(data))
-            return text
-        if packed == "zst":
-            _refuse_large(file, _zstd_size(data), len(data))
-            return _unzstd(data)
+        with _open_packed(data, packed) as stream:
+            while content.tell() <= limit and (part := stream.read(_UNPACKED_AT_ONCE)):
+                content.write(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{file} is damaged: {error}") from error
-    return data
+        raise FileError(f"{file} is damaged: {_reason(error)}") from error
+    _refuse_large(file, content.tell(), len(data))
+    return content.getvalue()
+
+
+def _open_packed(data: bytes, packed: str) -> Any:
+    """Open bytes packed by gzip or zstd as a stream of unpacked bytes."""
+    if packed == "gz":
+        import gzip
+
+        return gzip.open(io.BytesIO(data))
+    return extra("pyarrow").CompressedInputStream(io.BytesIO(data), "zstd")
 
 
 def unpacked_limit(size: int) -> int:
@@ -370,35 +375,3 @@ def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
             f"{file} has {packed:,} bytes and unpacks to more than {limit:,}; if you trust it, raise the limit: "
             f"{_LIMIT_VARIABLE}={10 * limit:.0e} (bytes)"
         )
-
-
-def _zstd_size(data: bytes) -> int:
-    """Bound the unpacked size of zstd frames by the headers of their blocks (RFC 8878, 3.1.1), in bytes."""
-    total, start = 0, 0
-    while len(data) - start >= 8:
-        if data[start + 1 : start + 4] == b"\x2a\x4d\x18":  # a frame to skip
-            start += 8 + int.from_bytes(data[start + 4 : start + 8], "little")
-            continue
-        head = data[start + 4]
-        single, size, dictionary = head >> 5 & 1, head >> 6, head & 3
-        start += 5 + (1 - single) + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[size])
-        last = False
-        while not last and start < len(data):
-            block = int.from_bytes(data[start : start + 3], "little")
-            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-            total += size if kind < 2 else _ZSTD_BLOCK
-            start += 3 + (1 if kind == 1 else size)
-        start += 4 * (head >> 2 & 1)  # the checksum
-    return total
-
-
-def _unzstd(data: bytes) -> bytes:
-    """Unpack text packed by zstd, through polars."""
-    pl = extra("polars")
-    try:
-        lines = pl.read_csv(io.BytesIO(data), separator="\x01", quote_char=None, has_header=False, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise OSError(_reason(error)) from error
-    if lines.width > 1:
-        raise OSError("a line holds the character U+0001")
-    return "\n".join(line or "" for line in lines.to_series().to_list()).encode()

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
-from itertools import compress
 from re import compile as pattern
 from typing import TYPE_CHECKING, Any
 
@@ -24,34 +23,10 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------
 # Which columns of a file hold labels and predictions, detected by name unless the user names them
 
-LABELS = (
-    "label",
-    "labels",
-    "y",
-    "y_true",
-    "target",
-    "truth",
-    "true_label",
-    "class",
-    "outcome",
-    "event",
-    "gold",
-)
+LABELS = ("label", "labels", "y", "y_true", "target", "truth", "true_label", "class", "outcome", "event", "gold")
 CORRECT = ("correct", "is_correct", "iscorrect", "was_correct", "correctness")  # rows that are yes-or-no events
-SCORES = (
-    "p",
-    "prob",
-    "proba",
-    "probs",
-    "probability",
-    "probabilities",
-    "score",
-    "scores",
-    "risk",
-    "y_prob",
-    "y_score",
-    "y_proba",
-)
+SCORES = ("p", "prob", "proba", "probs", "probability", "probabilities", "score", "scores", "risk")
+SCORES += ("y_prob", "y_score", "y_proba")
 CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated_confidence")  # that the answer is correct
 ANSWERS = ("pred", "prediction", "predicted", "predicted_label", "y_pred", "answer", "response")
 LOGITS = ("logit", "logits", "log_odds")
@@ -118,9 +93,9 @@ def choose(
     if label is None:
         # a list holds names, which are not free, and no patterns
         candidates = [name for name in free if not (isinstance(outputs, str) and fnmatchcase(name, outputs))]
-        candidates = [
-            name for name in candidates if name not in by or not _labels([r for r in candidates if r not in by])
-        ]
+        not_grouped = [name for name in candidates if name not in by]
+        if any(name.lower() in (*LABELS, *CORRECT) for name in not_grouped):
+            candidates = not_grouped
         of_confidence = isinstance(outputs, str) and outputs.lower() in CONFIDENCES
         label = _label(candidates, columns, label_like, of_confidence=of_confidence)
     return ColumnChoice(label, probs, logits, named)
@@ -133,11 +108,6 @@ def choose_predictions(
     if probs is None and logits is None:
         return _predictions(columns, columns)
     return probs, logits
-
-
-def _labels(free: Sequence[str]) -> list[str]:
-    """Return the columns that are named like labels."""
-    return [name for name in free if name.lower() in (*LABELS, *CORRECT)]
 
 
 def _label(
@@ -210,9 +180,9 @@ def _is_family(columns: Sequence[str], stem: str) -> bool:
     return len(rests) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in rests))
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Write up to 12 names."""
-    return ", ".join(map(_short, names[:12])) + (", ..." if len(names) > 12 else "")
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    """Write up to `most` names."""
+    return ", ".join(map(_short, names[:most])) + (", ..." if len(names) > most else "")
 
 
 def _short(name: str) -> str:
@@ -272,14 +242,9 @@ def _is_number(text: str) -> bool:
 
 def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
     """Return the first value of a text column that is not a finite number; the first of all if every one is."""
-    for row, value in enumerate(values):
-        try:
-            odd = not np.isfinite(float(value))
-        except (TypeError, ValueError):
-            odd = True
-        if odd:
-            return row, str(value)
-    return 0, str(values[0])
+    odd = (row for row, value in enumerate(values) if not _is_number(str(value)))
+    row = next(odd, 0)
+    return row, str(values[row])
 
 
 def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | None) -> NDArray[np.float64]:
@@ -342,7 +307,7 @@ def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]
 # ----------------------------------------------------------------------------------------------------
 # Frames of any library, through narwhals: which columns are meant, and their values as arrays
 
-_MOST_LISTED = 40
+_MAX_COLUMNS_LISTED = 40
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
@@ -350,7 +315,7 @@ def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -
     if not isinstance(selector, str):
         names, existing = list(selector), set(columns)
         if not names:
-            raise InputError(f"no column is named for {what}; the columns are {_listed_frames(columns)}")
+            raise InputError(f"no column is named for {what}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}")
         for name in names:
             if name not in existing:
                 raise InputError(_no_column(name, columns))
@@ -362,7 +327,9 @@ def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -
     fits = pattern(translate(selector))
     names = [name for name in columns if fits.match(name)]
     if not names:
-        raise InputError(f"no column matches {selector!r} for {what}; the columns are {_listed_frames(columns)}")
+        raise InputError(
+            f"no column matches {selector!r} for {what}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}"
+        )
     stars = _stars(names, selector)
     if all(star.isdigit() for star in stars):  # p_0 ... p_10 in the order of the numbers, not of the letters
         order = sorted(range(len(names)), key=lambda i: int(stars[i]))
@@ -379,27 +346,15 @@ def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> No
         raise InputError(f"column {label!r} is named as the label and as the weights; name another for one of them")
 
 
-def in_class_order(
-    names: list[str], stars: list[str] | None, classes: Sequence[object] | None
+def match_outputs(
+    columns: Sequence[str], selector: str | Sequence[str], classes: Sequence[object] | None
 ) -> tuple[list[str], list[str] | None]:
-    """Sort columns named after classes by the order of the listed classes, if they are the same."""
+    """Select the columns of predictions, and the classes in their names; in the order of `classes` if they are the same."""
+    names, stars = matching(columns, selector, "predictions")
     listed = [] if classes is None or stars is None else [str(name) for name in classes]
     if stars is None or sorted(listed) != sorted(stars):
         return names, stars
     return [names[stars.index(name)] for name in listed], listed
-
-
-def text_classes(values: Sequence[object], output: str) -> list[object]:
-    """Two labels that are text, in alphabetical order, as the classes of one column of probabilities: the last is positive."""
-    classes = sorted(values, key=str)
-    if len(classes) != 2:
-        count = f"{len(classes)} values" if len(classes) != 1 else "1 value"
-        listed = ", ".join(map(shown, classes[:6])) + (", ..." if len(classes) > 6 else "")
-        raise InputError(
-            f"labels have {count} ({listed}), and {output!r} is one probability, of two classes; list the "
-            "classes: classes= (--classes), the positive one last"
-        )
-    return classes
 
 
 def label_columns(names: Sequence[str]) -> str:
@@ -408,22 +363,10 @@ def label_columns(names: Sequence[str]) -> str:
     return f", labels {', '.join(pairs)}{', ...' if len(names) > 6 else ''}"
 
 
-def columns_of(
-    frame: Any,
-    *,
-    label: str,
-    probs: str | Sequence[str] | None,
-    logits: str | Sequence[str] | None,
-    weights: str | None,
-    clusters: str | None,
-    classes: Sequence[object] | None,
-    judge: str | None = None,
-) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
-    """Extract predictions, labels and the further arguments of Predictions.from_probs from a frame."""
+def as_table(frame: Any) -> "nw.DataFrame[Any]":
+    """Return a frame in memory of any library as a narwhals frame; refuse two columns of one name."""
     import narwhals as nw
 
-    if (probs is None) == (logits is None):
-        raise InputError("say where the predictions are: probs= or logits=, one of the two")
     try:
         table = nw.from_native(frame, eager_only=True)
         table.columns  # noqa: B018
@@ -431,32 +374,7 @@ def columns_of(
         raise InputError("two columns of the frame have the same name; rename one of them") from error
     except TypeError as error:
         raise InputError(f"{type(frame).__name__} is not a data frame that narwhals can read in memory") from error
-    outputs = probs if probs is not None else logits
-    assert outputs is not None
-    names, stars = matching(table.columns, outputs, "predictions")
-    names, stars = in_class_order(names, stars, classes)
-    refuse_shared(names, label, weights)
-    single = [name for name in (label, weights, clusters) if name is not None]
-    matching(table.columns, single, "label, weights and clusters")
-    judges = [] if judge is None else list(matching(table.columns, judge, "judge")[0])
-    needed = [name for name in (*single, *judges) if judge is None or name != label]
-    for name in [*(names if len(names) == 1 else ()), *needed]:
-        _refuse_missing(table[name], name, has_scores=name in names)
-    values, events = outputs_of(table, names)
-    _refuse_missing_outputs(table, names, values)
-    labels = to_array(table[label])
-    named = class_names(names, outputs, stars or events, classes, numeric=labels.dtype.kind in "iubf")
-    used = {*names, *single, *judges}
-    further_names = [name for name in table.columns if name not in used]
-    further = {
-        "weights": None if weights is None else table[weights].to_numpy(),
-        "clusters": None if clusters is None else to_array(table[clusters]),
-        "classes": named,
-        "columns": {name: to_array(table[name]) for name in further_names},
-    }
-    if judges:
-        further["judge"] = table.select(judges).to_numpy()
-    return values, labels, further
+    return table
 
 
 def to_array(column: "nw.Series[Any]") -> NDArray[Any]:
@@ -519,16 +437,7 @@ def _stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
     return [name[len(before) : len(name) - len(after)] for name in names]
 
 
-def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], values: NDArray[Any]) -> None:
-    """Refuse columns of predictions with missing values; only columns that can hold them are searched."""
-    if len(names) < 2 or values.dtype.kind in "iub":
-        return
-    odd = np.isnan(values).any(axis=0) if values.dtype.kind == "f" else np.ones(len(names), bool)
-    for name in compress(names, odd):
-        _refuse_missing(table[name], name)
-
-
-def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = False) -> None:
+def refuse_missing_values(column: "nw.Series[Any]", name: str, *, has_scores: bool = False) -> None:
     """Refuse a column with missing values, naming how many and the first row."""
     missing = column.is_null()
     if column.dtype.is_float():
@@ -544,9 +453,4 @@ def _refuse_missing(column: "nw.Series[Any]", name: str, *, has_scores: bool = F
 
 def _no_column(name: str, columns: Sequence[str]) -> str:
     """Word that a column does not exist, with the columns there are."""
-    return f"there is no column {name!r}; the columns are {_listed_frames(columns)}{did_you_mean(name, columns)}"
-
-
-def _listed_frames(columns: Sequence[str]) -> str:
-    """Write up to `_MOST_LISTED` names."""
-    return ", ".join(map(_short, columns[:_MOST_LISTED])) + (", ..." if len(columns) > _MOST_LISTED else "")
+    return f"there is no column {name!r}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}{did_you_mean(name, columns)}"

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.predictions.frames import columns_of
+from truecal.predictions import frames
 from truecal.predictions.validation import (
     as_array,
     as_floats,
@@ -431,21 +431,35 @@ class Predictions:
         >>> tc.Predictions.from_frame(frame, label="y", probs="p_*").classes
         ('a', 'b')
         """
-        values, labels, further = columns_of(
-            frame,
-            label=label,
-            probs=probs,
-            logits=logits,
-            weights=weights,
-            clusters=clusters,
-            classes=classes,
-            judge=judge,
-        )
+        if (probs is None) == (logits is None):
+            raise InputError("say where the predictions are: probs= or logits=, one of the two")
         if probs is None and judge is not None:
             raise InputError("a judge needs a column of probabilities, not logits: give probs=")
+        table = frames.as_table(frame)
+        selector: Any = logits if probs is None else probs
+        names, stars = frames.match_outputs(table.columns, selector, classes)
+        frames.refuse_shared(names, label, weights)
+        single = [name for name in (label, weights, clusters) if name is not None]
+        frames.matching(table.columns, single, "label, weights and clusters")
+        judges = [] if judge is None else frames.matching(table.columns, judge, "judge")[0]
+        unlabelled = [] if judge is None else [label]  # labels may be missing beside a judge
+        for name in (*names, *single, *judges):
+            if name not in unlabelled:
+                frames.refuse_missing_values(table[name], name, has_scores=names == [name])
+        values, events = frames.outputs_of(table, names)
+        labels = frames.to_array(table[label])
+        numeric = labels.dtype.kind in "iubf"
+        used = {*names, *single, *judges}
+        further: dict[str, Any] = {
+            "weights": None if weights is None else table[weights].to_numpy(),
+            "clusters": None if clusters is None else frames.to_array(table[clusters]),
+            "classes": frames.class_names(names, selector, stars or events, classes, numeric=numeric),
+            "columns": {name: frames.to_array(table[name]) for name in table.columns if name not in used},
+        }
         if probs is None:
             return cls.from_logits(values, labels, **further)
-        return cls.from_probs(values, labels, **further, normalized=normalized)
+        verdicts = table.select(judges).to_numpy() if judges else None
+        return cls.from_probs(values, labels, **further, normalized=normalized, judge=verdicts)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and deepcopy, which cannot take a read-only view of a mapping."""

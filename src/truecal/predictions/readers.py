@@ -11,24 +11,10 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.names import did_you_mean
+from truecal.predictions import frames
 from truecal.predictions.eval_logs import PRESETS, EvalLog, eval_log, preset_table
 from truecal.predictions.files import existing_file, kind_of, read_arrays, read_frame
-from truecal.predictions.frames import (
-    CORRECT,
-    ColumnChoice,
-    as_shares,
-    choose,
-    class_names,
-    in_class_order,
-    label_columns,
-    matching,
-    outputs_of,
-    refuse_shared,
-    text_classes,
-    to_array,
-)
-from truecal.predictions.predictions import Predictions
+from truecal.predictions.predictions import ANSWERS, Predictions
 from truecal.predictions.validation import check_classes, is_missing
 
 if TYPE_CHECKING:
@@ -221,13 +207,13 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     """Build predictions from a frame in memory; columns that are not named are detected by name."""
     import narwhals as nw
 
-    table = nw.from_native(frame, eager_only=True)
+    table = frames.as_table(frame)
     if request.multilabel:
         return _read_labels(table, request)
     other = [name for name in (request.weights, request.clusters) if name is not None]
-    judges = [] if request.judge is None else matching(table.columns, request.judge, "judge")[0]
+    judges = [] if request.judge is None else frames.matching(table.columns, request.judge, "judge")[0]
     other += judges
-    choice = choose(
+    choice = frames.choose(
         table.columns,
         label=request.label,
         probs=request.probs,
@@ -237,39 +223,34 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
         score_like=lambda free: _score_like(table, free),
         label_like=lambda free: _label_like(table, free),
     )
-    for name in request.by:
-        if name not in table.columns:
-            listed = ", ".join(table.columns)
-            raise InputError(
-                f"there is no column {name!r} for --by or --select; the columns are {listed}{did_you_mean(name, table.columns)}"
-            )
-    names, stars = matching(table.columns, choice.outputs, "predictions")
-    names, stars = in_class_order(names, stars, request.classes)
+    if request.by:
+        frames.matching(table.columns, request.by, "groups")
+    names, stars = frames.match_outputs(table.columns, choice.outputs, request.classes)
     if request.percent or request.words is not None:
         if choice.logits is not None or len(names) > 1:
             raise InputError(
                 "percent and words are for one column of probabilities; logits and several columns are numbers"
             )
         column = nw.new_series(
-            "share", as_shares(table[names[0]], names[0], request.words), backend=table.implementation
+            "share", frames.as_shares(table[names[0]], names[0], request.words), backend=table.implementation
         )
         table = table.with_columns(column.alias(names[0]))
     singles = [name for name in (choice.label, request.weights, request.clusters) if name is not None]
-    matching(table.columns, singles, "label, weights and clusters")
+    frames.matching(table.columns, singles, "label, weights and clusters")
     needed = [*names, *judges, *(name for name in singles if request.judge is None or name != choice.label)]
     table, dropped = _without_missing(table, needed) if request.drop_null else (table, 0)
     preds = _build(table, choice, request)
     preds = preds if request.pos_label is None else _with_positive(preds, table[choice.label], request.pos_label)
-    grouped = {name: to_array(table[name]) for name in request.by if name not in preds.columns}
+    grouped = {name: frames.to_array(table[name]) for name in request.by if name not in preds.columns}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     summary = choice.describe(table.columns)
     if stars is not None and len(names) > 1 and table[choice.label].dtype.is_numeric():
-        summary += label_columns(names)
+        summary += frames.label_columns(names)
     if request.classes is None and preds.binary and preds.classes is not None and not preds.of_answers:
         summary += f", positive class {str(preds.classes[1])!r}{' [detected]' if request.pos_label is None else ''}"
     if request.drop_null:
         summary += f", {dropped} rows with missing values left out"
-    logits = None if choice.logits is None else outputs_of(table, names)[0]
+    logits = None if choice.logits is None else frames.outputs_of(table, names)[0]
     return Reading(preds, summary, logits, dropped)
 
 
@@ -277,24 +258,26 @@ def _read_labels(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
     """Read predictions of several labels per row, from columns of probabilities and columns of labels."""
     _refuse_options(request)
     probs, label = request.probs or "p_*", request.label or "y_*"
-    names, stars = matching(table.columns, probs, "predictions")
-    labels, label_stars = matching(table.columns, label, "labels")
+    names, stars = frames.matching(table.columns, probs, "predictions")
+    labels, label_stars = frames.matching(table.columns, label, "labels")
     if stars is not None and label_stars is not None:
         odd = sorted(set(stars) ^ set(label_stars))
         if odd:
             raise InputError(f"{probs!r} and {label!r} name different labels: {odd[0]!r} is in one of them only")
         labels = [labels[label_stars.index(star)] for star in stars]
     further = [name for name in (request.weights, request.clusters) if name is not None]
-    matching(table.columns, [*names, *further, *request.by], "weights, clusters and groups")
+    frames.matching(table.columns, [*names, *further, *request.by], "weights, clusters and groups")
     used = [*names, *labels, *further]
     table, dropped = _without_missing(table, used) if request.drop_null else (table, 0)
     preds = Predictions.from_multilabel(
-        outputs_of(table, names)[0],
-        outputs_of(table, labels)[0],
+        frames.outputs_of(table, names)[0],
+        frames.outputs_of(table, labels)[0],
         request.classes or stars,
         weights=None if request.weights is None else table[request.weights].to_numpy(),
         clusters=None if request.clusters is None else table[request.clusters].to_numpy(),
-        columns={name: to_array(table[name]) for name in table.columns if name not in used or name in request.by},
+        columns={
+            name: frames.to_array(table[name]) for name in table.columns if name not in used or name in request.by
+        },
     )
     summary = f"{preds.class_count} labels per row, labels {label!r}, probabilities {probs!r}"
     return Reading(preds, summary, dropped=dropped)
@@ -309,38 +292,32 @@ def _refuse_options(request: ReadRequest) -> None:
         raise InputError("percent does not go with several labels per row; divide the columns by 100")
 
 
-def _build(table: "nw.DataFrame[Any]", choice: ColumnChoice, request: ReadRequest) -> Predictions:
+def _build(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, request: ReadRequest) -> Predictions:
     """Build Predictions from the chosen columns of a table."""
-    classes, labels = request.classes, table[choice.label]
-    columns: dict[str, Any] = {
-        "label": choice.label,
-        "probs": choice.probs,
-        "logits": choice.logits,
-        "weights": request.weights,
-        "clusters": request.clusters,
-        "normalized": request.normalized,
-        "judge": request.judge,
-    }
-    numeric = labels.dtype.is_numeric()
-    if classes is not None and numeric and all(isinstance(name, str) for name in classes):
-        if all(str(name).lstrip("-").isdigit() for name in classes):
-            return Predictions.from_frame(table, classes=[int(str(name)) for name in classes], **columns)
+    classes, names, outputs = request.classes, None, choice.outputs
+    numeric = table[choice.label].dtype.is_numeric()
+    if classes is not None and numeric and all(str(name).lstrip("-").isdigit() for name in classes):
+        classes = [int(str(name)) for name in classes]
+    elif classes is not None and numeric and all(isinstance(name, str) for name in classes):
         # labels are positions in the list of names
-        outputs, stars = matching(table.columns, choice.outputs, "predictions")
-        outputs, stars = in_class_order(outputs, stars, classes)
-        events = stars if len(outputs) > 1 else outputs_of(table, outputs)[1]
-        class_names(outputs, choice.outputs, events, classes, numeric=True)
-        columns["probs" if choice.logits is None else "logits"] = outputs
-        preds = Predictions.from_frame(table, **columns)
-        return replace(preds, classes=check_classes(classes, preds.class_count))
-    if classes is None and choice.label.lower() in CORRECT and _distinct_values(labels) <= {0, 1}:
-        preds = Predictions.from_frame(table, **columns)
-        return replace(preds, classes=("wrong", "correct")) if preds.binary else preds
-    single = isinstance(choice.outputs, str) and "*" not in choice.outputs
-    text = str(labels.dtype) in ("String", "Categorical", "Enum")
-    if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():
-        classes = text_classes(labels.drop_nulls().unique().to_list(), str(choice.outputs))
-    return Predictions.from_frame(table, classes=classes, **columns)
+        outputs, stars = frames.match_outputs(table.columns, choice.outputs, classes)
+        events = stars if len(outputs) > 1 else frames.outputs_of(table, outputs)[1]
+        frames.class_names(outputs, choice.outputs, events, classes, numeric=True)
+        classes, names = None, classes
+    preds = Predictions.from_frame(
+        table,
+        label=choice.label,
+        probs=None if choice.probs is None else outputs,
+        logits=None if choice.logits is None else outputs,
+        weights=request.weights,
+        clusters=request.clusters,
+        classes=classes,
+        normalized=request.normalized,
+        judge=request.judge,
+    )
+    if request.classes is None and choice.label.lower() in frames.CORRECT and preds.binary:
+        names = ANSWERS if _distinct_values(table[choice.label]) <= {0, 1} else None
+    return preds if names is None else replace(preds, classes=check_classes(names, preds.class_count))
 
 
 def _distinct_values(labels: Any) -> set[object]:
@@ -399,7 +376,7 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 def _from_arrays(file: Path, request: ReadRequest) -> Reading:
     """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse columns for groups."""
     arrays = read_arrays(file)
-    choice = choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
+    choice = frames.choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
     name = choice.outputs
     if not isinstance(name, str):
         raise InputError("name one array of predictions in an npz file: probs= or logits=")
@@ -408,7 +385,7 @@ def _from_arrays(file: Path, request: ReadRequest) -> Reading:
     missing = [k for k in (name, choice.label, request.weights, request.clusters) if k is not None and k not in arrays]
     if missing:
         raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(arrays)}")
-    refuse_shared([name], choice.label, request.weights)
+    frames.refuse_shared([name], choice.label, request.weights)
     further: dict[str, Any] = {
         "weights": None if request.weights is None else arrays[request.weights],
         "clusters": None if request.clusters is None else arrays[request.clusters],

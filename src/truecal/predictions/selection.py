@@ -5,10 +5,11 @@ A selection is a small value that you call with Predictions. It answers with the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -84,28 +85,32 @@ class RowsInMemory:
         return answer
 
 
-@dataclass(frozen=True)
-class Selection(ABC):
-    """Which rows are judged."""
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Choose which rows are judged; :func:`by_label`, :func:`by_output` and :func:`by_column` make one.
+
+    Parameters
+    ----------
+    words : str
+        The selected rows in words.
+    condition : callable
+        Answers for `Rows` whether each row is judged, as an array or as an expression that an engine can run.
+    uses_labels : bool, default False
+        Whether the label of a row decides: then even a calibrated model shows an error among the rows selected.
+    joined : bool, default False
+        Whether the words join two selections.
+    """
+
+    words: str
+    condition: Callable[[Rows], Any] = field(repr=False)
+    uses_labels: bool = field(default=False, repr=False)
+    joined: bool = field(default=False, repr=False)
 
     def mask(self, preds: Predictions) -> Mask:
-        """True for every row that is judged, shape (n,)."""
+        """Return True for every row that is judged, shape (n,)."""
         check_predictions(preds)
         chosen: Mask = self.condition(RowsInMemory(preds))
         return chosen
-
-    @abstractmethod
-    def condition(self, rows: Rows) -> Any:
-        """Whether each row is judged, as an array or as an expression that an engine can run."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Describe the selected rows."""
-
-    @property
-    def uses_labels(self) -> bool:
-        """Whether the label of a row decides: then even a calibrated model shows an error among the rows selected."""
-        return False
 
     def __call__(self, preds: Predictions) -> Predictions:
         """Select the rows; refuse a selection of none."""
@@ -114,14 +119,57 @@ class Selection(ABC):
             raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
         return preds.take(rows)
 
+    def __str__(self) -> str:
+        return self.words
+
     def __and__(self, other: Selection) -> Selection:
-        return Combined("and", self, other)
+        return self._join(other, "and", operator.and_)
 
     def __or__(self, other: Selection) -> Selection:
-        return Combined("or", self, other)
+        return self._join(other, "or", operator.or_)
+
+    def _join(self, other: Selection, word: str, join: Callable[[Any, Any], Any]) -> Selection:
+        """Combine two selections by `and` or `or`."""
+        if not isinstance(other, Selection):
+            raise InputError(f"only selections combine with & and |, not {other!r}")
+        words = f" {word} ".join(f"({part})" if part.joined else str(part) for part in (self, other))
+        condition = partial(_join_conditions, join, self.condition, other.condition)
+        return Selection(words, condition, self.uses_labels or other.uses_labels, joined=True)
 
     def __invert__(self) -> Selection:
-        return Negated(self)
+        return Selection(f"not ({self})", partial(_negate, self.condition), self.uses_labels)
+
+
+# Conditions are partial calls of functions, not closures, so that worker processes can receive them.
+
+
+def _join_conditions(
+    join: Callable[[Any, Any], Any], first: Callable[[Rows], Any], second: Callable[[Rows], Any], rows: Rows
+) -> Any:
+    """Evaluate two conditions and join them by `join`."""
+    return join(first(rows), second(rows))
+
+
+def _negate(condition: Callable[[Rows], Any], rows: Rows) -> Any:
+    """Evaluate the opposite of a condition."""
+    return ~condition(rows)
+
+
+def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed, rows: Rows) -> Any:
+    """Evaluate whether values (an array, or an expression of an engine) lie in an interval."""
+    values = values_of(rows)
+    above = values >= low if closed in ("both", "left") else values > low
+    below = values <= high if closed in ("both", "right") else values < high
+    return above & below
+
+
+def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed) -> Selection:
+    """Select rows whose value lies in an interval; brackets mark closed ends, parentheses open ones."""
+    options.choice(closed, ("both", "left", "right", "neither"), "closed")
+    opening = "[" if closed in ("both", "left") else "("
+    closing = "]" if closed in ("both", "right") else ")"
+    words = f"{what} in {opening}{low:g}, {high:g}{closing}"
+    return Selection(words, partial(_within, values_of, float(low), float(high), closed))
 
 
 def small_selection(selected: int, total: int) -> str | None:
@@ -129,80 +177,6 @@ def small_selection(selected: int, total: int) -> str | None:
     if selected >= SMALL or selected == total:
         return None
     return f"only {selected} of {total} rows were selected; expect a wide interval"
-
-
-@dataclass(frozen=True)
-class Combined(Selection):
-    word: Literal["and", "or"]
-    first: Selection
-    second: Selection
-
-    def __post_init__(self) -> None:
-        for part in (self.first, self.second):
-            if not isinstance(part, Selection):
-                raise InputError(f"only selections combine with & and |, not {part!r}")
-
-    @property
-    def uses_labels(self) -> bool:
-        return self.first.uses_labels or self.second.uses_labels
-
-    def condition(self, rows: Rows) -> Any:
-        first, second = self.first.condition(rows), self.second.condition(rows)
-        return first & second if self.word == "and" else first | second
-
-    def __str__(self) -> str:
-        parts = [f"({part})" if isinstance(part, Combined) else str(part) for part in (self.first, self.second)]
-        return f" {self.word} ".join(parts)
-
-
-@dataclass(frozen=True)
-class Negated(Selection):
-    selection: Selection
-
-    @property
-    def uses_labels(self) -> bool:
-        return self.selection.uses_labels
-
-    def condition(self, rows: Rows) -> Any:
-        return ~self.selection.condition(rows)
-
-    def __str__(self) -> str:
-        return f"not ({self.selection})"
-
-
-def _within(values: Any, low: float, high: float, closed: Closed) -> Any:
-    """Whether values (an array, or an expression of an engine) lie in an interval."""
-    above = values >= low if closed in ("both", "left") else values > low
-    below = values <= high if closed in ("both", "right") else values < high
-    return above & below
-
-
-def _interval_words(low: float, high: float, closed: Closed) -> str:
-    """Write an interval with brackets for closed and parentheses for open ends."""
-    opening = "[" if closed in ("both", "left") else "("
-    closing = "]" if closed in ("both", "right") else ")"
-    return f"{opening}{low:g}, {high:g}{closing}"
-
-
-def _check_closed(closed: object) -> None:
-    """Refuse a value of `closed` other than both, left, right and neither."""
-    if closed not in ("both", "left", "right", "neither"):
-        raise InputError(f"closed must be 'both', 'left', 'right' or 'neither', not {closed!r}")
-
-
-@dataclass(frozen=True)
-class ByLabel(Selection):
-    names: tuple[object, ...]
-
-    @property
-    def uses_labels(self) -> bool:
-        return True
-
-    def condition(self, rows: Rows) -> Any:
-        return rows.labelled(self.names)
-
-    def __str__(self) -> str:
-        return f"label is {' or '.join(map(printable, self.names))}"
 
 
 def by_label(*names: object) -> Selection:
@@ -247,22 +221,8 @@ def by_label(*names: object) -> Selection:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
     for name in names:
         validation.check_name(name)
-    return ByLabel(names)
-
-
-@dataclass(frozen=True)
-class ByOutput(Selection):
-    class_name: object
-    low: float
-    high: float
-    closed: Closed
-
-    def condition(self, rows: Rows) -> Any:
-        return _within(rows.output(self.class_name), self.low, self.high, self.closed)
-
-    def __str__(self) -> str:
-        what = "confidence" if self.class_name is None else f"probability of {printable(self.class_name)}"
-        return f"{what} in {_interval_words(self.low, self.high, self.closed)}"
+    words = f"label is {' or '.join(map(printable, names))}"
+    return Selection(words, operator.methodcaller("labelled", names), uses_labels=True)
 
 
 def output(preds: Predictions, class_name: object = None) -> Floats:
@@ -320,46 +280,8 @@ def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *,
     if isinstance(class_name, float):
         raise InputError(f"{class_name!r} names no class; the limits of the output are low= and high=")
     options.limits(low, high, "the output interval")
-    _check_closed(closed)
-    return ByOutput(class_name, float(low), float(high), closed)
-
-
-@dataclass(frozen=True)
-class ByValues(Selection):
-    column: str
-    values: tuple[object, ...]
-
-    def condition(self, rows: Rows) -> Any:
-        return rows.among(self.column, self.values)
-
-    def __str__(self) -> str:
-        return f"{printable(self.column)} is {' or '.join(map(printable, self.values))}"
-
-
-@dataclass(frozen=True)
-class ByRange(Selection):
-    column: str
-    low: float
-    high: float
-    closed: Closed
-
-    def condition(self, rows: Rows) -> Any:
-        return _within(rows.numbers(self.column), self.low, self.high, self.closed)
-
-    def __str__(self) -> str:
-        return f"{printable(self.column)} in {_interval_words(self.low, self.high, self.closed)}"
-
-
-@dataclass(frozen=True)
-class ByTest(Selection):
-    column: str
-    test: Callable[[NDArray[Any]], Any]
-
-    def condition(self, rows: Rows) -> Any:
-        return rows.passing(self.column, self.test)
-
-    def __str__(self) -> str:
-        return f"{printable(self.column)} passes {getattr(self.test, '__name__', 'a test')}"
+    what = "confidence" if class_name is None else f"probability of {printable(class_name)}"
+    return _select_interval(what, operator.methodcaller("output", class_name), low, high, closed)
 
 
 def column(preds: Predictions, name: str) -> NDArray[Any]:
@@ -483,13 +405,14 @@ def by_column(
                 f"{validation.shown(value)}; for missing values say where=lambda column: column != column"
             )
     if values:
-        return ByValues(name, values)
+        words = f"{printable(name)} is {' or '.join(map(printable, values))}"
+        return Selection(words, operator.methodcaller("among", name, values))
     if where is not None:
-        return ByTest(name, where)
+        words = f"{printable(name)} passes {getattr(where, '__name__', 'a test')}"
+        return Selection(words, operator.methodcaller("passing", name, where))
     low, high = -np.inf if low is None else low, np.inf if high is None else high
     options.limits(low, high, f"the range of column {name!r}")
-    _check_closed(closed)
-    return ByRange(name, float(low), float(high), closed)
+    return _select_interval(printable(name), operator.methodcaller("numbers", name), low, high, closed)
 
 
 def check_selection(select: object) -> None:

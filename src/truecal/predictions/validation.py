@@ -412,15 +412,9 @@ def binary_classes(
         is_text = y.dtype.kind in "UST" or (y.dtype == object and y.size > 0 and isinstance(y.flat[0], str))
         if y.ndim != 1 or (not is_text and pos_label in (None, 1, True)):
             return None, False
-        values = sorted(distinct(y, "labels")[0], key=str)
-        names = tuple(values)
-        if pos_label is not None and columns == 1 and values == [pos_label]:
-            names = (f"not {pos_label}", pos_label)
-        if len(names) != 2:
-            listed = ", ".join(map(shown, values[:8])) + (", ..." if len(values) > 8 else "")
-            raise InputError(
-                f"labels have {len(values)} values ({listed}) for two classes; pass classes=[negative, positive]"
-            )
+        values = distinct(y, "labels")[0]
+        only_positive = pos_label is not None and columns == 1 and values == [pos_label]
+        names = (f"not {pos_label}", pos_label) if only_positive else name_two_classes(values)
     if pos_label is None:
         return names, False
     if pos_label not in names:
@@ -428,6 +422,19 @@ def binary_classes(
     if names[1] == pos_label:
         return names, False
     return (names[1], names[0]), columns == 2
+
+
+def name_two_classes(labels: Sequence[object]) -> tuple[object, object]:
+    """Return the two distinct labels of one column of probabilities in alphabetical order: the last is positive."""
+    names = sorted(labels, key=str)
+    if len(names) != 2:
+        count = f"{len(names)} values" if len(names) != 1 else "1 value"
+        listed = ", ".join(map(shown, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise InputError(
+            f"labels have {count} ({listed}) for two classes; list them, the positive one last: "
+            "classes=[negative, positive] (--classes)"
+        )
+    return names[0], names[1]
 
 
 def check_name(name: object) -> None:

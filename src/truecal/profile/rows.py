@@ -104,42 +104,6 @@ def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "rig
 
 
 # ----------------------------------------------------------------------------------------------------
-# Ones among the first i rows
-#
-# A word holds the outcomes of 64 rows, a second table the ones before every word; the remainder is the number of bits set below the
-# position within its word. This takes a quarter of a byte per row and a tenth of the time of a running sum.
-
-_WORD = 64  # 2 ** 6
-# Words whose lowest 0, 1, ... 63 bits are set.
-_LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(1)
-
-
-class Ones:
-    """Count ones among the first rows of 0/1 outcomes, shape (batch, rows).
-
-    >>> Ones(np.array([[1, 0, 1, 1]], np.uint8)).below(np.array([[0, 1, 2, 4]]))
-    array([[0, 1, 1, 3]])
-    """
-
-    def __init__(self, outcomes: NDArray[np.uint8]) -> None:
-        batch, rows = outcomes.shape
-        words = rows // _WORD + 1  # the position after the last row has a word too
-        packed = np.zeros((batch, words * (_WORD // 8)), np.uint8)
-        bits = np.packbits(outcomes, axis=1, bitorder="little")
-        packed[:, : bits.shape[1]] = bits
-        self._words = packed.view("<u8")
-        self._before = np.zeros(self._words.shape, np.int64)
-        np.cumsum(np.bitwise_count(self._words[:, :-1]), axis=1, out=self._before[:, 1:])
-
-    def below(self, index: Indices) -> NDArray[np.int64]:
-        """Return the ones among the first index[i, j] rows of every dataset."""
-        word = index >> 6
-        bits = gather(self._words, word) & _LOWEST[index & (_WORD - 1)]
-        count: NDArray[np.int64] = gather(self._before, word) + np.bitwise_count(bits)
-        return count
-
-
-# ----------------------------------------------------------------------------------------------------
 # Rows of a large dataset that are sorted only when needed
 
 MIN_ROWS_UNSORTED = 1 << 17  # fewer rows (of all datasets) are sorted immediately
@@ -226,8 +190,7 @@ def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
 DENSE_ROWS = 65_536  # up to so many rows, tie groups and sums are tabulated row by row; beyond, where they are needed
-FEW = 128  # a sparse table is faster while there are this many times more rows than cuts ...
-_FEW_OF_BITS = 16  # ... and one of ones for longer
+FEW = 128  # a sparse table is faster while there are this many times more rows than cuts
 _FEW_OF_TIES = 8  # groups of ties are searched for while there are this many times more rows than are asked for
 _COMPARED = 1 << 20  # neighbouring scores compared at a time
 _LONG = 256  # from so many on they are counted dataset by dataset
@@ -365,12 +328,8 @@ class SortedRows:
         """Sum over the first index[i, j] rows of dataset i, shape of `index`."""
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
-        bits = name == "y" and self.weights is None and self.outcomes.dtype == np.uint8
-        few = self.rows > DENSE_ROWS and index.shape[1] * (_FEW_OF_BITS if bits else FEW) <= self.rows
-        if name == "w" or not few:
+        if name == "w" or self.rows <= DENSE_ROWS or index.shape[1] * FEW > self.rows:
             return gather(self.prefix(name), index).astype(np.float64)
-        if bits:
-            return self._ones.below(index).astype(np.float64)
         block = index // _BLOCK
         # Its rows, or for an unfinished block the last there are
         window = np.minimum(block * _BLOCK, self.rows - _BLOCK)
@@ -379,11 +338,6 @@ class SortedRows:
         row = np.arange(_BLOCK)
         inside = (row >= begin[:, :, None]) & (row < end[:, :, None])
         return gather(self._block_sums(name), block) + np.where(inside, values, 0.0).sum(axis=2)
-
-    @cached_property
-    def _ones(self) -> Ones:
-        """Outcomes as bits with their cumulative counts."""
-        return Ones(self.outcomes.astype(np.uint8, copy=False))
 
     def _block_sums(self, name: Sum) -> Float64s:
         """Sum w*c, w*y, w*c*c or w*c*y over the first i blocks of rows, shape (batch, blocks + 1)."""

@@ -14,9 +14,8 @@ from truecal.predictions.eval_logs import (
     LoggedAnswer,
     _is_options,
     _member,
+    helm_log,
     inspect_log,
-    is_helm,
-    is_inspect,
     truth_of,
 )
 from truecal.predictions.readers import ReadRequest, read_file
@@ -135,14 +134,14 @@ def test_confidences_of_a_log_may_be_mixed():
     assert once.notes() == ()
 
 
-HELM = {"instance_id": "a", "stats": {}}
+HELM = {"instance_id": "a", "stats": {"max_prob": 0.5}}
 
 
 @pytest.mark.parametrize(
     ("value", "helm"), [([HELM], True), ([], False), (HELM, False), ([HELM, {"stats": {}}], False), ([HELM, 1], False)]
 )
 def test_what_instances_of_helm_look_like(value, helm):
-    assert is_helm(value) is helm
+    assert (helm_log(value) is not None) is helm
 
 
 def test_trials_of_helm_are_repeats(tmp_path):
@@ -175,7 +174,7 @@ def test_trials_of_helm_are_repeats(tmp_path):
     ],
 )
 def test_what_logs_of_inspect_look_like(value, inspect):
-    assert is_inspect(value) is inspect
+    assert (inspect_log(value) is not None) is inspect
 
 
 def test_samples_of_inspect_that_say_little():
