@@ -115,7 +115,7 @@ def test_many_columns_are_asked_together(monkeypatch):
     from truecal.predictions import frames
 
     asked = []
-    monkeypatch.setattr(frames, "_refuse_missing", lambda column, name, **_: asked.append(name))
+    monkeypatch.setattr(frames, "refuse_missing_values", lambda column, name, **_: asked.append(name))
     probs = np.random.default_rng(0).dirichlet(np.ones(3000), 2)
     frame = pl.DataFrame({"y": [0, 1], **{f"p_{k}": probs[:, k] for k in range(3000)}})
     assert tc.Predictions.from_frame(frame, label="y", probs="p_*").class_count == 3000

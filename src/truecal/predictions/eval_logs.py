@@ -218,10 +218,9 @@ def read_archive(file: Path) -> dict[str, Any]:
 
 def inspect_log(value: Any) -> EvalLog | None:
     """Read the answers of a log of Inspect in JSON."""
-    parts = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
-    if not isinstance(parts[0], dict) or not isinstance(parts[1], list):
+    evaluation, samples = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
+    if not isinstance(evaluation, dict) or not isinstance(samples, list):
         return None
-    evaluation, samples = parts
     origin = {name: str(evaluation.get(name, "")) for name in ("task", "model")}
     answers = tuple(_answer(sample, **origin) for sample in samples)
     scorers = [name for sample in samples for name in (sample.get("scores") or {})]

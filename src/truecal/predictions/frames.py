@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 LABELS = ("label", "labels", "y", "y_true", "target", "truth", "true_label", "class", "outcome", "event", "gold")
 CORRECT = ("correct", "is_correct", "iscorrect", "was_correct", "correctness")  # rows that are yes-or-no events
-SCORES = ("p", "prob", "proba", "probs", "probability", "probabilities", "score", "scores", "risk")
-SCORES += ("y_prob", "y_score", "y_proba")
+SCORES = (
+    *("p", "prob", "proba", "probs", "probability", "probabilities", "score", "scores", "risk"),
+    *("y_prob", "y_score", "y_proba"),
+)
 CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated_confidence")  # that the answer is correct
 ANSWERS = ("pred", "prediction", "predicted", "predicted_label", "y_pred", "answer", "response")
 LOGITS = ("logit", "logits", "log_odds")

@@ -442,11 +442,13 @@ class Predictions:
         single = [name for name in (label, weights, clusters) if name is not None]
         frames.matching(table.columns, single, "label, weights and clusters")
         judges = [] if judge is None else frames.matching(table.columns, judge, "judge")[0]
-        unlabelled = [] if judge is None else [label]  # labels may be missing beside a judge
-        for name in (*names, *single, *judges):
-            if name not in unlabelled:
-                frames.refuse_missing_values(table[name], name, has_scores=names == [name])
+        needed = [name for name in (*single, *judges) if judge is None or name != label]
+        for name in (*needed, *(names if len(names) == 1 else ())):
+            frames.refuse_missing_values(table[name], name, has_scores=name in names)
         values, events = frames.outputs_of(table, names)
+        if len(names) > 1 and (values.dtype == object or (values.dtype.kind == "f" and np.isnan(values).any())):
+            for name in names:
+                frames.refuse_missing_values(table[name], name)
         labels = frames.to_array(table[label])
         numeric = labels.dtype.kind in "iubf"
         used = {*names, *single, *judges}
