@@ -113,19 +113,19 @@ def test_the_sections_hold_the_analyses(page, store):
     text = page.read_text()
     frame = store.frame()
     several = ["rank-series-l2", "ece-mass-100-l1"]
-    counts = {row["model"]: row for row in tc.study.pareto(frame, metrics=several).counts().rows(named=True)}
+    counts = {row["model"]: row for row in tc.study.pareto(frame, metrics=several).frame("counts").rows(named=True)}
     shown = before(text, "pareto-table")
     assert len(shown) == len(counts) == 9
     assert len(cells_of_table(text, "pareto-table")) == 18
     for row in shown:
         wanted = counts[unescape(row[0])]
         assert row[2:4] == [str(wanted["fronts"]), str(wanted["of"])]
-    later = tc.study.error_against_calibration(frame, recalibrator="temperature").trends()
+    later = tc.study.error_against_calibration(frame, recalibrator="temperature").frame("trends")
     after = [row[3] for row in cells_of_table(text, "error-calibration-table") if row[-1] == "after temperature"]
     assert after == [f"{s:.3f}" for s in later.filter(pl.col("family").is_null())["slope"]]
-    trends = tc.study.error_against_calibration(frame).trends().filter(pl.col("family").is_null())
+    trends = tc.study.error_against_calibration(frame).frame("trends").filter(pl.col("family").is_null())
     assert [row[3] for row in before(text, "error-calibration-table")] == [f"{s:.3f}" for s in trends["slope"]]
-    kendall = tc.study.in_and_out(frame).correlations().filter(pl.col("method") == "kendall")
+    kendall = tc.study.in_and_out(frame).frame("correlations").filter(pl.col("method") == "kendall")
     assert [row[4] for row in before(text, "in-out-table")] == [f"{v:.3f}" for v in kendall["value"]]
     flips = tc.study.rank_agreement(frame, metrics=several).frame()
     ranks = before(text, "ranks-table")

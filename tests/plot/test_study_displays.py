@@ -113,8 +113,8 @@ def test_shift(frame):
     assert display.ax_.lines[0].get_ydata().tolist() == first["value"].to_list()
     assert display.ax_.get_ylabel() == "rank-series-l2"
     assert len({(line.get_marker(), line.get_linestyle()) for line in display.ax_.lines}) == 3
-    other = ShiftDisplay.from_result(result, value="error_beside_largest", dataset="digits")
-    assert other.ax_.get_ylabel() == "error beside largest"
+    other = ShiftDisplay.from_result(result, value="error_increase", dataset="digits")
+    assert other.ax_.get_ylabel() == "error increase"
 
 
 def test_in_out(frame):

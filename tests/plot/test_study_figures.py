@@ -129,7 +129,7 @@ def test_severities_are_means_over_types(imported):
 
 
 def test_lines_of_families_on_logarithmic_scales(imported):
-    lines = tc.study.log_fits(imported.frame(), metric="ece-mass-100-l1").lines()
+    lines = tc.study.log_fits(imported.frame(), metric="ece-mass-100-l1").frame("lines")
     frame = tc.study.log_fits(imported.frame(), metric="ece-mass-100-l1").frame()
     for row in lines.iter_rows(named=True):
         part = frame.filter(pl.col("family") == row["family"])
@@ -155,14 +155,14 @@ def test_dominance_is_the_naive_rule(imported):
 def test_covariates_by_level_and_number(imported):
     found = tc.study.covariate_trend(imported.frame(), "data", metric="ece-mass-100-l1", dataset="imagenet")
     points = found.frame()
-    for row in found.levels().filter(pl.col("family").is_null()).iter_rows(named=True):
+    for row in found.frame("levels").filter(pl.col("family").is_null()).iter_rows(named=True):
         part = points.filter(pl.col("data") == row["data"])
         assert (row["models"], row["value"]) == (part.height, pytest.approx(part["value"].mean()))
-    assert found.trends().height == 0
+    assert found.frame("trends").height == 0
     sizes = tc.study.covariate_trend(imported.frame(), "size", metric="ece-mass-100-l1", dataset="imagenet")
-    assert sizes.trends().filter(pl.col("family").is_null())["models"].to_list() == [48]
-    with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are model, family"):
-        tc.study.covariate_trend(imported.frame(), "depth")
+    assert sizes.frame("trends").filter(pl.col("family").is_null())["models"].to_list() == [48]
+    with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are"):
+        tc.study.covariate_trend(imported, "depth", metric="error")
 
 
 def test_predictions_behind_a_number(evaluated):

@@ -43,9 +43,9 @@ def test_every_analysis_reads_a_store(store):
     assert not any("different rows" in note for note in effect.notes)
     assert tc.study.error_against_calibration(frame).frame().height == 2 * MODELS
     assert tc.study.error_against_calibration(frame).frame()["seeds"].to_list() == [2] * 2 * MODELS
-    assert tc.study.pareto(frame, metrics=["rank-series-l2", "nll"]).counts().height == MODELS
+    assert tc.study.pareto(frame, metrics=["rank-series-l2", "nll"]).frame("counts").height == MODELS
     assert tc.study.shift(frame).frame().filter(pl.col("severity") > 0)["error_increase"].min() > 0
-    errors = tc.study.in_and_out(frame).correlations().filter(pl.col("pair") == "error in, error out")
+    errors = tc.study.in_and_out(frame).frame("correlations").filter(pl.col("pair") == "error in, error out")
     assert errors["value"].min() > 0.4  # noise grows from model to model, on clean and on shifted data
     assert tc.study.residuals(frame).frame().height == 2 * 2 * MODELS
     assert tc.study.rank_agreement(frame).frame()["models"].to_list()[0] == MODELS
@@ -54,7 +54,7 @@ def test_every_analysis_reads_a_store(store):
 def test_the_exact_bias_from_the_store_is_that_of_the_rows(store):
     """One seed: squared error minus bias, from the store's numbers, is the debiased square of the rows themselves."""
     frame = store.frame().filter((pl.col("seed") == 0) & (pl.col("severity") == 0))
-    shown = tc.study.bin_trend(frame).points().filter(pl.col("metric") == "ece-mass-50-l2")
+    shown = tc.study.bin_trend(frame).frame("models").filter(pl.col("metric") == "ece-mass-50-l2")
     exact = frame.filter((pl.col("metric") == "exact-50-l2") & (pl.col("recalibrator") == "none")).sort("model")
     rest = (shown.sort("model")["squared"] - shown.sort("model")["bias"]).to_numpy()
     direct = exact["value"].to_numpy() ** 2

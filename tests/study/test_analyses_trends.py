@@ -34,7 +34,7 @@ def test_effect_of_recalibration():
     assert table["change"].to_list() == pytest.approx([-0.04, 0.04])
     assert table["supported"].to_list() == [True, True]
     assert found.notes == ("'temperature' made rank-series-l2 worse beyond the intervals (m1 on digits)",)
-    summary = found.summary().row(0, named=True)
+    summary = found.frame("summary").row(0, named=True)
     assert (summary["models"], summary["improved"], summary["improved_supported"]) == (2, 1, 1)
     assert summary["after"] == pytest.approx(0.055)
     assert summary["tau"] == -1
@@ -63,19 +63,20 @@ def test_shift_over_severities():
     shown = table.filter(pl.col("severity") == 3)
     assert shown["supported"].all()  # 0.06 apart, intervals of 0.02
     assert table.filter(pl.col("severity") == 0)["supported"].null_count() == 9
-    slopes = found.slopes()
+    slopes = found.frame("slopes")
     assert slopes["slope"].to_list() == pytest.approx([0.02] * 9)
     assert slopes["error_slope"].to_list() == pytest.approx([0.05] * 9)
-    for row in table.iter_rows(named=True):
-        peers = table.filter((pl.col("family") == row["family"]) & (pl.col("severity") == row["severity"]))
+    means = tc.study.shift_over_types(frame).frame()
+    for row in means.iter_rows(named=True):
+        peers = means.filter((pl.col("family") == row["family"]) & (pl.col("severity") == row["severity"]))
         largest = peers.sort("size").row(-1, named=True)
         assert row["value_beside_largest"] == pytest.approx(row["value"] - largest["value"])
         assert row["error_beside_largest"] == pytest.approx(row["error"] - largest["error"])
-    by_size = found.by_size()
+    by_size = tc.study.covariate_trend(frame, "size").frame("trends").filter(pl.col("family").is_not_null())
     assert by_size.height == 9  # three families, three severities
     first = by_size.row(0, named=True)
     peers = table.filter((pl.col("family") == first["family"]) & (pl.col("severity") == first["severity"]))
-    assert first["tau"] == pytest.approx(stats.kendalltau(peers["size"], peers["value"])[0])
+    assert first["kendall"] == pytest.approx(stats.kendalltau(peers["size"], peers["value"])[0])
 
 
 def test_shift_with_a_clean_dataset_of_another_name():
@@ -120,7 +121,7 @@ def test_in_and_out():
         "error out, metric out": (errors[1], outside),
     }
     scipys = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-    shown = found.correlations()
+    shown = found.frame("correlations")
     assert shown.height == 9
     for row in shown.iter_rows(named=True):
         assert row["value"] == pytest.approx(scipys[row["method"]](*pairs[row["pair"]])[0])
@@ -132,7 +133,9 @@ def test_in_and_out():
 
 def test_in_and_out_of_every_severity():
     found = tc.study.in_and_out(random_study(12, severities=(0.0, 1.0, 2.0)))
-    taus = found.correlations().filter((pl.col("method") == "kendall") & (pl.col("pair") == "metric in, metric out"))
+    taus = found.frame("correlations").filter(
+        (pl.col("method") == "kendall") & (pl.col("pair") == "metric in, metric out")
+    )
     assert taus.select("severity", "value").rows() == [
         (1, pytest.approx(1)),
         (2, pytest.approx(1)),
@@ -157,10 +160,10 @@ def test_residuals_of_scores():
     leverage = np.diag(hat @ np.linalg.inv(hat.T @ hat) @ hat.T)
     scale = np.sqrt((expected**2).sum() / 10 * (1 - leverage))
     assert table.sort("i")["standardized"].to_list() == pytest.approx((expected / scale).tolist())
-    lines = {row["metric"]: row for row in found.lines().iter_rows(named=True)}
+    lines = {row["metric"]: row for row in found.frame("lines").iter_rows(named=True)}
     assert lines["nll"]["explained"] == pytest.approx(fit.rvalue**2)
     assert lines["brier"]["slope"] == pytest.approx(1.4)
-    assert any("more than 99 % of the variance" in note and "brier on digits" in note for note in found.notes)
+    assert any("more than 99 % of the variance of brier" in note and "(on digits)" in note for note in found.notes)
     few = tc.study.residuals(study([0.1, 0.2, 0.3], {"nll": [0.3, 0.5, 0.8]}), metrics=["nll"])
     assert any("3 models are too few for residuals" in note for note in few.notes)
     same = tc.study.residuals(study([0.1] * 5, {"nll": [0.1, 0.2, 0.3, 0.4, 0.5]}), metrics="nll")
@@ -182,22 +185,26 @@ def naive_bin_bias(c, y, bins):
     return total
 
 
+def total_bias(profile, bins):
+    """Sum over bins of share times bias."""
+    frame = tc.study.bin_bias(profile, bins=bins)
+    return (frame["share"] * frame["bias"]).sum()
+
+
 def test_bias_of_bins_is_the_formula():
     rng = np.random.default_rng(2)
     c = rng.beta(3, 1, 900)
     y = rng.random(900) < c**1.2
     profile = tc.profile.Profile.from_arrays(c, y)
     for bins in (1, 9, 90):
-        found = tc.study.bin_bias(profile, bins=bins)
-        assert found.total == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
-        frame = found.frame()
-        assert (frame["share"] * frame["bias"]).sum() == pytest.approx(found.total)
+        total = total_bias(profile, bins=bins)
+        assert total == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
         plug_in = tc.BinnedECE(bins=bins, scheme="mass", norm=2)(profile).power
         debiased = tc.DebiasedECE(bins=bins, correction="exact")(profile).power
-        assert found.total == pytest.approx(plug_in - debiased, abs=1e-14)
+        assert total == pytest.approx(plug_in - debiased, abs=1e-14)
     twice = tc.profile.Profile.from_arrays(np.repeat(c, 2), np.repeat(y, 2))
     weighted = tc.profile.Profile.from_arrays(c, y, np.full(900, 2))
-    assert tc.study.bin_bias(weighted, bins=30).total == pytest.approx(tc.study.bin_bias(twice, bins=30).total)
+    assert total_bias(weighted, bins=30) == pytest.approx(total_bias(twice, bins=30))
     with pytest.raises(tc.InputError, match="a batch of 2"):
         tc.study.bin_bias(tc.profile.Profile.from_arrays([[0.5, 0.6]] * 2, [[0, 1]] * 2))
 
@@ -216,7 +223,7 @@ def test_bias_of_bins_is_what_simulation_shows():
         exact = (variance_a + grid.var() - 2 * covariance) / n
         excess = (y.mean(axis=1) - c.mean(axis=1)) ** 2 - truth**2
         assert abs(excess.mean() - exact) < 4 * excess.std() / np.sqrt(m)
-        found = [tc.study.bin_bias(tc.profile.Profile.from_arrays(c[i], y[i]), bins=1).total for i in range(400)]
+        found = [total_bias(tc.profile.Profile.from_arrays(c[i], y[i]), bins=1) for i in range(400)]
         assert abs(np.mean(found) - exact) < 4 * np.std(found) / 20
 
 
@@ -244,8 +251,8 @@ def simulated_study(models=24, n=10_000, gap=0.03, seed=4):
 
 def test_bias_from_the_numbers_of_a_store():
     found = tc.study.bin_trend(simulated_study(6, n=1000))
-    rows = found.points().filter(pl.col("metric") == "ece-mass-100-l2")
-    other = found.points().filter(pl.col("metric") == "exact-100-l2")
+    rows = found.frame("models").filter(pl.col("metric") == "ece-mass-100-l2")
+    other = found.frame("models").filter(pl.col("metric") == "exact-100-l2")
     signed = rows["squared"] - rows["bias"]
     positive = other["value"] > 0  # a negative square is shown as 0
     assert positive.any()
@@ -281,6 +288,6 @@ def test_many_bins_show_a_trend_that_is_not_there():
         "ece-mass-500-l2 rises" in note and "the trend is that of the bias (on digits)" in note for note in found.notes
     )
     assert any("ece-mass-500-l1 rises with error, but not debiased-15-l2" in note for note in found.notes)
-    tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").trends()["kendall"][0]
+    tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").frame("trends")["kendall"][0]
     assert tau > 0.8
-    assert abs(tc.study.error_against_calibration(frame).trends()["kendall"][0]) < 0.3
+    assert abs(tc.study.error_against_calibration(frame).frame("trends")["kendall"][0]) < 0.3

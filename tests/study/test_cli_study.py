@@ -112,7 +112,7 @@ def test_show_says_when_a_ranking_cannot_be_tested(truecal, study, tmp_path):
     path.write_text(study.read_text().replace("ece-width-15-l1", "ece-width-20-l1"))
     assert truecal("study", "run", path, "--store", tmp_path).code == 0
     shown = truecal("study", "show", tmp_path, "--metric", "ece-width-20-l1").out
-    assert "ece-width-20-l1 has no intervals on digits" in shown
+    assert "there are no intervals of ece-width-20-l1" in shown
 
 
 @pytest.mark.parametrize(

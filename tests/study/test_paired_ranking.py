@@ -47,7 +47,7 @@ def pairs_of(models, name):
 @pytest.mark.parametrize("name", ["brier", "rank-series-l2", "ece-width-15-l1"])
 def test_equal_models_are_told_apart_at_most_as_often_as_promised(name):
     """Any of six pairs, corrected, at 5 %: at most what a binomial of that rate exceeds once in a thousand."""
-    wrong = sum(min(pair.adjusted_p for pair in pairs_of(equal_models(seed), name)) <= 0.05 for seed in range(WORLDS))
+    wrong = sum(pairs_of(equal_models(seed), name)["adjusted_p"].min() <= 0.05 for seed in range(WORLDS))
     assert wrong <= binom.ppf(0.999, WORLDS, 0.05), wrong / WORLDS
 
 
@@ -56,7 +56,8 @@ def test_a_worse_model_is_told_apart():
     for seed in range(20):
         models = equal_models(seed)
         models["bad"] = equal_models(seed, power=4.0)["m0"]
-        apart = {frozenset((p.a, p.b)) for p in pairs_of(models, "rank-series-l2") if p.adjusted_p <= 0.05}
+        pairs = pairs_of(models, "rank-series-l2").filter(pl.col("adjusted_p") <= 0.05)
+        apart = {frozenset(pair) for pair in pairs.select("a", "b").rows()}
         found += all(frozenset(("bad", f"m{i}")) in apart for i in range(1, MODELS))
     assert found >= 15
 

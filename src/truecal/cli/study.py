@@ -1,6 +1,6 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,28 +110,30 @@ def show(
     ranking = tc.study.rank(results, metrics=metrics, datasets=dataset, **rows_of)  # type: ignore[arg-type]
     waiting = len(results.jobs()) - len(results.done())
     notes = [*ranking.notes, *([f"{waiting} of {len(results.jobs())} files are not evaluated yet"] if waiting else [])]
-    paired = any(row.groups for row in ranking.rows)
-    header = ["model", "dataset", *(["group"] if paired else []), *ranking.metrics]
-    lines = [
-        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, ranking.metrics)]
-        for row in ranking.rows
-    ]
-    title = f"{results.meta()['name']}, by {ranking.metrics[0]}"
+    names = ranking.frame()["metric"].unique(maintain_order=True).to_list()
+    names.sort(key=lambda name: name != ranking.metric)
+    models = ranking.frame().partition_by("dataset", "model", maintain_order=True)
+    records, lines = [], []
+    for rows in (part.to_dicts() for part in models):
+        cells = {row["metric"]: {end: row[end] for end in ("value", "low", "high")} for row in rows}
+        first = {name: rows[0][name] for name in ("model", "dataset", "seeds", "groups")}
+        records.append({**first, **cells})
+        group = "-".join(map(str, dict.fromkeys([*first["groups"][:1], *first["groups"][-1:]])))
+        lines.append([first["model"], first["dataset"], group, *(_cell(cells.get(name)) for name in names)])
+    header = ["model", "dataset", "group", *names]
+    if not any(record["groups"] for record in records):
+        header, lines = [*header[:2], *header[3:]], [[*line[:2], *line[3:]] for line in lines]
+    title = f"{results.meta()['name']}, by {ranking.metric}"
     text = "\n".join([title, table(header, lines), *(f"note: {note}" for note in notes)])
-    content = {"store": store, "sort": ranking.metrics[0], "results": ranking.records(), "notes": notes}
+    content = {"store": store, "sort": ranking.metric, "results": records, "notes": notes}
     return Reply("study-show", content, text)
 
 
-def _group(numbers: Sequence[int]) -> str:
-    """Write the groups of a model, such as 2 or 2-4."""
-    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
-
-
-def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str]) -> list[str]:
-    """Write values, the first one with its interval where there is one."""
-    (value, low, high), *others = (values.get(metric, (None, None, None)) for metric in metrics)
-    span = "" if low is None else f" [{number(low)}, {number(high)}]"
-    return [number(value) + span, *(number(other[0]) for other in others)]
+def _cell(cell: Mapping[str, float | None] | None) -> str:
+    """Write a value with its interval, where there is one."""
+    if cell is None:
+        return ""
+    return number(cell["value"]) + ("" if cell["low"] is None else f" [{number(cell['low'])}, {number(cell['high'])}]")
 
 
 @command(study)

@@ -142,7 +142,7 @@ class Results:
 def _trends(results: Results, after: str) -> Answer:
     """Return notes and rows of the lines of the metric on the error, over all families."""
     result = results.run(tc.study.error_against_calibration, after)
-    return result.notes, [row for row in result.trends().rows(named=True) if row["family"] is None]
+    return result.notes, result.frame("trends").filter(pl.col("family").is_null()).to_dicts()
 
 
 def _temperatures(results: Results, _: str) -> Answer:
@@ -165,35 +165,32 @@ def _temperatures(results: Results, _: str) -> Answer:
 def _fronts(results: Results, after: str) -> Answer:
     """Return notes and counts of the Pareto fronts."""
     result = results.compare(tc.study.pareto, after)
-    always = f"on every front: {', '.join(result.always)}" if result.always else "no model is on every front"
-    return [always, *result.notes], result.counts().rows(named=True)
+    return result.notes, result.frame("counts").to_dicts()
 
 
 def _dominance(results: Results, after: str) -> Answer:
     """Return notes and pairs of families with dominated models."""
     result = results.run(tc.study.dominance, after)
-    always = "; ".join(f"{a} by {b}" for a, b in result.always)
     table = result.frame().sort("dominated", "share", descending=True)
-    notes = [f"always dominated: {always}", *result.notes] if always else result.notes
-    return notes, [row for row in table.rows(named=True) if row["beaten"]]
+    return result.notes, table.filter(pl.col("beaten") > 0).to_dicts()
 
 
 def _shifts(results: Results, after: str) -> Answer:
     """Return notes and slopes of the metric over severities."""
     result = results.run(tc.study.shift, after, reference=results.store.references() or None)
-    return result.notes, result.slopes().sort("dataset", "slope").rows(named=True)
+    return result.notes, result.frame("slopes").sort("dataset", "slope").to_dicts()
 
 
 def _clean_to_shifted(results: Results, after: str) -> Answer:
     """Return notes and Kendall correlations of the metric on clean and on shifted data."""
     result = results.run(tc.study.in_and_out, after, reference=results.store.references() or None)
-    return result.notes, [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
+    return result.notes, result.frame("correlations").filter(method="kendall").to_dicts()
 
 
 def _log_lines(results: Results, after: str) -> Answer:
     """Return notes and lines of log metric on log error."""
     result = results.run(tc.study.log_fits, after)
-    return result.notes, result.lines().rows(named=True)
+    return result.notes, result.frame("lines").to_dicts()
 
 
 def _residuals(results: Results, after: str) -> Answer:
@@ -220,7 +217,7 @@ def _effects(results: Results, recalibrator: str) -> Answer:
     """Return notes and the effect of a recalibrator on the metric."""
     settings = {"after": recalibrator, "metric": results.metric, "lens": results.lens}
     result = tc.study.effect_of_recalibration(results.store, **settings)
-    return result.notes, result.summary().rows(named=True)
+    return result.notes, result.frame("summary").to_dicts()
 
 
 _ANSWERS: dict[str, Callable[[Results, str], Answer]] = {
@@ -338,8 +335,8 @@ def _means(frame: Any) -> Any:
         if not part["value"].is_finite().any():  # a selection of no rows
             continue
         metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
-        means, _ = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
-        parts.append(means.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
+        means = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
+        parts.append(means.frame().with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
     made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
     return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, "lens", "metric", "model"])
 

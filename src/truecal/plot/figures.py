@@ -505,7 +505,7 @@ def bins(data: FigureData) -> StudyFigure:
         trend = tc.study.bin_trend(data.frame, **data.options(after, dataset=data.clean))
         table = trend.frame().filter(pl.col("severity") == 0)
         parts.append((after, trend, table))
-        models = _on(trend.points(), data.clean).with_columns(recalibrator=pl.lit(after))
+        models = _on(trend.frame("models"), data.clean).with_columns(recalibrator=pl.lit(after))
         scores = [(models.filter(pl.col("metric") == name), name) for name in _binned_metrics(table)]
         row: list[Panel | None] = [partial(_draw_score, data, part, name, "value", True) for part, name in scores]
         rows.append([*row, partial(_draw_bin_trend, data, table, after)])
@@ -535,7 +535,7 @@ def loglog(data: FigureData) -> StudyFigure:
         for after in data.recalibrators
     ]
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
-    parts = [(after, fit, fit.lines()) for after, fit in fits]
+    parts = [(after, fit, fit.frame("lines")) for after, fit in fits]
     return StudyFigure("loglog", [row], *_tables(parts), data.styles, share_y="row")
 
 
@@ -544,7 +544,7 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     for family, style in data.styles.items():
-        part, lines = (t.filter(pl.col("family").fill_null(NO_FAMILY) == family) for t in (fits.frame(), fits.lines()))
+        part, lines = (t.filter(pl.col("family").fill_null(NO_FAMILY) == family) for t in fits.tables.values())
         if not part.height:
             continue
         error, value = part["error"].to_list(), part["value"].to_list()

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+import truecal as tc
 from truecal.plot.display import BLUE, GREY, ORANGE, Display, Numbers
-from truecal.plot.study import AnalysisTable, ConditionDisplay
+from truecal.plot.study import ConditionDisplay
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -121,7 +122,7 @@ class CostMapDisplay(Display):
         self.names = names
 
     @classmethod
-    def from_result(cls, result: AnalysisTable, *, names: tuple[str, str] = ("a", "b"), ax: Any = None) -> Self:
+    def from_result(cls, result: tc.study.Analysis, *, names: tuple[str, str] = ("a", "b"), ax: Any = None) -> Self:
         """Draw the result of :func:`truecal.selective.cost_map`.
 
         Parameters

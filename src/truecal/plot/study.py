@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Self
 
 import truecal as tc
 from truecal.errors import InputError
@@ -17,21 +17,6 @@ _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1
 _MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families until a pair comes again
 MAX_NAMED = 12  # models whose names fit beside their dots
 _FULL_WIDTH = 4.5  # inches of axes below which dots become smaller
-
-
-class AnalysisTable(Protocol):
-    """The result of an analysis: a table with one row per thing to draw."""
-
-    def frame(self) -> Any:
-        """Return the table (polars, or columns)."""
-
-
-class MetricTable(AnalysisTable, Protocol):
-    """The result of an analysis of one metric."""
-
-    @property
-    def metric(self) -> str:
-        """The metric's name."""
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
@@ -144,12 +129,10 @@ class ConditionDisplay(Display):
         The numbers to draw.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ()  # options of the picture that are attributes of the result
-
     @classmethod
     def from_result(
         cls,
-        result: AnalysisTable,
+        result: tc.study.Analysis,
         *,
         metric: str | None = None,
         dataset: str | None = None,
@@ -160,7 +143,7 @@ class ConditionDisplay(Display):
 
         Parameters
         ----------
-        result : object with a method `frame`
+        result : Analysis
             The result of the analysis.
         metric : str, default None
             Which metric, where the result has several.
@@ -181,9 +164,29 @@ class ConditionDisplay(Display):
         return cls._from_result(choose_rows(table, dataset=dataset, severity=severity, **values), result).plot(ax)
 
     @classmethod
-    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
-        """Make a display of selected rows of a result, with the settings that the result has as attributes."""
-        return cls(frame, **{name: getattr(result, name) for name in cls.settings})
+    def _from_result(cls, frame: Frame, result: tc.study.Analysis) -> Self:
+        """Make a display of selected rows of a result."""
+        return cls(frame)
+
+
+class MetricDisplay(ConditionDisplay):
+    """Draw one metric of models under one condition.
+
+    Parameters
+    ----------
+    numbers : Frame or mapping of columns
+        The numbers to draw.
+    metric : str, default "calibration error"
+        Name of the metric.
+    """
+
+    def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
+        super().__init__(numbers)
+        self.metric = metric
+
+    @classmethod
+    def _from_result(cls, frame: Frame, result: tc.study.Analysis) -> Self:
+        return cls(frame, metric=result.metric or str(frame["metric"][0]))
 
     def _draw_named(self, ax: Any, x: str, y: str, *, bars: bool = True, bottom: float | None = None) -> None:
         """Draw models with their names and the legend of families."""
@@ -193,7 +196,7 @@ class ConditionDisplay(Display):
         family_legend(ax, self._frame)
 
 
-class ErrorCalibrationDisplay(ConditionDisplay):
+class ErrorCalibrationDisplay(MetricDisplay):
     """Draw models by classification error (across) and a calibration metric (up).
 
     `from_result` draws one condition of :func:`truecal.study.error_against_calibration`.
@@ -213,18 +216,13 @@ class ErrorCalibrationDisplay(ConditionDisplay):
     """
 
     needed = ("model", "family", "error", "value")
-    settings = ("metric",)
-
-    def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
-        super().__init__(numbers)
-        self.metric = metric
 
     def _draw(self, ax: Any) -> None:
         ax.set(xlabel="Classification error", ylabel=self.metric)
         self._draw_named(ax, "error", "value", bottom=0)
 
 
-class InOutDisplay(ConditionDisplay):
+class InOutDisplay(MetricDisplay):
     """Draw a metric on clean data (across) and on shifted data (up); on the dotted line nothing has changed.
 
     `from_result` draws one condition of :func:`truecal.study.in_and_out`.
@@ -244,11 +242,6 @@ class InOutDisplay(ConditionDisplay):
     """
 
     needed = ("model", "family", "inside", "outside")
-    settings = ("metric",)
-
-    def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
-        super().__init__(numbers)
-        self.metric = metric
 
     def _draw(self, ax: Any) -> None:
         inside, outside = self._columns("inside", "outside")
@@ -258,7 +251,7 @@ class InOutDisplay(ConditionDisplay):
         self._draw_named(ax, "inside", "outside")
 
 
-class RecalibrationDisplay(ConditionDisplay):
+class RecalibrationDisplay(MetricDisplay):
     """Draw models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
 
     `from_result` draws one condition of :func:`truecal.study.effect_of_recalibration`.
@@ -280,11 +273,14 @@ class RecalibrationDisplay(ConditionDisplay):
     """
 
     needed = ("model", "family", "error", "before", "after")
-    settings = ("metric", "after")
 
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error", after: str = "recalibration") -> None:
-        super().__init__(numbers)
-        self.metric, self.after = metric, after
+        super().__init__(numbers, metric=metric)
+        self.after = after
+
+    @classmethod
+    def _from_result(cls, frame: Frame, result: tc.study.Analysis) -> Self:
+        return cls(frame, metric=result.metric, after=result.recalibrator)
 
     def _draw(self, ax: Any) -> None:
         error, before, after = self._columns("error", "before", "after")
@@ -300,7 +296,7 @@ class RecalibrationDisplay(ConditionDisplay):
         family_legend(ax, self._frame)
 
 
-class ResidualDisplay(ConditionDisplay):
+class ResidualDisplay(MetricDisplay):
     """Draw residuals of a score against classification error; below the line a model does better than its accuracy predicts.
 
     `from_result` draws one score and condition of :func:`truecal.study.residuals`.
@@ -309,7 +305,7 @@ class ResidualDisplay(ConditionDisplay):
     ----------
     numbers : Frame or mapping of columns
         `model`, `family`, `error`, `residual`; optionally `size`.
-    metric : str, default "score"
+    metric : str, default "calibration error"
         Name of the score.
 
     Examples
@@ -320,14 +316,6 @@ class ResidualDisplay(ConditionDisplay):
     """
 
     needed = ("model", "family", "error", "residual")
-
-    def __init__(self, numbers: Numbers, *, metric: str = "score") -> None:
-        super().__init__(numbers)
-        self.metric = metric
-
-    @classmethod
-    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
-        return cls(frame, metric=frame["metric"][0])
 
     def _draw(self, ax: Any) -> None:
         ax.axhline(0, **DOTTED)
@@ -363,7 +351,7 @@ class ParetoDisplay(ConditionDisplay):
         self._frame = self._frame.with_columns(front=tc.study.on_front(*self._columns(x, y)))
 
     @classmethod
-    def _from_result(cls, frame: Frame, result: AnalysisTable) -> Self:
+    def _from_result(cls, frame: Frame, result: tc.study.Analysis) -> Self:
         name = str(frame["metric"][0])
         return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name)
 
@@ -455,18 +443,18 @@ class ShiftDisplay(Display):
 
     @classmethod
     def from_result(
-        cls, result: MetricTable, *, dataset: str | None = None, value: str = "value", ax: Any = None
+        cls, result: tc.study.Analysis, *, dataset: str | None = None, value: str = "value", ax: Any = None
     ) -> Self:
         """Draw one dataset of :func:`truecal.study.shift`.
 
         Parameters
         ----------
-        result : object with a method `frame` and an attribute `metric`
+        result : Analysis
             The result of the analysis.
         dataset : str, default None
             Which dataset; None where there is only one.
         value : str, default "value"
-            Column to draw, such as "error" or "value_beside_largest".
+            Column to draw, such as "error" or "value_increase".
         ax : matplotlib Axes, default None
             Where to draw; None is a new figure.
 

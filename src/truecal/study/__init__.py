@@ -1,23 +1,10 @@
 """Studies: many models, many datasets, many metrics, from one YAML file."""
 
-from truecal.study.analyses.base import points
-from truecal.study.analyses.pareto import Dominance, ParetoSets, dominance, on_front, pareto
-from truecal.study.analyses.rankings import (
-    RankAgreement,
-    Ranking,
-    RecalibrationEffect,
-    effect_of_recalibration,
-    rank,
-    rank_agreement,
-)
-from truecal.study.analyses.shifts import InAndOut, Shift, ShiftOverTypes, in_and_out, shift, shift_over_types
+from truecal.study.analyses.base import Analysis, points
+from truecal.study.analyses.pareto import dominance, on_front, pareto
+from truecal.study.analyses.rankings import effect_of_recalibration, rank, rank_agreement
+from truecal.study.analyses.shifts import in_and_out, shift, shift_over_types
 from truecal.study.analyses.trends import (
-    BinBias,
-    BinTrend,
-    CovariateTrend,
-    ErrorAgainstCalibration,
-    LogFits,
-    Residuals,
     bin_bias,
     bin_trend,
     covariate_trend,
@@ -33,21 +20,8 @@ from truecal.study.run import Study, predictions_of
 from truecal.study.store import Store
 
 __all__ = [
-    "BinBias",
-    "BinTrend",
-    "CovariateTrend",
-    "Dominance",
-    "ErrorAgainstCalibration",
-    "InAndOut",
-    "LogFits",
-    "ParetoSets",
+    "Analysis",
     "Plan",
-    "RankAgreement",
-    "Ranking",
-    "RecalibrationEffect",
-    "Residuals",
-    "Shift",
-    "ShiftOverTypes",
     "Store",
     "Study",
     "bin_bias",

@@ -1,4 +1,4 @@
-"""Points: one number per model and condition, out of the long frame of a store; lines and correlations through them.
+"""Points: one number per model and condition, out of the results of a store; lines and correlations through them.
 
 A condition is a dataset at a severity of shift (0 is clean). Seeds of one model are averaged: `value`, `low` and `high` are the
 means over its seeds, so that the interval is that of a single run and rather too wide than too narrow for the mean.
@@ -8,71 +8,104 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.study.store import pl
+from truecal.study.store import Store, pl
 from truecal.types import Float64s
 
 METRIC = "rank-series-l2"
 CONDITION = ("dataset", "severity")
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
-_KEY = ("metric", "lens", *CONDITION, "model")
+KEY = ("metric", "lens", *CONDITION, "model")
 _LISTED = 12  # names in a message
+Reference = str | Mapping[str, str] | None  # clean dataset of the shifted ones: one for all, or by dataset
+
+
+class Choice(TypedDict, total=False):
+    """Which results are analysed, as keyword arguments of :func:`points`."""
+
+    lens: str | Sequence[str]
+    selection: str
+    recalibrator: str
+    dataset: str | None
 
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """The result of an analysis: a table, and notes on what to know before reading it."""
+    """Hold the tables of an analysis, and notes on what to know before reading them.
 
+    Attributes
+    ----------
+    tables : mapping of str to polars.DataFrame
+        Tables by name; the function that returns the analysis describes them.
+    notes : tuple of str
+        What to know before reading the tables, such as values that are missing or numbers of rows that differ.
+    metric : str, default ""
+        Name of the metric, where there is one.
+    recalibrator : str, default "none"
+        Recalibration method of the predictions.
+
+    See Also
+    --------
+    error_against_calibration : One of the functions that return it.
+    """
+
+    tables: Mapping[str, Any]
     notes: tuple[str, ...]
-    _frame: Any
+    metric: str = ""
+    recalibrator: str = "none"
 
-    def frame(self) -> Any:
-        """Return the table (polars); rows and columns are described by the class."""
-        return self._frame
+    def frame(self, name: str | None = None) -> Any:
+        """Return a table.
+
+        Parameters
+        ----------
+        name : str, default None
+            Name of the table; None: the first.
+
+        Returns
+        -------
+        polars.DataFrame
+            The table.
+
+        Raises
+        ------
+        InputError
+            If there is no table of that name.
+        """
+        options.choice(name or next(iter(self.tables)), tuple(self.tables), "name")
+        return self.tables[name or next(iter(self.tables))]
 
 
-def read_results(frame: Any) -> Any:
-    """Any frame that narwhals can read as a polars frame with the columns of a store, checked by name."""
+def read_results(source: Any) -> Any:
+    """Read a store, or any frame that narwhals reads, as a polars frame with the columns of a store, checked by name."""
     import narwhals as nw
 
+    frame = source.frame() if isinstance(source, Store) else source
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as error:
-        raise InputError(f"{type(frame).__name__} is not a data frame; pass store.frame()") from error
+        raise InputError(f"{type(frame).__name__} is not a data frame; pass a store or store.frame()") from error
     missing = [name for name in (*_TEXT, *_NUMBERS) if name not in table.columns]
     if missing:
         raise InputError(f"the results have no column {missing[0]!r}; pass store.frame(), or a frame with its columns")
-    casts = [pl.col(name).cast(pl.String) for name in _TEXT]
-    return table.to_polars().with_columns(*casts, *(pl.col(n).cast(pl.Float64).fill_nan(None) for n in _NUMBERS))
-
-
-def lens_words(lens: str | Sequence[str]) -> list[str]:
-    """Words of one lens or of several, as a store has them."""
-    words = list(lens) if isinstance(lens, Sequence) and not isinstance(lens, str) else [lens]
-    for word in words:
-        require_name(word, "lens")
-    return words
-
-
-def require_name(name: object, what: str) -> None:
-    """Refuse what is not the text of a name."""
-    if not isinstance(name, str):
-        raise InputError(f"{what} must be the name of one in the results, not {type(name).__name__}")
+    return table.to_polars().with_columns(
+        pl.col(*_TEXT).cast(pl.String), pl.col(*_NUMBERS).cast(pl.Float64).fill_nan(None)
+    )
 
 
 def only(table: Any, column: str, *names: object) -> Any:
     """Select the rows with one of these values in a column; refuse a value that does not occur, or a name that is no text."""
     present = table[column].drop_nulls().unique().sort().to_list()
     for name in names:
-        if column != "severity":
-            require_name(name, column)
+        if column != "severity" and not isinstance(name, str):
+            raise InputError(f"{column} must be the name of one in the results, not {type(name).__name__}")
         if name not in present:
             words = [str(value) for value in present if value != ""]
             listed = ", ".join(words[:_LISTED]) + (", ..." if len(words) > _LISTED else "")
@@ -80,36 +113,28 @@ def only(table: Any, column: str, *names: object) -> Any:
     return table.filter(pl.col(column).is_in(list(names)))
 
 
-def points(
-    frame: Any,
-    metrics: Sequence[str],
-    *,
-    lens: str | Sequence[str] = "top-label",
-    selection: str = "all",
-    recalibrator: str = "none",
-    dataset: str | None = None,
-) -> tuple[Any, list[str]]:
-    """Select one number per metric, model and condition, and write notes about them.
+def as_names(names: Any) -> list[Any]:
+    """Return one name, or several, as a list."""
+    return list(names) if isinstance(names, Sequence) and not isinstance(names, str) else [names]
+
+
+def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) -> Analysis:
+    """Select one number per metric, model and condition, averaged over seeds.
 
     Parameters
     ----------
-    frame : data frame
-        Results of a store (`store.frame()`), or any frame with its columns.
-    metrics : sequence of str
+    source : Store or data frame
+        A store, its results (`store.frame()`), or any frame with their columns.
+    metrics : str or sequence of str
         Names of metrics. A score of whole predictions (such as nll) has no lens and is there under any.
-    lens : str or sequence of str, default "top-label"
-        What is judged.
-    selection : str, default "all"
-        Which rows are judged.
-    recalibrator : str, default "none"
-        Recalibration method.
-    dataset : str, default None
-        One dataset; None: all.
+    **choice : str
+        Which results: `lens` (what is judged, default "top-label"; or a sequence), `selection` (which rows, default "all"),
+        `recalibrator` (default "none") and `dataset` (default None: all).
 
     Returns
     -------
-    tuple of polars.DataFrame and list of str
-        Columns metric, lens, dataset, severity, model, family, size, value, low, high, n, seeds, sorted; and notes.
+    Analysis
+        Table "points" with columns metric, lens, dataset, severity, model, family, size, value, low, high, n, seeds, sorted.
 
     Raises
     ------
@@ -128,95 +153,98 @@ def points(
     ...     for metric, values in numbers.items()
     ...     for model, value in zip("abc", values)
     ... ]
-    >>> table, notes = tc.study.points(pl.DataFrame(rows), ["nll"])
-    >>> table.select("model", "value", "seeds").rows()
+    >>> tc.study.points(pl.DataFrame(rows), "nll").frame().select("model", "value", "seeds").rows()
     [('a', 0.4, 1), ('b', 0.7, 1), ('c', 1.3, 1)]
     """
-    table = read_results(frame)
-    lenses = lens_words(lens)
-    for column, name in (("selection", selection), ("recalibrator", recalibrator), ("dataset", dataset)):
-        if name is not None:
-            table = only(table, column, name)
-    table = table.filter(pl.col("lens").is_in([*lenses, ""]))
-    names = table["metric"].unique().sort().to_list()
-    for name in metrics:
-        require_name(name, "metric")
-        if name not in names:
-            words = " or ".join(map(repr, lenses))
-            raise InputError(
-                f"there is no metric {name!r} with the lens {words}; there are {', '.join(names) or 'none'}"
-            )
-    table = table.filter(pl.col("metric").is_in(list(metrics)))
-    remarks = []
-    infinite = table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY)
-    for row in infinite.iter_rows(named=True):
-        what = "missing" if row["value"] is None else "infinite"
-        remarks.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
+    table = read_results(source)
+    selected = {"selection": "all", "recalibrator": "none", "lens": "top-label", **choice}
+    for column in selected:
+        options.choice(column, tuple(Choice.__annotations__), "argument")
+    lenses = as_names(selected.pop("lens"))
+    for column, name in selected.items():
+        table = table if name is None else only(table, column, name)
+    only(table, "lens", *(name for name in lenses if name not in ("top-label", "")))
+    table = only(table.filter(pl.col("lens").is_in([*lenses, ""])), "metric", *as_names(metrics))
+    remarks = [
+        (f"{row['metric']} is {'missing' if row['value'] is None else 'infinite'} and left out", row)
+        for row in table.filter(~pl.col("value").is_finite().fill_null(False)).unique(KEY).sort(KEY).to_dicts()
+    ]
     table = table.filter(pl.col("value").is_finite())
     if table.is_empty():
         raise InputError("none of these numbers is finite")
-    for row in table.filter(table.select(*_KEY, "seed").is_duplicated()).iter_rows(named=True):
+    for row in table.filter(table.select(*KEY, "seed").is_duplicated()).head(1).to_dicts():
         raise InputError(
-            f"two values of {row['metric']} for {row['model']} {where(row)} (seed {row['seed']:g}): models need names of their own"
+            f"two values of {row['metric']} for {where(row)} (seed {row['seed']:g}): models need names of their own"
         )
-    ends = [pl.when(pl.col(n).null_count() == 0).then(pl.col(n).mean()).alias(n) for n in ("low", "high")]
-    table = table.group_by(_KEY).agg(
+    ends = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).mean()).alias(name) for name in ("low", "high")]
+    table = table.group_by(KEY).agg(
         pl.col("family", "size").drop_nulls().first(),
         pl.col("value").mean(),
         *ends,
         pl.col("n").mean(),
         pl.len().cast(pl.Int64).alias("seeds"),
-        (pl.col("value").max() - pl.col("value").min()).alias("apart"),
+        (pl.col("value").max() - pl.col("value").min()).alias("range"),
     )
-    notes = [*gather(remarks), *_unequal_rows(table), *_variation_between_seeds(table)]
-    return table.drop("apart").sort(_KEY), notes
+    notes = [*write_notes(remarks), *_note_unequal_rows(table), *_note_variation_between_seeds(table)]
+    return Analysis({"points": table.drop("range").sort(KEY)}, tuple(notes))
 
 
-def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
-    """Points with the classification error of the same model beside them: error, error_low, error_high."""
-    values, notes = points(frame, metrics, **choice)
-    errors, _ = points(frame, ["error"], **choice)
+def points_with_error(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) -> tuple[Any, list[str]]:
+    """Return points with the classification error of the same model beside them (error, error_low, error_high), and notes."""
+    results = read_results(source)
+    values, errors = points(results, metrics, **choice), points(results, "error", **choice)
     names = {"value": "error", "low": "error_low", "high": "error_high"}
-    errors = errors.select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in names.items()))
-    return values.join(errors, on=[*CONDITION, "model"], how="inner").sort(_KEY), notes
+    beside = errors.frame().select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in names.items()))
+    return values.frame().join(beside, on=[*CONDITION, "model"], how="inner").sort(KEY), list(values.notes)
 
 
-def join_covariate(table: Any, frame: Any, name: str) -> Any:
-    """Points with a further column of the results."""
+def join_covariate(table: Any, source: Any, name: str) -> Any:
+    """Join a further column of the results, such as a covariate of the models, to points."""
+    results = read_results(source)
+    if not isinstance(name, str) or name not in results.columns:
+        raise InputError(f"there is no covariate {name!r} in the results; there are {', '.join(results.columns)}")
     if name in table.columns:
         return table
-    covariate = read_results(frame).select("model", *CONDITION, name).unique(["model", *CONDITION], keep="first")
+    covariate = results.select("model", *CONDITION, name).unique(["model", *CONDITION], keep="first")
     return table.join(covariate, on=["model", *CONDITION], how="left")
 
 
-def conditions(table: Any) -> list[tuple[str, float]]:
-    """Return the distinct (dataset, severity) pairs of a table, sorted."""
-    return [(str(d), float(s)) for d, s in table.select(*CONDITION).unique().sort(*CONDITION).iter_rows()]
+def by_condition(table: Any) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the parts of a table by dataset and severity, each with these two by name."""
+    for key, part in table.partition_by(CONDITION, as_dict=True, maintain_order=True).items():
+        yield dict(zip(CONDITION, key, strict=True)), part
 
 
-def of_condition(table: Any, dataset: str, severity: float) -> Any:
-    """Select the rows of one dataset at one severity."""
-    return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
+def numbers(table: Any, *names: str) -> list[np.ndarray]:
+    """Return columns as float64 arrays, with NaN for null."""
+    return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
 
 
-def by_condition(table: Any, *further: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield the parts of a table by dataset, severity and further columns, each with its values by name."""
-    names = [*further, *CONDITION]
-    for key, part in table.partition_by(names, as_dict=True, maintain_order=True).items():
-        yield dict(zip(names, key, strict=True)), part
-
-
-def make_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Make a table of records, with the type of a column inferred from all rows."""
-    return pl.DataFrame(rows, infer_schema_length=None)
+# ----------------------------------------------------------------------------------------------------
+# Notes
 
 
 def where(row: Mapping[str, Any]) -> str:
-    """Write a condition as text, such as "on digits at severity 3"; severity 0 is not mentioned."""
-    return f"on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
+    """Write the model (if there is one) and the condition of a record as text, such as "mlp on digits at severity 3"."""
+    model = f"{row['model']} " if row.get("model") else ""
+    return f"{model}on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
 
-def _unequal_rows(table: Any) -> list[str]:
+def write_notes(remarks: Sequence[tuple[str, Mapping[str, Any]]], limit: int = 3) -> list[str]:
+    """Write one note per distinct text of remarks (text, record), naming models and conditions of at most `limit` records.
+
+    >>> digits, wine = ({"dataset": name, "severity": 0.0} for name in ("digits", "wine"))
+    >>> write_notes([("too few models", digits), ("too few models", wine), ("no intervals", wine)])
+    ['too few models (on digits, on wine)', 'no intervals (on wine)']
+    """
+    by_text: dict[str, list[str]] = {}
+    for text, row in remarks:
+        by_text.setdefault(text, []).append(where(row))
+    more = {text: f" and {len(all_) - limit} more" if len(all_) > limit else "" for text, all_ in by_text.items()}
+    return [f"{text} ({', '.join(all_[:limit])}{more[text]})" for text, all_ in by_text.items()]
+
+
+def _note_unequal_rows(table: Any) -> list[str]:
     """Write notes on conditions under which models were judged on different numbers of rows, or of seeds."""
     remarks = []
     n = pl.col("n")
@@ -224,16 +252,17 @@ def _unequal_rows(table: Any) -> list[str]:
     for row in spread.sort(*CONDITION).iter_rows(named=True):
         if row["low"] != row["high"]:
             text = f"models were judged on different rows ({row['low']:g} to {row['high']:g} of them)"
-            remarks.append((f"{text}, so that part of their difference may be that of the rows", where(row)))
+            remarks.append((f"{text}, so that part of their difference may be that of the rows", row))
         if row["seeds"] > 1:
-            remarks.append(("models have different numbers of seeds", where(row)))
-    return gather(remarks)
+            remarks.append(("models have different numbers of seeds", row))
+    return write_notes(remarks)
 
 
-def _variation_between_seeds(table: Any) -> list[str]:
+def _note_variation_between_seeds(table: Any) -> list[str]:
     """Write a note on values whose range over seeds exceeds the width of their interval, which is about rows only."""
-    several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
-    beyond = several.filter(pl.col("apart") > pl.col("high") - pl.col("low")).height
+    width = pl.col("high") - pl.col("low")
+    several = table.filter((pl.col("seeds") > 1) & width.is_not_null())
+    beyond = several.filter(pl.col("range") > width).height
     text = (
         f"{beyond} of {several.height} numbers differ between seeds by more than the width of their intervals: "
         "intervals do not include the variation between trainings"
@@ -241,22 +270,25 @@ def _variation_between_seeds(table: Any) -> list[str]:
     return [text] if beyond else []
 
 
-def gather(remarks: Sequence[tuple[str, str]], limit: int = 3) -> list[str]:
-    """Join remarks (text, condition) to one note per text, with its conditions; name at most `limit` of them.
+def note_overlaps(table: Any, metric: str) -> list[str]:
+    """Write a note on neighbours in rankings by `value` whose intervals overlap, or on missing intervals."""
+    above = pl.col("high").shift().over(CONDITION)  # of the neighbour in the ranking
+    overlaps = table.sort(*CONDITION, "value").select(overlap=pl.col("low") <= above)["overlap"].drop_nulls()
+    if overlaps.is_empty():
+        return [f"there are no intervals of {metric}: which of its ranks are chance is unknown"]
+    text = (
+        f"{overlaps.sum()} of {len(overlaps)} neighbours in rankings by {metric} have overlapping intervals: "
+        "their order is not supported by the data"
+    )
+    return [text] if overlaps.any() else []
 
-    >>> gather([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
-    ['too few models (on digits, on wine)', 'no intervals (on wine)']
-    """
-    by_text: dict[str, list[str]] = {}
-    for text, condition in remarks:
-        by_text.setdefault(text, []).append(condition)
-    more = {text: f" and {len(all_) - limit} more" if len(all_) > limit else "" for text, all_ in by_text.items()}
-    return [f"{text} ({', '.join(all_[:limit])}{more[text]})" for text, all_ in by_text.items()]
 
-
-def numbers(table: Any, *names: str) -> list[np.ndarray]:
-    """Return columns as float64 arrays, with NaN for null."""
-    return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
+def note_few_models(table: Any) -> list[str]:
+    """Write notes on conditions with too few models for a correlation."""
+    counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
+    text = "{} models say little about a correlation; its interval needs at least {}"
+    few = counts.filter(pl.col("models") < FEW).to_dicts()
+    return write_notes([(text.format(row["models"], MIN_MODELS), row) for row in few])
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -271,9 +303,9 @@ FEW = 10  # models below which even a strong correlation is hardly known
 class Correlation(NamedTuple):
     """A coefficient over models with its interval; NaN where all values are equal, limits NaN below 5 models."""
 
-    value: float
-    low: float
-    high: float
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
 
 
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
@@ -285,12 +317,9 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     """
     from scipy import stats
 
-    options.choice(method, METHODS, "method")
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if a.shape != b.shape or a.ndim != 1:
-        raise InputError(f"a correlation needs two columns of one length, not of shapes {a.shape} and {b.shape}")
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return Correlation(np.nan, np.nan, np.nan)
+        return Correlation()
     coefficient: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
     value = float(coefficient(a, b)[0])
     low, high = correlation_bounds(np.array([value]), len(a), method, level)
@@ -298,7 +327,7 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
 
 
 def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
-    """Interval of each coefficient by Fisher's transformation; NaN where there are too few models."""
+    """Compute the interval of each coefficient by Fisher's transformation; NaN where there are too few models."""
     from scipy.special import ndtri
 
     if models < MIN_MODELS:
@@ -319,8 +348,8 @@ class FittedLine(NamedTuple):
     """Least squares y = intercept + slope * x, the slope with Student's interval; NaN where the points do not tell."""
 
     slope: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
+    slope_low: float = np.nan
+    slope_high: float = np.nan
     intercept: float = np.nan
     explained: float = np.nan  # share of the variance of y (R squared)
 
@@ -346,18 +375,20 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
 
 
 def fit_groups(
-    table: Any, by: Sequence[str], x: str, y: str, *, methods: Mapping[str, Method] | None = None, level: float = 0.95
+    table: Any, by: Sequence[str], x: str, y: str, *, methods: Sequence[Method] = (), level: float = 0.95
 ) -> Any:
-    """Fit the line of y on x in every group of a table, and correlate the two by `methods` (column -> coefficient)."""
+    """Fit the line of y on x in every group of a table, and correlate the two.
+
+    Columns: `by`, models (rows of the group), the fields of `FittedLine`, and for each method its name, name_low and name_high.
+    """
     rows = []
     for part in table.partition_by(by, maintain_order=True):
         across, up = numbers(part, x, y)
         row = [*part.select(by).row(0), part.height, *fit_line(across, up, level=level)]
-        for method in (methods or {}).values():
+        for method in methods:
             row += correlate(across, up, method, level=level)
         rows.append(row)
-    names = ["slope", "slope_low", "slope_high", "intercept", "explained"]
-    names += [f"{name}{end}" for name in methods or () for end in ("", "_low", "_high")]
+    names = [*FittedLine._fields, *(f"{name}{end}" for name in methods for end in ("", "_low", "_high"))]
     schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -368,50 +399,42 @@ def with_all_families(table: Any) -> Any:
     return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
 
 
-def few_models(table: Any) -> list[str]:
-    """Write notes on conditions with too few models for a correlation."""
-    remarks = []
-    for condition, part in by_condition(table):
-        count = part["model"].n_unique()
-        if count < MIN_MODELS:
-            text = f"{count} models are too few for a correlation with an interval; at least {MIN_MODELS} are needed"
-            remarks.append((text, where(condition)))
-        elif count < FEW:
-            text = f"with {count} models even a strong correlation is hardly known; read its interval"
-            remarks.append((text, where(condition)))
-    return gather(remarks)
+# ----------------------------------------------------------------------------------------------------
+# Shifted data beside their clean version
 
 
-def references(
-    conditions: Sequence[tuple[str, float]], reference: str | Mapping[str, str] | None
-) -> tuple[dict[tuple[str, float], tuple[str, float]], list[str]]:
-    """Map every shifted condition to its clean one, and write notes on those that have none.
+def find_clean(table: Any, reference: Reference) -> tuple[Any, list[str]]:
+    """Find the clean dataset of every shifted condition of a table: columns dataset, severity, clean; and notes on those without.
 
     Without a reference a dataset's severity 0 is its clean version. A name makes that dataset, at severity 0, the clean version
     of all others; a mapping {shifted dataset: clean dataset} does so one by one.
-
-    >>> references([("digits", 0.0), ("digits", 3.0), ("street", 0.0)], None)[0]
-    {('digits', 3.0): ('digits', 0.0)}
-    >>> references([("digits", 0.0), ("digits", 3.0), ("street", 0.0)], "digits")[0]
-    {('digits', 3.0): ('digits', 0.0), ('street', 0.0): ('digits', 0.0)}
     """
-    datasets = sorted({dataset for dataset, _ in conditions})
-    if isinstance(reference, Mapping):
-        named = {**{name: name for name in datasets}, **reference}
-    else:
-        named = {name: reference or name for name in datasets}
-    for clean in sorted(set(named.values())):
-        if clean not in datasets:
-            raise InputError(
-                f"the reference {clean!r} is not a dataset of the results; there are {', '.join(datasets)}"
-            )
-    clean_of, notes = {}, []
-    for dataset, severity in conditions:
-        clean_condition = (named[dataset], 0.0)
-        if clean_condition == (dataset, severity):
-            continue
-        if clean_condition in conditions:
-            clean_of[dataset, severity] = clean_condition
-        else:
-            notes.append(f"{dataset} has no results at severity 0 to compare with; name its clean dataset as reference")
-    return clean_of, list(dict.fromkeys(notes))
+    datasets = table["dataset"].unique().sort().to_list()
+    named = dict(reference) if isinstance(reference, Mapping) else dict.fromkeys(datasets, reference)
+    clean_of = {name: named.get(name) or name for name in datasets}
+    only(table, "dataset", *clean_of.values())
+    conditions = table.select(*CONDITION).unique().sort(*CONDITION)
+    clean = conditions.filter(pl.col("severity") == 0)["dataset"].to_list()
+    shifted = conditions.with_columns(clean=pl.col("dataset").replace_strict(clean_of, return_dtype=pl.String))
+    shifted = shifted.filter((pl.col("clean") != pl.col("dataset")) | (pl.col("severity") > 0))
+    lacking = shifted.filter(~pl.col("clean").is_in(clean))["dataset"].unique().sort().to_list()
+    text = "{} has no results at severity 0 to compare with; name its clean dataset as reference"
+    return shifted.filter(pl.col("clean").is_in(clean)), [text.format(name) for name in lacking]
+
+
+def join_clean(table: Any, reference: Reference) -> tuple[Any, list[str]]:
+    """Join to every shifted point that of the same model on the clean dataset: columns clean, clean_value, clean_error and limits.
+
+    Returns the shifted points that have a clean one, and notes on the others.
+    """
+    clean_of, notes = find_clean(table, reference)
+    names = ("value", "low", "high", "error")
+    clean = table.filter(pl.col("severity") == 0).select(
+        "metric", "lens", "model", pl.col("dataset").alias("clean"), pl.col(*names).name.prefix("clean_")
+    )
+    shifted = table.join(clean_of, on=list(CONDITION), how="inner", maintain_order="left")
+    joined = shifted.join(clean, on=["metric", "lens", "clean", "model"], how="left", maintain_order="left")
+    for (name,), part in joined.filter(pl.col("clean_value").is_null()).partition_by("dataset", as_dict=True).items():
+        models = ", ".join(part["model"].unique().sort())
+        notes.append(f"not judged on the clean version of {name}, so left out: {models}")
+    return joined.filter(pl.col("clean_value").is_not_null()), notes
