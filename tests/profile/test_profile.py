@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
-from truecal.profile.rows import _count_threads, packed_sort
+from truecal.profile.sorting import _count_threads, packed_sort
 from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -40,7 +40,7 @@ def test_packed_sort_keeps_every_bit_of_the_scores(dtype):
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, threads):
     rng = np.random.default_rng(threads)
-    monkeypatch.setattr("truecal.profile.rows._count_threads", lambda rows: threads)
+    monkeypatch.setattr("truecal.profile.sorting._count_threads", lambda rows: threads)
     for c in (rng.random(70_001), rng.integers(0, 7, 70_001) / 7, np.full(70_001, 0.3), np.arange(9)[::-1] / 9):
         c = c.astype(dtype)
         y = (rng.random(len(c)) < 0.5).astype(np.uint8)

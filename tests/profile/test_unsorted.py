@@ -1,4 +1,4 @@
-"""Rows that are not sorted unless something needs it: one pass for bins of equal width."""
+"""Rows that are not sorted unless something needs it: one pass for bins of equal width, a selection for a few ranks."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.profile import binning, rows, width_edges
 from truecal.profile.binning import one_pass, width_bins
+from truecal.profile.sorting import packed_sort, select_sums
 
 N = 140_000  # just enough not to be sorted at once
 RNG = np.random.default_rng(0)
@@ -80,8 +81,32 @@ def test_a_product_gives_the_bin_only_where_it_gives_that_of_every_score(dtype, 
             np.testing.assert_array_equal(binning.Edges(scores.dtype, bins, closed, len(scores)).of(scores), naive)
 
 
-@pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits"])
-def test_estimates_do_not_depend_on_whether_rows_were_sorted(shape):
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_selected_sums_are_those_of_a_sort(shape, dtype):
+    scores, ones = SHAPES[shape].astype(dtype), (RNG.random(N) < 0.4).astype(np.uint8)
+    c, y = packed_sort(scores, ones)
+    exact = c.astype(np.float64)
+    prefix = np.zeros((N + 1, 4))
+    np.cumsum(np.stack([exact, y, exact**2, exact * y], axis=1), axis=0, out=prefix[1:])
+    for bins in (1, 2, 15, 1024):
+        ranks = -(-np.arange(bins + 1) * N // bins)
+        inside = (ranks > 0) & (ranks < N)
+        inside[inside] = c[ranks[inside] - 1] == c[ranks[inside]]
+        value = c[np.minimum(ranks, N - 1)]
+        first = np.where(inside, np.searchsorted(c, value, "left"), ranks)
+        last = np.where(inside, np.searchsorted(c, value, "right"), ranks)
+        selected = select_sums(scores, ones, ranks)
+        np.testing.assert_array_equal(selected.first, first)
+        np.testing.assert_array_equal(selected.last, last)
+        np.testing.assert_allclose(selected.below, prefix[first], rtol=1e-11, atol=1e-300)
+        np.testing.assert_allclose(selected.above, prefix[last], rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits", "mostly 1"])
+@pytest.mark.parametrize("selected", [True, False])
+def test_estimates_do_not_depend_on_whether_rows_were_sorted(monkeypatch, shape, selected):
+    monkeypatch.setattr(rows, "_MIN_ROWS_SELECTED", N if selected else N + 1)
     c = SHAPES[shape]
     y = RNG.random(N) < c**1.2
     whole = tc.profile.Profile.from_arrays(c, y)
@@ -108,6 +133,23 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
     assert est.bins.weight.sum() == N
     batch = tc.BinnedECE()(tc.profile.Profile.from_arrays(c.reshape(4, -1), (c > 0.5).reshape(4, -1)))
     assert np.shape(batch.value) == (4,)
+
+
+def test_ranks_need_no_sort_until_the_third_set(monkeypatch):
+    monkeypatch.setattr(rows, "_MIN_ROWS_SELECTED", N)
+    sorts = []
+    monkeypatch.setattr(rows, "packed_sort", lambda c, y: sorts.append(len(c)) or packed_sort(c, y))
+    c = SHAPES["uniform"]
+    profile = tc.profile.Profile.from_arrays(c, RNG.random(N) < c**2)
+    assert tc.BinnedECE(scheme="mass")(profile).value > 0.1
+    assert tc.RankSeries()(profile).value > 0.1
+    tc.BinnedECE(scheme="mass")(profile)
+    assert not sorts
+    tc.BinnedECE(bins=20, scheme="mass")(profile)
+    assert len(sorts) == 1
+    labels = (RNG.random(N) < c).astype(int)
+    assert tc.calibration_error(labels, c).p_value > 0.001
+    assert len(sorts) == 1
 
 
 def test_arrays_changed_behind_a_profile_are_noticed():

@@ -343,7 +343,6 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
 
     An interval by formula starts at 0 unless the test rejects calibration at 1 - level, else not below the limit (17a).
     """
-    profile.scores  # noqa: B018 (sorts once, before estimate and test)
     estimate = estimator(profile)
     p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
     interval = estimate.interval

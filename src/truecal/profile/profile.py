@@ -22,9 +22,9 @@ from truecal.profile.rows import (
     Sum,
     Unsorted,
     gather,
-    packed_sort,
     search,
 )
+from truecal.profile.sorting import packed_sort
 from truecal.types import Float64s, Floats, Indices
 from truecal.writing import write_whole
 
@@ -437,9 +437,10 @@ class Profile(SortedRows):
         cut : Cut
             Cuts inside a group of equal scores have a fraction.
         """
-        few_cuts = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(
-            self
-        )  # cheaper than a search for all ties
+        if self._unsorted is not None and (selected := self._unsorted.cut_at(rows)) is not None:
+            return selected
+        # Looking for ties at the cuts alone is cheaper than a search for all of them.
+        few_cuts = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)
         if not few_cuts and not self.has_ties:
             return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))

@@ -1,10 +1,8 @@
-"""Sorted rows with prefix sums: the sort, counts of ones from one bit per row, unsorted rows, and the base class of Profile."""
+"""Sorted rows with prefix sums: counts of ones from one bit per row, unsorted rows, and the base class of Profile."""
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -13,73 +11,9 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.profile.binning import Cut, WidthBins, one_pass, width_bins
+from truecal.profile.sorting import MAX_RANKS, RankSums, packed_sort, select_sums
 from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
-
-# ----------------------------------------------------------------------------------------------------
-# Sort scores together with their 0/1 outcomes at the cost of sorting the scores alone
-#
-# Non-negative IEEE floats order like their bit patterns, and a score in [0, 1] never uses the top two bits (the pattern of 1.0
-# is 0x3FF0... in float64, 0x3F80... in float32, 0x3C00 in float16). So the pattern shifted left by one leaves the lowest bit
-# free for the outcome, no bit of the score is lost, ties stay exact ties, and one plain unsigned sort replaces an argsort.
-
-_UNSIGNED: dict[np.dtype[Any], type[Any]] = {
-    np.dtype(np.float16): np.uint16,
-    np.dtype(np.float32): np.uint32,
-    np.dtype(np.float64): np.uint64,
-}
-_PACKED = 1 << 15  # rows packed and unpacked together: what stays in cache
-_MIN_ROWS_PER_THREAD = 1 << 19  # a thread with fewer rows costs more than it saves
-_MAX_THREADS = 4  # the partition before the sorts is not parallel
-
-
-def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
-    """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
-
-    The inputs are not changed. A dataset of a million rows or more is sorted by a few threads: one partition separates
-    their rows (a tenth of the cost of the sort), then each thread sorts its part. Integers are sorted, so the result is
-    the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits them.
-    """
-    unsigned = _UNSIGNED[scores.dtype]
-    shape, one = scores.shape, unsigned(1)
-    bits = np.ascontiguousarray(scores).view(unsigned).reshape(-1)
-    ones = np.ascontiguousarray(outcomes).reshape(-1)
-    packed, sorted_outcomes = np.empty_like(bits), np.empty_like(ones)
-    for start in range(0, len(bits), _PACKED):
-        part = slice(start, start + _PACKED)
-        np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
-        np.bitwise_or(packed[part], ones[part], out=packed[part])
-    threads = 1
-    if len(bits) == shape[-1] and len(bits) >= 2 * _MIN_ROWS_PER_THREAD:  # the sorts of a batch are short
-        threads = _count_threads(len(bits))
-    if threads == 1:
-        packed.reshape(shape).sort(axis=-1)
-    else:
-        _sort_parallel(packed, threads)
-    for start in range(0, len(bits), _PACKED):
-        part = slice(start, start + _PACKED)
-        np.bitwise_and(packed[part], one, out=sorted_outcomes[part], casting="unsafe")
-        np.right_shift(packed[part], one, out=packed[part])
-    return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
-
-
-def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
-    """Sort whole numbers in place by several threads; numpy releases the interpreter lock while it sorts."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    ends = [len(numbers) * i // threads for i in range(threads + 1)]
-    numbers.partition(ends[1:-1])
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda pair: numbers[slice(*pair)].sort(), pairwise(ends)))
-
-
-def _count_threads(rows: int) -> int:
-    """Choose the number of threads for a dataset, OMP_NUM_THREADS at most."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    setting = os.environ.get("OMP_NUM_THREADS", "")
-    allowed = max(int(setting), 1) if setting.isdecimal() else cores
-    return max(1, min(cores, allowed, rows // _MIN_ROWS_PER_THREAD, _MAX_THREADS))
-
 
 # ----------------------------------------------------------------------------------------------------
 # Look up positions and values in tables of a batch
@@ -107,17 +41,22 @@ def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "rig
 # Rows of a large dataset that are sorted only when needed
 
 MIN_ROWS_UNSORTED = 1 << 17  # fewer rows (of all datasets) are sorted immediately
+_MIN_ROWS_SELECTED = 1 << 18  # fewer rows of one dataset are sorted faster than selected from
+# Sets of ranks selected before the rows are sorted; tuned on two CPUs: a selection takes a tenth (slow vector instructions) to
+# the whole (float32, fast ones) of the time of a sort.
+_MAX_SELECTIONS = 2
 _PROBES = 1024  # scores compared to detect a change of the arrays
 
 
 class Unsorted:
-    """Hold scores and outcomes of shape (batch, rows) without a copy, and cache sums over bins of equal width."""
+    """Hold scores and outcomes of shape (batch, rows) without a copy, and cache sums over bins and below ranks."""
 
     def __init__(self, scores: Floats, outcomes: NDArray[np.uint8]) -> None:
         self.scores, self.outcomes = scores, outcomes
         self._step = max(1, scores.size // _PROBES)
         self._probe = self._probe_arrays()
         self._width: dict[tuple[int, str], WidthBins] = {}
+        self._selected: dict[bytes, RankSums] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
         """Return scores and outcomes sorted by score; refuse arrays changed since they were passed."""
@@ -145,18 +84,50 @@ class Unsorted:
             self._width[bins, closed] = bins_of_width
         return bins_of_width
 
+    def cut_at(self, ranks: Indices) -> Cut | None:
+        """Cut below given numbers of rows, shape (1, q), with the sums below, by selection; None where a sort is better."""
+        batch, rows = self.scores.shape
+        if batch > 1 or rows < _MIN_ROWS_SELECTED or ranks.shape[1] > MAX_RANKS:
+            return None
+        key = ranks.tobytes()
+        if key not in self._selected:
+            if len(self._selected) >= _MAX_SELECTIONS:
+                return None
+            self._refuse_changed()
+            self._selected[key] = select_sums(self.scores[0], self.outcomes[0], ranks[0])
+        selected = self._selected[key]
+        first, last = selected.first[None], selected.last[None]
+        tie_fraction = (ranks - first) / np.maximum(last - first, 1)
+
+        def sums(name: str, fraction: Float64s | None = None) -> Float64s:
+            if name == "w":
+                below, above = first.astype(np.float64), last.astype(np.float64)
+            else:
+                column = ("c", "y", "cc", "cy").index(name)
+                below, above = selected.below[None, :, column], selected.above[None, :, column]
+            return below + (tie_fraction if fraction is None else fraction) * (above - below)
+
+        return Cut(first, last, tie_fraction if tie_fraction.any() else None, sums)
+
+    def count_below(self, value: float, *, inclusive: bool) -> Indices:
+        """Count the rows below a score, or not above it, of every dataset, shape (batch, 1)."""
+        self._refuse_changed()
+        is_below = np.less_equal if inclusive else np.less
+        return np.array([[np.count_nonzero(is_below(c, c.dtype.type(value)))] for c in self.scores])
+
     def whole(self) -> Cut:
-        """Cut above all rows, with sums of scores and outcomes."""
+        """Cut above all rows, with sums over all of them."""
         ends = np.full((len(self.scores), 1), self.scores.shape[1])
         counted = next(iter(self._width.values()), None)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
             if name == "w":
                 return ends.astype(np.float64)
-            if counted is not None:
+            if counted is not None and (name != "cc" or counted.square is not None):
                 return _width_sums(name, counted)[:, -1:]
             self._refuse_changed()
-            return (self.scores if name == "c" else self.outcomes).sum(axis=1, dtype=np.float64)[:, None]
+            factors = [self.scores if letter == "c" else self.outcomes for letter in name]
+            return np.einsum(*(part for factor in factors for part in (factor, [0, 1])), [0], dtype=np.float64)[:, None]
 
         return Cut(ends, ends, sums=sums)
 
@@ -391,6 +362,8 @@ class SortedRows:
         positions : ndarray of shape (batch or 1, q)
             Numbers of rows.
         """
+        if self._unsorted is not None and np.size(values) == 1:
+            return self._unsorted.count_below(float(np.ravel(values)[0]), inclusive=side == "right")
         return search(self.scores, np.atleast_2d(values), side)
 
     @cached_property

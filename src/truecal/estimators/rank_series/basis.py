@@ -116,6 +116,11 @@ def rank_cells(profile: Profile) -> RankCells:
     lower_rows = _lower_rows(profile)
     if profile.rows <= MAX_CELLS and profile.weights is None:
         return _single_rows(profile, lower_rows)
+    if profile.rows > MAX_CELLS:
+        cut = _equal_mass_cut(profile, lower_rows)
+        if (np.diff(cut.below, axis=1) > 0).all():  # every cell has a score of its own
+            distinct = np.full(len(cut.below), float(MAX_CELLS))
+            return _cells_between(profile, cut, distinct, cut.below[:, :-1] >= lower_rows)
     distinct = np.minimum(profile.distinct, MAX_CELLS)
     if profile.rows <= MAX_CELLS and (distinct < profile.rows).any():
         # Every row is a cell, and rows of equal score share their outcomes in proportion to their weights.
@@ -123,14 +128,12 @@ def rank_cells(profile: Profile) -> RankCells:
         return _cells_between(profile, cut, distinct.astype(float), np.arange(profile.rows) >= lower_rows)
     if profile.distinct.max() <= MAX_CELLS:
         cut = distinct_cut(profile)
-    else:
-        cut = _move_nearest(profile.mass_cut(MAX_CELLS), lower_rows, profile.rows)
     return _cells_between(profile, cut, distinct.astype(float), cut.below[:, :-1] >= lower_rows)
 
 
 def _lower_rows(profile: Profile) -> Indices:
     """Count the rows below 1/2, with those at 1/2 where more rows are below than above, shape (m or 1, 1)."""
-    half = np.array([[0.5]], profile.scores.dtype)
+    half = np.array([[0.5]], profile.precision)
     below, not_above = profile.places(half, "left"), profile.places(half, "right")
     if (below == not_above).all():
         return below
@@ -138,21 +141,18 @@ def _lower_rows(profile: Profile) -> Indices:
     return np.where(profile.total[:, None] - not_above_mass >= below_mass, below, not_above)
 
 
-def _move_nearest(cut: Cut, rows: Indices, total: int) -> Cut:
-    """Move the cut nearest to so many rows there, unless no or all rows lie below."""
-    inside = ((rows > 0) & (rows < total))[:, 0]
-    if not inside.any():
-        return cut
-    shape = max(len(rows), len(cut.below)), cut.below.shape[1]
-    below, above = (np.array(np.broadcast_to(ends, shape)) for ends in (cut.below, cut.above))
-    fraction = None if cut.fraction is None else np.array(np.broadcast_to(cut.fraction, shape))
-    nearest = np.abs(below[:, 1:-1] - rows).argmin(axis=1) + 1
-    datasets = np.flatnonzero(np.broadcast_to(inside, shape[:1]))
-    columns = nearest[datasets]
-    below[datasets, columns] = above[datasets, columns] = np.broadcast_to(rows, (shape[0], 1))[datasets, 0]
-    if fraction is not None:
-        fraction[datasets, columns] = 0.0
-    return Cut(below, above, fraction)
+def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
+    """Cut into 1024 cells of equal mass that keep ties together; the cut nearest to `lower_rows` is moved there."""
+    total = profile.total[: 1 if profile.weights is None or profile.alike else None, None]
+    masses = np.arange(MAX_CELLS + 1) * total / MAX_CELLS
+    masses = np.ceil(masses) if profile.counted else masses
+    lower_mass = profile.sums("w", Cut(lower_rows, lower_rows))[: len(lower_rows)]
+    masses = np.repeat(masses, len(lower_mass) if len(masses) == 1 else 1, axis=0)
+    nearest = np.abs(masses[:, 1:-1] - lower_mass).argmin(axis=1)[:, None] + 1
+    crosses = (lower_mass > 0) & (lower_mass < total)
+    np.put_along_axis(masses, nearest, np.where(crosses, lower_mass, np.take_along_axis(masses, nearest, 1)), axis=1)
+    cut = profile.at_count(masses.astype(np.intp)) if profile.weights is None else profile.at_mass(masses)
+    return cut.keep_ties()
 
 
 def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:

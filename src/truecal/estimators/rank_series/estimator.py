@@ -94,12 +94,13 @@ class RankSeries(Estimator):
 
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate every dataset with its interval, and the fitted curve of a single one."""
-        powers, lower, upper, curve = [], [], [], None
+        powers, lower, upper, curve, one_score = [], [], [], None, False
         for fit in fit_series(profile):
             limits = self._limits(fit)
             powers.append(_signed_power(fit, self.norm))
             lower.append(limits[0])
             upper.append(limits[1])
+            one_score |= bool((fit.cells.distinct == 1).any())
             if profile.single:
                 filled = fit.cells.counts[0] > 0
                 curve = Curve(fit.cells.scores[0, filled], fit.rate[0, filled], fit.cells.shares[0, filled])
@@ -108,7 +109,8 @@ class RankSeries(Estimator):
             interval = Interval(float(low[0]), float(high[0]), self.level, "rank series")
         else:
             interval = Interval(low, high, self.level, "rank series")
-        return report(self, profile, Findings(np.concatenate(powers), None, _warnings(profile), curve, interval))
+        warnings = _warnings(profile, one_score=one_score)
+        return report(self, profile, Findings(np.concatenate(powers), None, warnings, curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
         """Compute the limits of every dataset, widened to contain the value."""
@@ -198,12 +200,12 @@ def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
     return np.where(fit.value > 0, fit.error(norm) ** norm, np.minimum(fit.power, 0.0))
 
 
-def _warnings(profile: Profile) -> tuple[str, ...]:
+def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:
     """Return warnings for few rows and for a single distinct score."""
     notes = []
     if profile.size.min() < _FEW_ROWS:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
-    if (profile.distinct == 1).any():
+    if one_score:
         notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
 
