@@ -126,8 +126,9 @@ class Unsorted:
             if counted is not None and (name != "cc" or counted.square is not None):
                 return _width_sums(name, counted)[:, -1:]
             self._refuse_changed()
-            factors = [self.scores if letter == "c" else self.outcomes for letter in name]
-            return np.einsum(*(part for factor in factors for part in (factor, [0, 1])), [0], dtype=np.float64)[:, None]
+            factors: Any = [self.scores if letter == "c" else self.outcomes for letter in name]
+            product = "ij->i" if len(factors) == 1 else "ij,ij->i"
+            return np.einsum(product, *factors, dtype=np.float64)[:, None]
 
         return Cut(ends, ends, sums=sums)
 
