@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.recalibration.contract import Input
 from truecal.recalibration.monotone_maps import StepMap, pool_equal_scores, read_steps
 from truecal.recalibration.score_maps import (
     BetaCalibration,
@@ -97,6 +96,7 @@ def fit_guaranteed_steps(scores: Float64s, outcomes: Float64s, weights: Float64s
     return CountedStepMap(edges, np.where(rows > 0, positive / np.maximum(rows, 1), mean), rows, positive)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HistogramBinning(ScoreRecalibrator):
     r"""Replace the probability by the mean outcome of its bin.
 
@@ -153,19 +153,8 @@ class HistogramBinning(ScoreRecalibrator):
     (array([0.22]), array([0.28]))
     """
 
-    def __init__(
-        self,
-        bins: int = 15,
-        *,
-        scheme: Literal["mass", "width", "guaranteed"] = "mass",
-        input: Input = "probs",  # noqa: A002
-        multiclass: Multiclass = "one-vs-rest",
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
-        self.bins = bins
-        self.scheme = scheme
+    bins: int = field(default=15, kw_only=False)
+    scheme: Literal["mass", "width", "guaranteed"] = "mass"
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -250,6 +239,7 @@ class HistogramBinning(ScoreRecalibrator):
 # Shared binning
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SharedBinning(ScoreRecalibrator):
     r"""Bin the class probability so that bin and label share the most information, with one set of bins for all classes.
 
@@ -302,20 +292,8 @@ class SharedBinning(ScoreRecalibrator):
     True
     """
 
-    multiclass: Multiclass = "shared"
-
-    def __init__(
-        self,
-        bins: int = 15,
-        *,
-        input: Input = "probs",  # noqa: A002
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.bins = bins
-        self.input = input
-        self.normalize = normalize
-        self.classes = classes
+    bins: int = field(default=15, kw_only=False)
+    multiclass: Multiclass = field(default="shared", init=False)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -402,6 +380,7 @@ class BinnedCurveMap(ScoreMap):
         return {"curve": self.curve.state(), **self.steps.state()}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScalingBinning(ScoreRecalibrator):
     r"""Fit a curve g, bin its values into equal masses, and output the mean of g in each bin.
 
@@ -462,25 +441,11 @@ class ScalingBinning(ScoreRecalibrator):
     array([0.03, 0.14, 0.36, 0.78])
     """
 
-    def __init__(
-        self,
-        bins: int = 15,
-        *,
-        scaling: ScoreRecalibrator | None = None,
-        loss: Literal["likelihood", "squared"] = "likelihood",
-        split: Literal["none", "thirds"] = "none",
-        rng: int = 0,
-        input: Input = "probs",  # noqa: A002
-        multiclass: Multiclass = "one-vs-rest",
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
-        self.bins = bins
-        self.scaling = scaling
-        self.loss = loss
-        self.split = split
-        self.rng = rng
+    bins: int = field(default=15, kw_only=False)
+    scaling: ScoreRecalibrator | None = None
+    loss: Literal["likelihood", "squared"] = "likelihood"
+    split: Literal["none", "thirds"] = "none"
+    rng: int = 0
 
     def _check_params(self) -> None:
         super()._check_params()

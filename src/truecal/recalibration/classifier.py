@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from truecal.recalibration.contract import Recalibrator
 from truecal.types import Float64s, Indices
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Recalibrate the probabilities of a scikit-learn classifier.
 
@@ -68,18 +70,10 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     5
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        recalibrator: Recalibrator,
-        cv: Any = None,
-        *,
-        ensemble: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.recalibrator = recalibrator
-        self.cv = cv
-        self.ensemble = ensemble
+    estimator: Any
+    recalibrator: Recalibrator
+    cv: Any = None
+    ensemble: bool = field(default=True, kw_only=True)
 
     def fit(
         self,

@@ -238,17 +238,21 @@ class RowHashes:
 # The base class
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base class of all recalibration methods: a scikit-learn classifier of a model's outputs.
 
     Labels are the indices 0..K-1 of the columns of X, or the names given in `classes`.
 
+    Parameters
+    ----------
+    input : {"logits", "probs"}, default "logits"
+        What the columns of X hold.
+    classes : sequence, default None
+        Names of the classes in the order of the columns; without names, labels are 0..K-1.
+
     Attributes
     ----------
-    input : {"logits", "probs"}
-        What the columns of X hold.
-    classes : sequence or None
-        Names of the classes in the order of the columns, as passed to the constructor.
     classes_ : ndarray of shape (K,)
         The classes in sorted order, which is the order of the columns of `predict_proba`.
     n_features_in_ : int
@@ -259,8 +263,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     truecal.evaluate : Compare recalibrators on rows they were not fitted on.
     """
 
-    input: Input
-    classes: Sequence[object] | None
+    input: Input = "logits"
+    classes: Sequence[object] | None = None
     _learned: ClassVar[Mapping[str, serialization.Learned]] = {}  # learned attributes (without "_") that JSON holds
 
     @abstractmethod

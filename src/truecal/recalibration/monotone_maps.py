@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.recalibration.contract import Input
-from truecal.recalibration.score_maps import Multiclass, ScoreMap, ScoreRecalibrator, renormalize
+from truecal.recalibration.score_maps import ScoreMap, ScoreRecalibrator, renormalize
 from truecal.recalibration.serialization import read_field, read_number, read_numbers
 from truecal.recalibration.solvers import fit_slopes
 from truecal.recalibration.tracing import look_up, sigmoid
@@ -515,6 +514,7 @@ def log_odds(scores: Float64s, odds: bool) -> Float64s:
         return np.log(scores) - np.log1p(-scores)  # a traced graph takes ufuncs alone
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SplineCalibration(ScoreRecalibrator):
     r"""Fit a monotone quadratic spline in the log odds, by penalised maximum likelihood.
 
@@ -570,17 +570,7 @@ class SplineCalibration(ScoreRecalibrator):
     array([0.1, 0.3, 0.7])
     """
 
-    def __init__(
-        self,
-        knots: int = 10,
-        *,
-        input: Input = "probs",  # noqa: A002
-        multiclass: Multiclass = "one-vs-rest",
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
-        self.knots = knots
+    knots: int = field(default=10, kw_only=False)
 
     def _check_params(self) -> None:
         super()._check_params()

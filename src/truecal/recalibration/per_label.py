@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from truecal.recalibration.score_maps import BetaCalibration
 from truecal.types import Float64s
 
 
+@dataclass(eq=False, repr=False)
 class PerLabel(BaseEstimator):  # type: ignore[misc]
     """Recalibrate each of several yes-or-no labels per row by a map of its own.
 
@@ -45,8 +47,7 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, recalibrator: Recalibrator | None = None) -> None:
-        self.recalibrator = recalibrator
+    recalibrator: Recalibrator | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column; a column whose labels are all equal is left as it is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ _MAX_ITERATIONS = 10_000
 _TOLERANCE = 1e-10  # largest change of a class frequency in the last iteration
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PriorShift(Recalibrator):
     r"""Recalibrate by any map, then change the class frequencies by Bayes' rule.
 
@@ -82,18 +84,9 @@ class PriorShift(Recalibrator):
     np.float64(0.1)
     """
 
-    def __init__(
-        self,
-        recalibrator: Recalibrator | None = None,
-        *,
-        prevalence: float | Sequence[float] | None = None,
-        input: Input = "probs",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.prevalence = prevalence
-        self.input = input
-        self.classes = classes
+    recalibrator: Recalibrator | None = field(default=None, kw_only=False)
+    prevalence: float | Sequence[float] | None = None
+    input: Input = "probs"
 
     def _check_params(self) -> None:
         super()._check_params()

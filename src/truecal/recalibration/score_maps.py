@@ -9,7 +9,7 @@ predicted class stays).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -52,24 +52,13 @@ class ScoreMap(ABC):
         return {name: serialization.to_json(value) for name, value in vars(self).items() if name not in self.settings}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScoreRecalibrator(Recalibrator):
     """A recalibrator made of maps of one score: one per class, or a single one (two classes, "top-label", "shared")."""
 
-    multiclass: Multiclass
-    normalize: bool
-
-    def __init__(
-        self,
-        *,
-        input: Input = "probs",  # noqa: A002
-        multiclass: Multiclass = "one-vs-rest",
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.input = input
-        self.multiclass = multiclass
-        self.normalize = normalize
-        self.classes = classes
+    input: Input = "probs"
+    multiclass: Multiclass = "one-vs-rest"
+    normalize: bool = True
 
     @abstractmethod
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> ScoreMap:
@@ -300,6 +289,7 @@ def log_probabilities(scores: Float64s, odds: bool, clip: float | None) -> tuple
     return log_p, log_q
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BetaCalibration(ScoreRecalibrator):
     r"""Fit the ratio of two Beta densities as a curve in the probability s.
 
@@ -361,21 +351,9 @@ class BetaCalibration(ScoreRecalibrator):
     (2.0, 1.0)
     """
 
-    def __init__(
-        self,
-        *,
-        parameters: Literal[2, 3] = 3,
-        loss: Literal["likelihood", "squared"] = "likelihood",
-        input: Input = "probs",  # noqa: A002
-        clip: float | None = None,
-        multiclass: Multiclass = "one-vs-rest",
-        normalize: bool = True,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
-        self.parameters = parameters
-        self.loss = loss
-        self.clip = clip
+    parameters: Literal[2, 3] = 3
+    loss: Literal["likelihood", "squared"] = "likelihood"
+    clip: float | None = None
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ import truecal as tc
 from truecal.errors import FileError, InputError
 from truecal.groups import segments
 from truecal.predictions import validation
-from truecal.recalibration.contract import ClassOrder, Recalibrator
+from truecal.recalibration.contract import ClassOrder, Input, Recalibrator
 from truecal.recalibration.serialization import read_field, read_number
 from truecal.recalibration.tracing import Tracer
 from truecal.special import expit, logit, positive
@@ -37,6 +37,7 @@ class Offset:
         return segments.rows_within(self.levels, preds.columns, len(preds))
 
 
+@dataclass(eq=False, repr=False)
 class SegmentOffsets(Recalibrator):
     r"""Shift the log odds of every segment that :func:`truecal.audit` finds, and nothing else.
 
@@ -91,17 +92,11 @@ class SegmentOffsets(Recalibrator):
     [('B', -0.6)]
     """
 
-    input = "probs"
-
-    def __init__(
-        self,
-        by: list[str] | None = None,
-        depth: int = 3,
-        level: float = 0.95,
-        min_rows: int | None = None,
-        classes: list[object] | None = None,
-    ) -> None:
-        self.by, self.depth, self.level, self.min_rows, self.classes = by, depth, level, min_rows, classes
+    by: list[str] | None = None
+    depth: int = 3
+    level: float = 0.95
+    min_rows: int | None = None
+    input: Input = field(default="probs", init=False)
 
     def fit_rows(self, preds: tc.Predictions, X: object = None) -> Self:
         """Search the predictions for segments and fit their shifts.

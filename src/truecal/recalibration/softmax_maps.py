@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import exp, inf, isfinite, log
 from typing import Any, ClassVar, Literal, get_args
 
@@ -58,21 +59,11 @@ _DIAGONAL_STRENGTH = 0.3 * _STRENGTH
 _MIN_UNIFORM = 8e-4
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScaledSoftmax(Recalibrator):
     """softmax(scale * z + bias), where z are logits or the logarithms of probabilities, at most `floor_` below the largest."""
 
-    zeros: Zeros
-
-    def __init__(
-        self,
-        *,
-        input: Input = "logits",  # noqa: A002
-        zeros: Zeros = "keep",
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.input = input
-        self.zeros = zeros
-        self.classes = classes
+    zeros: Zeros = "keep"
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -390,15 +381,6 @@ class TopVersusAll(Recalibrator):
 
     _learned: ClassVar = {"temperature": _TEMPERATURE}
 
-    def __init__(
-        self,
-        *,
-        input: Input = "logits",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.input = input
-        self.classes = classes
-
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         logits = class_logits(outputs, self.input)
         correct = (labels == logits.argmax(axis=1)).astype(np.float64)
@@ -492,15 +474,6 @@ class EnsembleTemperature(Recalibrator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        input: Input = "logits",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.input = input
-        self.classes = classes
-
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         count = outputs.shape[1]
@@ -573,6 +546,7 @@ class PenalisedMatrix(Recalibrator):
         }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MatrixScaling(PenalisedMatrix):
     r"""Multiply the logits by a full matrix and add a bias per class, with penalties on off-diagonal scales and biases.
 
@@ -639,23 +613,14 @@ class MatrixScaling(PenalisedMatrix):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        off_diagonal: float = _STRENGTH,
-        intercept: float = _STRENGTH,
-        input: Input = "logits",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.off_diagonal = off_diagonal
-        self.intercept = intercept
-        self.input = input
-        self.classes = classes
+    off_diagonal: float = _STRENGTH
+    intercept: float = _STRENGTH
 
     def _penalty(self) -> Penalty:
         return Penalty(_DIAGONAL_STRENGTH, self.off_diagonal, self.intercept)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DirichletCalibration(MatrixScaling):
     r"""Compute the posterior of Dirichlet distributed probabilities, one Dirichlet per class: softmax(W ln p + b).
 
@@ -711,17 +676,10 @@ class DirichletCalibration(MatrixScaling):
     (0.5, array([ 0.5,  0. , -0.5]))
     """
 
-    def __init__(
-        self,
-        *,
-        off_diagonal: float = _STRENGTH,
-        intercept: float = _STRENGTH,
-        input: Input = "probs",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        super().__init__(off_diagonal=off_diagonal, intercept=intercept, input=input, classes=classes)
+    input: Input = "probs"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StructuredMatrixScaling(PenalisedMatrix):
     r"""Combine a temperature with penalised scales per class, biases and off-diagonal scales.
 
@@ -780,20 +738,9 @@ class StructuredMatrixScaling(PenalisedMatrix):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        diagonal: float = 1.0,
-        off_diagonal: float | None = 1.0,
-        intercept: float = 1.0,
-        input: Input = "logits",  # noqa: A002
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self.diagonal = diagonal
-        self.off_diagonal = off_diagonal
-        self.intercept = intercept
-        self.input = input
-        self.classes = classes
+    diagonal: float = 1.0
+    off_diagonal: float | None = 1.0
+    intercept: float = 1.0
 
     def _penalty(self) -> Penalty:
         return Penalty(self.diagonal, self.off_diagonal, self.intercept)
