@@ -82,30 +82,6 @@ def test_scaling_binning_outputs_means_of_the_curve(scaling: PlattScaling | None
     assert len(np.unique(fixed)) == 10
 
 
-def test_three_way_split_uses_each_third_once() -> None:
-    s, y = curve_data()
-    fixed = ScalingBinning(bins=10, split="thirds", rng=3).fit(s, y)
-    first, second, third = np.array_split(np.random.default_rng(3).permutation(len(s)), 3)
-    curve = BetaCalibration(parameters=2).fit(s[first], y[first])
-    values = curve.predict_proba(s)[:, 1]
-    at = np.sort(values[second])
-    edges = (at[30:300:30] + at[29:299:30]) / 2
-    bin_of = np.searchsorted(edges, values, "right")
-    naive = np.array([values[third][bin_of[third] == k].mean() for k in range(10)])[bin_of]
-    assert_allclose(fixed.predict_proba(s)[:, 1], naive, atol=1e-12)
-    assert not np.array_equal(
-        fixed.predict_proba(s), ScalingBinning(bins=10, split="thirds", rng=4).fit(s, y).predict_proba(s)
-    )
-
-
-def test_a_bin_missed_by_the_last_third_takes_the_mean_of_the_second() -> None:
-    s, y = curve_data(60)
-    fixed = ScalingBinning(bins=20, split="thirds", rng=0).fit(s, y)  # 20 rows per third, one per bin: some are missed
-    values = fixed.maps_[0].steps.values
-    assert len(values) == 20
-    assert ((values > 0) & (values < 1)).all()
-
-
 def test_scaling_must_fit_the_declared_input() -> None:
     s, y = curve_data(60)
     with pytest.raises(InputError, match='scaling reads input="logits" but bins input="probs"'):

@@ -20,7 +20,7 @@ from truecal.recalibration import (
     VectorScaling,
     evaluate,
 )
-from truecal.recalibration.contract import RowHashes
+from truecal.recalibration.contract import count_shared_rows, fingerprint_rows
 from truecal.scores import brier, log_loss
 
 Array = NDArray[np.float64]
@@ -155,15 +155,19 @@ def test_rows_used_to_fit_are_refused_or_labelled() -> None:
 def test_rows_are_recognised_by_outputs_and_label() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.random((1000, 40)), rng.integers(0, 40, 1000)
-    seen = RowHashes.of(X, y)
-    assert seen.count_shared(RowHashes.of(X[::-1], y[::-1])) == 1000
-    assert seen.count_shared(RowHashes.of(X[300:700], y[300:700])) == 400
-    assert seen.count_shared(RowHashes.of(rng.random((1000, 40)), y)) == 0
-    assert seen.count_shared(RowHashes.of(X, (y + 1) % 40)) == 0
+    seen = fingerprint_rows(X, y)
+    assert count_shared_rows(seen, fingerprint_rows(X[::-1], y[::-1])) == 1000
+    assert count_shared_rows(seen, fingerprint_rows(X[300:700], y[300:700])) == 400
+    assert count_shared_rows(seen, fingerprint_rows(rng.random((1000, 40)), y)) == 0
+    assert count_shared_rows(seen, fingerprint_rows(X, (y + 1) % 40)) == 0
+    ruled_out = np.where(np.arange(40) == 0, -1e30, X)
+    assert (
+        count_shared_rows(fingerprint_rows(ruled_out[:500], y[:500]), fingerprint_rows(ruled_out[400:], y[400:])) == 100
+    )
     coarse, labels = rng.integers(0, 10, (500, 1)) / 10, rng.integers(0, 2, 500)
-    few = RowHashes.of(coarse, labels)  # scores on a coarse scale repeat by chance
-    assert few.count_shared(RowHashes.of(coarse[:200], labels[:200])) == 0
-    assert few.count_shared(RowHashes.of(coarse[::-1], labels[::-1])) == 500
+    few = fingerprint_rows(coarse, labels)  # scores on a coarse scale repeat by chance
+    assert count_shared_rows(few, fingerprint_rows(coarse[:200], labels[:200])) == 0
+    assert count_shared_rows(few, fingerprint_rows(coarse[::-1], labels[::-1])) == 500
 
 
 def test_a_class_wise_lens() -> None:

@@ -31,14 +31,11 @@ def test_the_curve_of_least_squares_is_the_one_a_search_finds():
 
 def test_scaling_binning_by_least_squares():
     s, y = world()
-    plain, squared = (
-        tc.recalibration.ScalingBinning(bins=5, loss=loss).fit(s, y) for loss in ("likelihood", "squared")
-    )
+    curve = tc.recalibration.BetaCalibration(parameters=2, loss="squared")
+    plain, squared = (tc.recalibration.ScalingBinning(bins=5, scaling=g).fit(s, y) for g in (None, curve))
     assert not np.array_equal(plain.predict_proba(s), squared.predict_proba(s))
     again = type(squared).from_json(squared.to_json())
     assert np.array_equal(again.predict_proba(s), squared.predict_proba(s))
-    with pytest.raises(tc.InputError, match="leave out scaling"):
-        tc.recalibration.ScalingBinning(loss="squared", scaling=tc.recalibration.PlattScaling()).fit(s, y)
     with pytest.raises(tc.InputError, match="loss"):
         tc.recalibration.BetaCalibration(loss="absolute").fit(s, y)
 

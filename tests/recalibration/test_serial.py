@@ -44,7 +44,7 @@ RECALIBRATORS = [
     HistogramBinning(bins=7),
     HistogramBinning(bins=7, scheme="width"),
     ScalingBinning(bins=7),
-    ScalingBinning(bins=7, scaling=IsotonicCalibration(), split="thirds", rng=4),
+    ScalingBinning(bins=7, scaling=IsotonicCalibration()),
     HistogramBinning(bins=5, scheme="guaranteed"),
     BetaCalibration(multiclass="shared"),
     StructuredMatrixScaling(input="probs", classes=np.array([5, 2, 9])),

@@ -2,14 +2,10 @@
 
 from truecal.recalibration.bin_choice import BinChoice, choose_bins
 from truecal.recalibration.binning_maps import HistogramBinning, ScalingBinning, SharedBinning
-from truecal.recalibration.classifier import RecalibratedClassifier
 from truecal.recalibration.contract import Recalibrator
 from truecal.recalibration.evaluation import Evaluation, evaluate
 from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
-from truecal.recalibration.per_label import PerLabel
-from truecal.recalibration.prior_shift import PriorShift
 from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
-from truecal.recalibration.segments import SegmentOffsets
 from truecal.recalibration.softmax_maps import (
     BiasCorrectedTemperature,
     DirichletCalibration,
@@ -20,6 +16,7 @@ from truecal.recalibration.softmax_maps import (
     TopVersusAll,
     VectorScaling,
 )
+from truecal.recalibration.wrappers import PerLabel, PriorShift, RecalibratedClassifier, SegmentOffsets
 
 __all__ = [
     "BetaCalibration",

@@ -396,15 +396,8 @@ class ScalingBinning(ScoreRecalibrator):
     bins : int, default 15
         Number of bins B.
     scaling : recalibrator of one score, default None
-        The recalibrator that fits g; None means `BetaCalibration(parameters=2)`, a logistic curve in the log odds.
-    loss : {"likelihood", "squared"}, default "likelihood"
-        Criterion of `scaling`, or least squares as in the paper's algorithm and theory; for the default curve only.
-    split : {"none", "thirds"}, default "none"
-        "none" uses all rows for all three steps, which the authors found better in practice; "thirds" uses one third each
-        for the curve, the bins and the means, as the theory does. A bin without rows of the last third takes its mean from
-        the second.
-    rng : int, default 0
-        Seed of the split.
+        The recalibrator that fits g; None means `BetaCalibration(parameters=2)`, a logistic curve in the log odds, and
+        ``BetaCalibration(parameters=2, loss="squared")`` is the curve of the paper's algorithm and theory.
     input : {"probs", "logits"}, default "probs"
         What X holds.
     multiclass : {"one-vs-rest", "top-label", "shared"}, default "one-vs-rest"
@@ -418,6 +411,10 @@ class ScalingBinning(ScoreRecalibrator):
     ----------
     maps_ : list
         The binned curves, with `curve` and `steps`.
+
+    Notes
+    -----
+    All rows serve all three steps, which the authors found better in practice than the thirds of their theory.
 
     References
     ----------
@@ -443,18 +440,10 @@ class ScalingBinning(ScoreRecalibrator):
 
     bins: int = field(default=15, kw_only=False)
     scaling: ScoreRecalibrator | None = None
-    loss: Literal["likelihood", "squared"] = "likelihood"
-    split: Literal["none", "thirds"] = "none"
-    rng: int = 0
 
     def _check_params(self) -> None:
         super()._check_params()
         options.bins(self.bins)
-        options.whole(self.rng, "rng", 0)
-        options.choice(self.split, ("none", "thirds"), "split")
-        options.choice(self.loss, ("likelihood", "squared"), "loss")
-        if self.loss == "squared" and self.scaling is not None:
-            raise InputError("loss='squared' fits the default curve; leave out scaling=, which brings its loss")
         if self.scaling is not None:
             if not isinstance(self.scaling, ScoreRecalibrator):
                 raise InputError(
@@ -470,29 +459,18 @@ class ScalingBinning(ScoreRecalibrator):
         """Return the map that is fitted before binning: `scaling`, or beta calibration with two parameters."""
         if self.scaling is not None:
             return self.scaling
-        return BetaCalibration(parameters=2, loss=self.loss, input=self.input)
+        return BetaCalibration(parameters=2, input=self.input)
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
         return self._curve()._scores(outputs, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurveMap:
-        first = second = third = np.arange(len(scores))
-        if self.split == "thirds":
-            first, second, third = np.array_split(options.generator(self.rng).permutation(len(scores)), 3)
-        curve = self._curve()._fit_map(scores[first], outcomes[first], weights[first])
+        curve = self._curve()._fit_map(scores, outcomes, weights)
         values = curve(scores)
-        edges = equal_mass_edges(values[second], outcomes[second], weights[second], self.bins)
+        edges = equal_mass_edges(values, outcomes, weights, self.bins)
         bin_of, count = np.searchsorted(edges, values, side="right"), len(edges) + 1
-
-        def bin_means(rows: Indices) -> tuple[Float64s, Float64s]:
-            mass = np.bincount(bin_of[rows], weights[rows], count).astype(np.float64)
-            total = np.bincount(bin_of[rows], (weights * values)[rows], count)
-            return mass, total / positive(mass)
-
-        mass, mean = bin_means(third)
-        if not mass.all():
-            mean = np.where(mass > 0, mean, bin_means(second)[1])
-        return BinnedCurveMap(curve, StepMap(edges, np.clip(mean, 0.0, 1.0)))  # a mean may round past its terms
+        means = np.bincount(bin_of, weights * values, count) / np.bincount(bin_of, weights, count)
+        return BinnedCurveMap(curve, StepMap(edges, np.clip(means, 0.0, 1.0)))  # a mean may round past its terms
 
     def _read_map(self, state: Mapping[str, Any]) -> BinnedCurveMap:
         curve, steps = read_field(state, "curve", dict), read_steps(state, 0.0, 1.0)

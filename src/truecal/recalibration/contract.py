@@ -33,7 +33,7 @@ Input = Literal["logits", "probs"]
 
 _BLOCK_VALUES = 1 << 20  # outputs recalibrated at a time; their working arrays take some 30 MB
 _MIN_ROWS_EVIDENT = 20  # so many log odds that all lie in (0, 1) are taken for probabilities
-_HASHED_COLUMNS = 16  # enough to distinguish rows, cheap for a thousand classes
+_PROJECTED_COLUMNS = 16  # enough to distinguish rows, cheap for a thousand classes
 _MIN_DISTINCT = 0.9  # share of distinct rows below which equal rows are a coincidence
 
 
@@ -206,32 +206,25 @@ def _shorten(names: Sequence[object]) -> str:
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
-@dataclass(frozen=True, eq=False)
-class RowHashes:
-    """Hashes of the rows of one fit, to warn where a recalibrator is measured on them."""
+def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
+    """Project each row of outputs and label on a random direction; return the sorted numbers, equal for equal rows."""
+    count = outputs.shape[1]
+    columns = np.unique(np.linspace(0, count - 1, min(count, _PROJECTED_COLUMNS)).astype(np.intp))
+    direction = np.random.default_rng(0).normal(size=len(columns) + 1)
+    values = np.clip(outputs[:, columns].astype(np.float64), -1e6, 1e6)  # logits of LOG_ZERO would drown the others
+    return np.sort((values * direction[:-1]).sum(axis=1) + direction[-1] * labels)
 
-    hashes: NDArray[np.uint64]  # sorted
 
-    @classmethod
-    def of(cls, outputs: Floats, labels: Indices) -> RowHashes:
-        count = outputs.shape[1]
-        columns = np.unique(np.linspace(0, count - 1, min(count, _HASHED_COLUMNS)).astype(np.intp))
-        bits = np.ascontiguousarray(outputs[:, columns], np.float64).view(np.uint64)
-        state = labels.astype(np.uint64)
-        for column in bits.T:  # splitmix64's finalizer: every input bit changes every output bit
-            state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state ^= state >> np.uint64(31)
-        return cls(np.sort(state))
+def count_shared_rows(fitted: Float64s, judged: Float64s) -> int:
+    """Count the judged rows that were in the fit, by their fingerprints.
 
-    def count_shared(self, other: RowHashes) -> int:
-        """Count the rows of `other` that were in this fit; 0 where under 90 % of these rows are distinct, unless both are equal."""
-        if np.array_equal(self.hashes, other.hashes):
-            return len(other.hashes)
-        if len(np.unique(self.hashes)) < _MIN_DISTINCT * len(self.hashes):
-            return 0
-        return int(np.isin(other.hashes, self.hashes).sum())
+    Where under 90 % of the fitted rows are distinct, equal rows are a coincidence: 0, unless all rows are the same.
+    """
+    if np.array_equal(fitted, judged):
+        return len(judged)
+    if len(np.unique(fitted)) < _MIN_DISTINCT * len(fitted):
+        return 0
+    return int(np.isin(judged, fitted).sum())
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -320,7 +313,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         names = validation.check_classes(self.classes, count)
         labels = validation.check_labels(y, rows, names, count)
         weights = None if sample_weight is None else validation.check_weights(sample_weight, (rows,))
-        self.row_hashes_ = RowHashes.of(outputs, labels)
+        self.fingerprints_ = fingerprint_rows(outputs, labels)
         positive = np.arange(rows)
         if weights is not None and not weights.all():
             positive = np.flatnonzero(weights)

@@ -19,7 +19,13 @@ from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays_second
 from truecal.predictions.predictions import check_predictions
-from truecal.recalibration.contract import ImpossibleRowError, Recalibrator, RowHashes, read_outputs
+from truecal.recalibration.contract import (
+    ImpossibleRowError,
+    Recalibrator,
+    count_shared_rows,
+    fingerprint_rows,
+    read_outputs,
+)
 from truecal.special import kish
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
@@ -379,10 +385,10 @@ def _select_outputs(
 
 def _check_held_out(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
     """Refuse rows that a recalibrator was fitted on, or return a warning about them."""
-    fitted_rows: RowHashes | None = getattr(recalibrator, "row_hashes_", None)
-    if fitted_rows is None:
+    if not hasattr(recalibrator, "fingerprints_"):
         return ()
-    shared = fitted_rows.count_shared(RowHashes.of(read_outputs(X, recalibrator.input), labels))
+    fingerprints = fingerprint_rows(read_outputs(X, recalibrator.input), labels)
+    shared = count_shared_rows(recalibrator.fingerprints_, fingerprints)
     if shared and in_sample == "refuse":
         raise InputError(
             f"{shared} of {len(labels)} rows were used to fit {name}: its error on them is too small; pass other "
