@@ -33,7 +33,7 @@ from truecal.recalibration import (
     VectorScaling,
     VennAbers,
 )
-from truecal.recalibration.tracing import Graph
+from truecal.recalibration.export import Graph
 
 Array = NDArray[np.float64]
 MAKERS: dict[str, Callable[[str], Recalibrator]] = {

@@ -1,9 +1,8 @@
 """Recalibration methods on the scikit-learn contract, and their evaluation."""
 
-from truecal.recalibration.bin_choice import BinChoice, choose_bins
 from truecal.recalibration.binning_maps import HistogramBinning, ScalingBinning, SharedBinning
 from truecal.recalibration.contract import Recalibrator
-from truecal.recalibration.evaluation import Evaluation, evaluate
+from truecal.recalibration.evaluation import BinChoice, Evaluation, choose_bins, evaluate
 from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
 from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
 from truecal.recalibration.softmax_maps import (

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 import truecal as tc
 from truecal import options
@@ -208,19 +209,14 @@ class HistogramBinning(ScoreRecalibrator):
             The scheme is "mass", the rows had weights, or the classes share a map.
         """
         options.level(level)
-        scores = self._scores(self._check_outputs(X).astype(np.float64), len(self.classes_))
+        check_is_fitted(self, "classes_")
         maps = [g for g in self.maps_ if isinstance(g, CountedStepMap)]
         if len(maps) < len(self.maps_) or (self.multiclass != "one-vs-rest" and len(self.classes_) > 2):
             raise InputError(
                 'an interval needs scheme="guaranteed" (or "width") fitted without weights, one map per class'
             )
         alpha = (1 - level) / sum(len(g.values) for g in maps)
-        if len(self.classes_) == 2:
-            low, high = maps[0].interval(scores[:, 1], alpha)
-            return (low, high) if self.order_.is_sorted else (1 - high, 1 - low)
-        ends = [g.interval(scores[:, k], alpha) for k, g in enumerate(maps)]
-        low, high = (np.column_stack([pair[end] for pair in ends]) for end in (0, 1))
-        return self.order_.sort_columns(low), self.order_.sort_columns(high)
+        return self._predict_limits(X, lambda g, scores: g.interval(scores, alpha))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
         steps = read_steps(state, 0.0, 1.0)

@@ -20,9 +20,8 @@ from truecal.errors import InputError, TruecalWarning
 from truecal.predictions import validation
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration import serialization
-from truecal.recalibration.export import onnx_model, torch_module
+from truecal.recalibration.export import Graph, is_row_maximum, onnx_model, torch_module
 from truecal.recalibration.likelihood import LOG_ZERO
-from truecal.recalibration.tracing import Graph, is_row_maximum
 from truecal.types import Float64s, Floats, Indices
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.recalibration.tracing import softmax
+from truecal.recalibration.export import softmax
 from truecal.types import Float64s, Floats, Indices
 
 LOG_ZERO = -1e30

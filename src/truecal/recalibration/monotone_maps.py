@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.recalibration.score_maps import ScoreMap, ScoreRecalibrator, renormalize
+from truecal.recalibration.export import look_up, sigmoid
+from truecal.recalibration.score_maps import ScoreMap, ScoreRecalibrator, class_log_odds, renormalize
 from truecal.recalibration.serialization import read_field, read_number, read_numbers
 from truecal.recalibration.solvers import fit_slopes
-from truecal.recalibration.tracing import look_up, sigmoid
 from truecal.special import positive
 from truecal.types import Float64s
 
@@ -346,8 +346,6 @@ class VennAbers(ScoreRecalibrator):
     array([0.4, 0.6])
     """
 
-    maps_: Sequence[VennAbersMap]  # type: ignore[assignment]
-
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
         scores = super()._scores(outputs, classes)
         # the last bits of log odds of many classes differ between machines; a step function must not depend on them
@@ -388,17 +386,9 @@ class VennAbers(ScoreRecalibrator):
             multiclass="top-label" with more than two classes, which has no interval per class.
         """
         check_is_fitted(self, "classes_")
-        classes = len(self.classes_)
-        if self.multiclass == "top-label" and classes > 2:
+        if self.multiclass == "top-label" and len(self.classes_) > 2:
             raise InputError('an interval per class needs multiclass="one-vs-rest" or "shared", not "top-label"')
-        scores = self._scores(self._check_outputs(X).astype(np.float64), classes)
-        if classes == 2:
-            p0, p1 = self.maps_[0].p0(scores[:, 1]), self.maps_[0].p1(scores[:, 1])
-            return (p0, p1) if self.order_.is_sorted else (1 - p1, 1 - p0)
-        maps = [self.maps_[k if len(self.maps_) > 1 else 0] for k in range(classes)]
-        p0 = np.column_stack([part.p0(scores[:, k]) for k, part in enumerate(maps)])
-        p1 = np.column_stack([part.p1(scores[:, k]) for k, part in enumerate(maps)])
-        return self.order_.sort_columns(p0), self.order_.sort_columns(p1)
+        return self._predict_limits(X, lambda g, scores: (g.p0(scores), g.p1(scores)))
 
     def combine(self, fitted: Sequence[Self], X: Sequence[ArrayLike]) -> Float64s:
         """Combine folds as the cross Venn-Abers predictor: geometric means of 1 - p0 and of p1.
@@ -487,31 +477,20 @@ class SplineMap(ScoreMap):
     x is the log odds, clipped to [low, high]; outside the knots f continues in straight lines.
     """
 
-    settings = ("odds",)
-
     knots: Float64s
     slopes: Float64s
     intercept: float
     low: float
     high: float
-    odds: bool = False
 
     def __call__(self, scores: Float64s) -> Float64s:
-        x = np.minimum(np.maximum(log_odds(scores, self.odds), self.low), self.high)
+        x = np.minimum(np.maximum(scores, self.low), self.high)
         value = self.intercept + np.minimum(x - self.knots[0], 0.0) * self.slopes[0]
         for j, gap in enumerate(np.diff(self.knots)):
             share = np.minimum(np.maximum((x - self.knots[j]) / gap, 0.0), 1.0)
             value = value + share * gap * (self.slopes[j] + share * (self.slopes[j + 1] - self.slopes[j]) / 2)
         probs: Float64s = sigmoid(value + np.maximum(x - self.knots[-1], 0.0) * self.slopes[-1])
         return probs
-
-
-def log_odds(scores: Float64s, odds: bool) -> Float64s:
-    """Return the log odds of probabilities, infinite at 0 and 1; or scores that are log odds already."""
-    if odds:
-        return scores
-    with np.errstate(divide="ignore"):
-        return np.log(scores) - np.log1p(-scores)  # a traced graph takes ufuncs alone
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -576,18 +555,19 @@ class SplineCalibration(ScoreRecalibrator):
         super()._check_params()
         options.whole(self.knots, "knots", 2, 1000)
 
+    def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        return class_log_odds(outputs, self.input, classes)
+
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:
-        odds = self.input == "logits"
-        x = log_odds(scores, odds)
-        low, high = finite_range(x)
-        x, w, ones = pool_equal_scores(np.clip(x, low, high), outcomes, weights)
+        low, high = finite_range(scores)
+        x, w, ones = pool_equal_scores(np.clip(scores, low, high), outcomes, weights)
         can_rise = bool(len(x) > 1 and 0 < float(ones.sum()) < w.sum())
         x, w, ones = _merge_into_cells(x, w, ones)
         knots = _choose_knots(x, w, self.knots) if can_rise else np.array([low, high])
         slopes, intercept = fit_slopes(x, w, ones, knots)
         if can_rise and not slopes.any():
             self._warn("the scores do not rise with the outcomes; the map is constant")
-        return SplineMap(knots, slopes, intercept, low, high, odds)
+        return SplineMap(knots, slopes, intercept, low, high)
 
     def _read_map(self, state: Mapping[str, Any]) -> SplineMap:
         knots = read_numbers(state, "knots", rising=True)
@@ -596,7 +576,7 @@ class SplineCalibration(ScoreRecalibrator):
         slopes = read_numbers(state, "slopes", len(knots), low=0.0)
         low = read_number(state, "low")
         high = read_number(state, "high", low=low)
-        return SplineMap(knots, slopes, read_number(state, "intercept"), low, high, self.input == "logits")
+        return SplineMap(knots, slopes, read_number(state, "intercept"), low, high)
 
 
 def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:

@@ -9,12 +9,12 @@ predicted class stays).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from truecal import options
 from truecal.errors import FileError, InputError
@@ -26,10 +26,10 @@ from truecal.recalibration.contract import (
     class_scores,
     warn_if_constant,
 )
+from truecal.recalibration.export import is_row_maximum, sigmoid, softmax
 from truecal.recalibration.likelihood import LOG_ZERO
 from truecal.recalibration.serialization import read_number
 from truecal.recalibration.solvers import fit_rising_logistic, platt_targets
-from truecal.recalibration.tracing import is_row_maximum, sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
 Multiclass = Literal["one-vs-rest", "top-label", "shared"]
@@ -42,14 +42,12 @@ _TIE_BREAK = 1e-6
 class ScoreMap(ABC):
     """A learned map from scores (probabilities or log odds) to probabilities, element by element."""
 
-    settings: ClassVar[tuple[str, ...]] = ()  # attributes that come from the recalibrator and not from the data
-
     @abstractmethod
     def __call__(self, scores: Float64s) -> Float64s: ...
 
     def state(self) -> dict[str, Any]:
         """Return the learned numbers, for JSON."""
-        return {name: serialization.to_json(value) for name, value in vars(self).items() if name not in self.settings}
+        return {name: serialization.to_json(value) for name, value in vars(self).items()}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -115,6 +113,19 @@ class ScoreRecalibrator(Recalibrator):
         if not self.normalize:
             return shared
         return renormalize(shared + _TIE_BREAK * class_probabilities(outputs, self.input), count)
+
+    def _predict_limits(
+        self, X: ArrayLike, limits: Callable[[Any, Float64s], tuple[Float64s, Float64s]]
+    ) -> tuple[Float64s, Float64s]:
+        """Return the lower and upper limits that a function of map and scores gives, (n,) for two classes, else (n, K)."""
+        scores = self._scores(self._check_outputs(X).astype(np.float64), len(self.classes_))
+        if len(self.classes_) == 2:
+            low, high = limits(self.maps_[0], scores[:, 1])
+            return (low, high) if self.order_.is_sorted else (1 - high, 1 - low)
+        maps = self.maps_ * len(self.classes_) if len(self.maps_) == 1 else self.maps_
+        pairs = [limits(g, scores[:, k]) for k, g in enumerate(maps)]
+        low, high = (self.order_.sort_columns(np.column_stack(ends)) for ends in zip(*pairs, strict=True))
+        return low, high
 
     def _state(self) -> dict[str, Any]:
         return {"maps": [g.state() for g in self.maps_]}
@@ -251,19 +262,15 @@ class PlattScaling(ScoreRecalibrator):
 
 @dataclass(frozen=True)
 class BetaMap(ScoreMap):
-    """sigmoid(a ln p - b ln(1 - p) + c), of probabilities or (`odds`) of log odds."""
-
-    settings = ("odds", "clip")
+    """sigmoid(a ln p - b ln(1 - p) + c), as a function of the log odds of p."""
 
     a: float
     b: float
     c: float
-    odds: bool = False
-    clip: float | None = None
     certain: bool = False  # whether the fit has seen probabilities of 0 or 1 that came true
 
     def __call__(self, scores: Float64s) -> Float64s:
-        log_p, log_q = log_probabilities(scores, self.odds, self.clip)
+        log_p, log_q = log_probabilities(scores)
         probs: Float64s = sigmoid(self.c + self._multiply(self.a, log_p) - self._multiply(self.b, log_q))
         return probs
 
@@ -274,19 +281,19 @@ class BetaMap(ScoreMap):
         return np.where(infinite, limit, slope * np.where(infinite, 0.0, logs))
 
 
-def log_probabilities(scores: Float64s, odds: bool, clip: float | None) -> tuple[Float64s, Float64s]:
-    """Return ln p and ln(1 - p), minus infinity where p is exactly 0 or 1."""
-    if odds:
-        shared = np.log1p(np.exp(-np.abs(scores)))
-        log_p, log_q = np.minimum(scores, 0.0) - shared, np.minimum(-scores, 0.0) - shared
-        log_p, log_q = (np.where(logs <= LOG_ZERO / 2, -np.inf, logs) for logs in (log_p, log_q))
-    else:
-        with np.errstate(divide="ignore"):
-            log_p, log_q = np.log(scores), np.log1p(-scores)
-    if clip is not None:
-        low, high = np.log(clip), np.log1p(-clip)
-        log_p, log_q = (np.minimum(np.maximum(logs, low), high) for logs in (log_p, log_q))
-    return log_p, log_q
+def class_log_odds(outputs: Float64s, kind: Input, classes: int) -> Float64s:
+    """Return the log odds of each class against the others, shape (n, K); infinite for probabilities of 0 and 1."""
+    scores = class_scores(outputs, kind, classes)
+    if kind == "logits":
+        return scores
+    with np.errstate(divide="ignore"):
+        return np.log(scores) - np.log1p(-scores)  # a traced graph takes ufuncs alone
+
+
+def log_probabilities(odds: Float64s) -> tuple[Float64s, Float64s]:
+    """Return ln p and ln(1 - p) of log odds."""
+    shared = np.log1p(np.exp(-np.abs(odds)))
+    return np.minimum(odds, 0.0) - shared, np.minimum(-odds, 0.0) - shared
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -362,23 +369,28 @@ class BetaCalibration(ScoreRecalibrator):
         if self.clip is not None and not (isinstance(self.clip, float) and 0 < self.clip < 0.5):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 
+    def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        odds = class_log_odds(outputs, self.input, classes)
+        if self.clip is None:
+            return odds
+        limit = np.log1p(-self.clip) - np.log(self.clip)
+        return np.minimum(np.maximum(odds, -limit), limit)
+
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BetaMap:
-        odds = self.input == "logits"
-        log_p, log_q = log_probabilities(scores, odds, self.clip)
-        finite = np.isfinite(log_p) & np.isfinite(log_q)
+        is_zero, is_one = scores <= LOG_ZERO / 2, scores >= -LOG_ZERO / 2
+        finite = ~(is_zero | is_one)
         certain = not finite.all()
         if certain:
-            self._refuse_contradiction(np.isneginf(log_p), np.isneginf(log_q), outcomes)
+            self._refuse_contradiction(is_zero, is_one, outcomes)
             if not finite.any():
                 self._warn("every probability is exactly 0 or 1 and comes true; they are left as they are")
-                return BetaMap(1.0, 1.0, 0.0, odds, self.clip, certain=True)
+                return BetaMap(1.0, 1.0, 0.0, certain=True)
             # a row whose 0 or 1 came true has likelihood 1 under every curve that keeps 0 and 1
-            log_p, log_q, outcomes, weights = log_p[finite], log_q[finite], outcomes[finite], weights[finite]
-        level = log_p - log_q
+            scores, outcomes, weights = scores[finite], outcomes[finite], weights[finite]
         targets = outcomes
-        varies = bool(level.max() > level.min())
+        varies = bool(scores.max() > scores.min())
         both_outcomes = bool(outcomes.max() > outcomes.min())
-        highest_zero, lowest_one = level[outcomes == 0].max(initial=-np.inf), level[outcomes == 1].min(initial=np.inf)
+        highest_zero, lowest_one = scores[outcomes == 0].max(initial=-np.inf), scores[outcomes == 1].min(initial=np.inf)
         if highest_zero <= lowest_one and (varies or not both_outcomes):
             if both_outcomes:
                 self._warn(
@@ -386,12 +398,13 @@ class BetaCalibration(ScoreRecalibrator):
                     "Platt's targets were used"
                 )
             targets = platt_targets(outcomes, weights)
-        features = level[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
+        log_p, log_q = log_probabilities(scores)
+        features = scores[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
         coefficients = fit_rising_logistic(features, targets, weights, squared=self.loss == "squared")
         *slopes, c = coefficients.tolist()
         if not any(slopes) and varies and both_outcomes:
             self._warn("the scores do not rise with the outcomes; the map is constant")
-        return BetaMap(slopes[0], slopes[-1], c, odds, self.clip, certain)
+        return BetaMap(slopes[0], slopes[-1], c, certain)
 
     def _refuse_contradiction(self, is_zero: NDArray[np.bool_], is_one: NDArray[np.bool_], outcomes: Float64s) -> None:
         """Refuse the first row with a probability of exactly 0 or 1 and the opposite outcome."""
@@ -406,5 +419,4 @@ class BetaCalibration(ScoreRecalibrator):
 
     def _read_map(self, state: Mapping[str, Any]) -> BetaMap:
         a, b = read_number(state, "a", low=0.0), read_number(state, "b", low=0.0)
-        certain = state.get("certain", False) is True
-        return BetaMap(a, b, read_number(state, "c"), self.input == "logits", self.clip, certain)
+        return BetaMap(a, b, read_number(state, "c"), state.get("certain", False) is True)

@@ -22,6 +22,7 @@ from truecal.recalibration.contract import (
     class_scores,
     warn_if_constant,
 )
+from truecal.recalibration.export import softmax
 from truecal.recalibration.likelihood import (
     LOG_ZERO,
     LabelledLogits,
@@ -41,7 +42,6 @@ from truecal.recalibration.solvers import (
     fit_squared_weights,
     platt_targets,
 )
-from truecal.recalibration.tracing import softmax
 from truecal.special import logit
 from truecal.types import Float64s, Floats, Indices
 
