@@ -294,7 +294,8 @@ def test_scaling_binning(loss):
     expected = np.empty(len(c))
     for part in parts:  # step 3: the mean of g in the bin
         expected[part] = mean(values[part])
-    ours = tc.recalibration.ScalingBinning(bins=bins, loss=loss).fit(c, y.astype(int)).predict_proba(c)[:, 1]
+    scaling = tc.recalibration.BetaCalibration(parameters=2, loss=loss)
+    ours = tc.recalibration.ScalingBinning(bins=bins, scaling=scaling).fit(c, y.astype(int)).predict_proba(c)[:, 1]
     np.testing.assert_allclose(ours, expected, atol=1e-6 if loss == "squared" else 1e-7)
 
 

@@ -118,10 +118,12 @@ def squared_errors(maker: type[HistogramBinning], bins: int, n: int, repeats: in
     for _ in range(repeats):
         z = rng.random(n)
         fixed = maker(bins=bins).fit(z, rng.random(n) < truth(z)).maps_[0]
-        steps, values = (fixed.steps, fixed.curve(grid)) if maker is ScalingBinning else (fixed, grid)
+        steps, values = fixed, grid
+        if maker is ScalingBinning:  # its curve is a map of the log odds
+            steps, values = fixed.steps, fixed.curve(np.log(grid / (1 - grid)))
         bin_of = np.searchsorted(steps.edges, values, side="right")
         rate = np.bincount(bin_of, truth(grid)) / np.bincount(bin_of)
-        errors.append(np.mean((fixed(grid) - rate[bin_of]) ** 2))
+        errors.append(np.mean((steps.values[bin_of] - rate[bin_of]) ** 2))
     return np.array(errors)
 
 
