@@ -357,7 +357,7 @@ def test_offsets_keep_the_contract_of_recalibrators(tmp_path):
     for refused in (lambda: fitted.fit(preds.probs, preds.labels), lambda: fitted.predict_proba(preds.probs)):
         with pytest.raises(InputError, match="needs the columns of the rows"):
             refused()
-    with pytest.raises(InputError, match="needs the columns of the rows.*serve its JSON"):
+    with pytest.raises(InputError, match=r"needs the columns of the rows.*serve its JSON"):
         fitted.to_onnx()
     with pytest.raises(InputError, match="have 3 classes"):
         fitted.recalibrate(tc.Predictions.from_probs([[0.2, 0.3, 0.5]], [1], columns={"c1": [2]}))
