@@ -160,37 +160,6 @@ def test_weighted_rows_without_ties_follow_the_one_tie_rule(rows, bins, unit, se
         np.testing.assert_array_equal(found, profile.sums(name, expected))
 
 
-@given(data=small(), parts=st.integers(2, 4), weighted=st.booleans())
-def test_merging_is_exact_whatever_the_order(data, parts, weighted):
-    c, y = data
-    w = np.arange(1, len(c) + 1) / 3 if weighted else None
-    piece = np.arange(len(c)) % parts
-    some = [
-        tc.profile.Profile.from_arrays(c[piece == i], y[piece == i], None if w is None else w[piece == i])
-        for i in range(parts)
-        if (piece == i).any()
-    ]
-    whole = tc.profile.Profile.from_arrays(c, y, w)
-    for merged in (sum(some), sum(some[::-1])):
-        np.testing.assert_array_equal(merged.scores, whole.scores)
-        end = np.array([[whole.rows]])
-        for name in SUMS:
-            np.testing.assert_allclose(merged.sums(name, Cut(end, end)), whole.sums(name, Cut(end, end)), rtol=1e-12)
-        assert merged.size == pytest.approx(whole.size)
-
-
-def test_merging_keeps_the_moments_of_coarse_cells():
-    rng = np.random.default_rng(4)
-    c, y = rng.random(3000), rng.random(3000) < 0.5
-    whole = tc.profile.Profile.from_arrays(c, y)
-    merged = tc.profile.Profile.from_arrays(c[:1000], y[:1000]).coarsen(20) + tc.profile.Profile.from_arrays(
-        c[1000:], y[1000:]
-    )
-    end, last = np.array([[merged.rows]]), np.array([[whole.rows]])
-    for name in SUMS:
-        np.testing.assert_allclose(merged.sums(name, Cut(end, end)), whole.sums(name, Cut(last, last)), rtol=1e-12)
-
-
 def test_coarse_cells_keep_sums_and_ties():
     rng = np.random.default_rng(5)
     c, y = np.round(rng.random((2, 5000)) ** 0.1, 3), rng.random((2, 5000)) < 0.5
@@ -216,55 +185,6 @@ def test_sample_size_under_weights():
         3
     )  # importance: only ratios matter
     assert tc.profile.Profile.from_arrays(c, y, [9.5, 0.01, 0.01]).size == pytest.approx(1, abs=0.01)
-
-
-def test_profiles_of_different_shape_do_not_add():
-    one, two = tc.profile.Profile.from_arrays([0.5], [1]), tc.profile.Profile.from_arrays([[0.5], [0.6]], [[1], [0]])
-    with pytest.raises(tc.InputError, match="1 and 2 datasets"):
-        one + two
-    with pytest.raises(TypeError):
-        one + 3
-
-
-@pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
-def test_saved_profiles_come_back_whole(tmp_path, weights):
-    profile = tc.profile.Profile.from_arrays([0.3, 0.1, 0.3], [1, 0, 0], weights)
-    profile.save(tmp_path / "p.npz")
-    again = tc.profile.Profile.load(tmp_path / "p.npz")
-    assert again.single
-    assert tc.DebiasedECE(correction="exact")(again).power == tc.DebiasedECE(correction="exact")(profile).power
-    coarse = tc.profile.Profile.from_arrays(np.linspace(0, 1, 99), np.arange(99) % 2).coarsen(9)
-    coarse.save(tmp_path / "p.npz")
-    assert tc.RankSeries()(tc.profile.Profile.load(tmp_path / "p.npz")).value == tc.RankSeries()(coarse).value
-    assert [f.name for f in tmp_path.iterdir()] == ["p.npz"]
-
-
-def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
-    file = tmp_path / "p.npz"
-    with pytest.raises(tc.errors.FileError, match="no file"):
-        tc.profile.Profile.load(file)
-    profile = tc.profile.Profile.from_arrays([0.3, 0.1], [1, 0])
-    profile.save(file)
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(tc.errors.FileError, match="damaged"):
-        tc.profile.Profile.load(file)
-    file.write_bytes(b"not a zip at all")
-    with pytest.raises(tc.errors.FileError, match="damaged"):
-        tc.profile.Profile.load(file)
-    np.savez(file, scores=[0.1])
-    with pytest.raises(tc.errors.FileError, match="not a saved profile"):
-        tc.profile.Profile.load(file)
-    parts = {"scores": profile.scores, "outcomes": profile.outcomes, "single": True, "format": "truecal.profile"}
-    np.savez(file, version=99, **parts)
-    with pytest.raises(tc.errors.FileError, match="newer truecal"):
-        tc.profile.Profile.load(file)
-    np.savez(file, version=1, **(parts | {"scores": profile.scores[:, ::-1]}))
-    with pytest.raises(tc.errors.FileError, match="not sorted"):
-        tc.profile.Profile.load(file)
-    np.savez(file, version=1, **(parts | {"outcomes": np.ones((1, 7), np.uint8)}))
-    with pytest.raises(tc.errors.FileError, match="do not match"):
-        tc.profile.Profile.load(file)
 
 
 def test_a_part_of_a_batch_counts_rows_as_the_batch_does():

@@ -43,22 +43,6 @@ def same(one, other):
     assert one.precision == other.precision
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
-def test_few_rows_are_summed_as_many_are(weighted, kind, monkeypatch):
-    """To the last bit: with ties, both ends, -0.0 and rows of weight zero."""
-    rng = np.random.default_rng(3)
-    scores = np.concatenate([rng.beta(0.3, 0.3, 900), [0.0, -0.0, 1.0, 0.5, 0.5]]).astype(kind)
-    outcomes = rng.random(len(scores)) < scores
-    weights = rng.choice([0.0, 0.5, 1.0, 2.25], len(scores)) if weighted else None
-    few = Sketch.from_arrays(scores, outcomes, weights)
-    monkeypatch.setattr("truecal.profile.sketch._FEW", 0)
-    many = Sketch.from_arrays(scores, outcomes, weights)
-    same(few, many)
-    for name in SUMS:
-        np.testing.assert_array_equal(few.sums[name], many.sums[name])
-
-
 @given(score_lists(), st.integers(0, 2**32), st.booleans())
 def test_sums_are_those_of_a_loop(scores, seed, weighted):
     rng = np.random.default_rng(seed)
@@ -188,7 +172,7 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     file.write_bytes(bytes(middle))
     with pytest.raises(tc.errors.FileError, match="damaged"):
         Sketch.load(file)
-    tc.profile.Profile.from_arrays([0.3], [1]).save(file)
+    np.savez(file, scores=[0.3], outcomes=[1])
     with pytest.raises(tc.errors.FileError, match="not a saved sketch"):
         Sketch.load(file)
     good = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}

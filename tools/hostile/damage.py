@@ -73,7 +73,6 @@ def good_files() -> dict[str, tuple[Callable[[Path], object], Callable[[Path], A
         "d.parquet": (write(parquet), scan("dask")),
         "a.npz": (lambda path: np.savez(path, probs=np.array(p), labels=np.array(y)), read),
         "nosuffix": (write(text), read),
-        "profile.npz": (tc.profile.Profile.from_arrays(p, y).save, lambda path: _error(tc.profile.Profile.load(path))),
         "sketch.npz": (tc.Sketch.from_arrays(p, y).save, lambda path: _error(tc.Sketch.load(path))),
         "map.json": (
             write(platt.to_json().encode()),

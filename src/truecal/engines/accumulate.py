@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -75,7 +75,7 @@ class Accumulator:
     def reset(self) -> None:
         """Forget all rows."""
         with self._lock:
-            self._subject: _Subject | None = None  # what earlier batches were judged as
+            self._subject: _Subject | None = None  # lens and first row of earlier batches
             self._tally = Tally()
             self._scores = np.empty(_WAITING)
             self._outcomes = np.empty(_WAITING, np.uint8)
@@ -109,16 +109,13 @@ class Accumulator:
             return
         preds = as_predictions(labels, probs, sample_weight=sample_weight, classes=self.classes)
         lens = default_lens(preds) if self.lens is None else self.lens
-        subject = self._subject
-        if subject is None or not subject.repeated(preds, lens):
-            subject = _Subject.of(preds, lens)
         scores, outcomes, weights = judged_rows(preds, lens)
         with self._lock:
-            if self._subject is not None and self._subject is not subject and not self._subject.like(subject):
-                raise InputError(
-                    f"earlier batches were judged as {self._subject} and this one as {subject}; do not mix them"
-                )
-            self._subject = self._subject or subject
+            if self._subject is None:
+                self._subject = lens, replace(preds.take([0]), columns={})
+            elif not _same_subject(self._subject, (lens, preds)):
+                before, now = _describe(*self._subject), _describe(lens, preds)
+                raise InputError(f"earlier batches were judged as {before} and this one as {now}; do not mix them")
             self._precision = min(self._precision, preds.probs.dtype.itemsize)
             if weights is not None or len(scores) > _WAITING // 2:
                 self._tally.add(scores, outcomes, weights)
@@ -157,16 +154,21 @@ class Accumulator:
                 theirs, other = other._subject, other.sketch
             with self._lock:
                 if theirs is not None:
-                    mine = self._subject
-                    if mine is None:
-                        mine = theirs if self.lens is None else theirs.through(self.lens, self.classes)
-                    if not mine.like(theirs):
-                        raise InputError(f"one accumulator judged {mine} and the other {theirs}; they do not add")
+                    mine = self._subject or self._take_over(*theirs)
+                    if not _same_subject(mine, theirs):
+                        raise InputError(
+                            f"one accumulator judged {_describe(*mine)} and the other {_describe(*theirs)}; they do not add"
+                        )
                     self._subject = mine
                 self._merged.merge(other)
             return self
         self._merged.merge(other)
         return self
+
+    def _take_over(self, lens: Lens, row: tc.Predictions) -> _Subject:
+        """Return what this accumulator would judge in the rows of another one."""
+        classes = row.classes if self.classes is None else validation.check_classes(self.classes, row.class_count)
+        return lens if self.lens is None else self.lens, replace(row, classes=classes)
 
     @property
     def sketch(self) -> tc.Sketch:
@@ -205,7 +207,7 @@ class Accumulator:
         estimate : Estimate
             With its interval, test and `sketch_error`.
         """
-        lens = "scores" if self._subject is None else self._subject.words
+        lens = "scores" if self._subject is None else self._subject[0].describe(self._subject[1])
         return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).replace(lens=lens)
 
     def save(self, path: str | Path) -> None:
@@ -230,54 +232,32 @@ class Accumulator:
         vars(self).update(state)
 
     def __repr__(self) -> str:
-        return f"Accumulator({self.rows} rows{f', {self._subject.words}' if self._subject is not None else ''})"
+        judged = "" if self._subject is None else f", {self._subject[0].describe(self._subject[1])}"
+        return f"Accumulator({self.rows} rows{judged})"
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """What batches were judged as: compared before they are added."""
+_Subject = tuple[Lens, tc.Predictions]  # what is judged: a lens, and predictions of which only the classes matter
 
-    words: str
-    kind: str
-    index: int | None
-    lens: Lens
-    specimen: tc.Predictions  # one row with the same classes
 
-    @classmethod
-    def of(cls, preds: tc.Predictions, lens: Lens) -> _Subject:
-        """Describe what a lens judges in these predictions, with a copy of their first row."""
-        condition = lens.pushed_down()
-        index = None if condition.index is None else condition.index(preds)
-        specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
-        return cls(lens.describe(preds), condition.kind, index, lens, specimen)
+def _same_subject(first: _Subject, second: _Subject) -> bool:
+    """Whether two lenses judge the same probability of the same classes; names count where both have them."""
+    names = [preds.classes for _, preds in (first, second)]
+    if first[1].class_count != second[1].class_count or (None not in names and names[0] != names[1]):
+        return False
+    return _judged_class(*first) == _judged_class(*second)
 
-    def repeated(self, preds: tc.Predictions, lens: Lens) -> bool:
-        """Whether lens and number of classes are those of the batches before, and no class has a name."""
-        mine = self.specimen
-        unnamed = mine.classes is None and preds.classes is None
-        return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
 
-    def through(self, lens: Lens, classes: Sequence[object] | None) -> _Subject:
-        """Describe what another lens judges in these batches."""
-        names = (
-            self.specimen.classes if classes is None else validation.check_classes(classes, self.specimen.class_count)
-        )
-        return _Subject.of(replace(self.specimen, classes=names), lens)
+def _judged_class(lens: Lens, preds: tc.Predictions) -> tuple[str, int | None]:
+    """Return what a lens judges, "top" or "class", and the position of the class."""
+    condition = lens.pushed_down()
+    return condition.kind, None if condition.index is None else condition.index(preds)
 
-    def like(self, other: _Subject) -> bool:
-        """Whether both judge the same probability of the same classes (names count where both have them)."""
-        mine, theirs = self.specimen.classes, other.specimen.classes
-        counts = self.specimen.class_count == other.specimen.class_count
-        return (
-            (self.kind, self.index) == (other.kind, other.index)
-            and counts
-            and (mine is None or theirs is None or mine == theirs)
-        )
 
-    def __str__(self) -> str:
-        names = self.specimen.classes
-        listed = "" if names is None else f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}"
-        return f"'{self.words}' of {self.specimen.class_count} classes{listed}"
+def _describe(lens: Lens, preds: tc.Predictions) -> str:
+    """Describe what is judged, with the first five classes."""
+    names = preds.classes or ()
+    listed = f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}" if names else ""
+    return f"'{lens.describe(preds)}' of {preds.class_count} classes{listed}"
 
 
 def refuse_many(lens: Lens | None) -> None:

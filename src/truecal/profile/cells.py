@@ -150,19 +150,6 @@ _CHUNK = 32_768  # rows counted together: enough to make up for clearing the tab
 _PART = 8192  # rows whose cells are found together: memory of more is given back to the system after every step
 
 
-def row_sums(
-    scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None
-) -> tuple[Indices, dict[str, Float64s]]:
-    """Return the cell of every row and its contribution to each sum, for few rows."""
-    number, r = cell_number(scores)
-    n, y = np.ones(len(scores)), outcomes.astype(np.float64)
-    if weights is None:
-        return number, {"n": n, "y": y, "r": r, "rr": r * r, "ry": r * y}
-    w = weights
-    parts = (n, w * y, w * r, w * r * r, w * r * y, w, w * w)
-    return number, dict(zip(SUMS, parts, strict=True))
-
-
 class Tally:
     """Count rows into all cells of a sketch, in dense arrays.
 

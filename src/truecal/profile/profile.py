@@ -1,18 +1,17 @@
-"""The Profile: sorted scores with prefix sums, and its file."""
+"""The Profile: sorted scores with prefix sums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal import options
-from truecal.errors import FileError, InputError
-from truecal.predictions import files, validation
+from truecal.errors import InputError
+from truecal.predictions import validation
 from truecal.profile.binning import Cut, every_edge, width_edges
 from truecal.profile.rows import (
     DENSE_ROWS,
@@ -26,48 +25,6 @@ from truecal.profile.rows import (
 )
 from truecal.profile.sorting import packed_sort
 from truecal.types import Float64s, Floats, Indices
-from truecal.writing import write_whole
-
-# ----------------------------------------------------------------------------------------------------
-# Profiles on disk: a versioned npz file, written atomically, read without pickle
-
-_VERSION = 1
-ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
-
-
-def save_arrays(path: str | Path, arrays: dict[str, NDArray[Any]], *, single: bool) -> None:
-    """Write the arrays of a profile; the file at `path` is replaced in one step."""
-    header = {"format": np.array("truecal.profile"), "version": np.array(_VERSION), "single": np.array(single)}
-    write_whole(path, lambda file: np.savez(file, **header, **arrays))  # type: ignore[arg-type]
-
-
-def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
-    """Read what :func:`save_arrays` wrote: one array or None for each of ARRAYS, and `single`."""
-    file = Path(path)
-    arrays = files.read_saved(file, "profile", _VERSION, ("single", "scores", "outcomes"))
-    parts = {name: arrays.get(name) for name in ARRAYS}
-    scores = arrays["scores"]
-    if scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
-        raise FileError(f"{file.name} is damaged: its scores are not sorted")
-    if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts.values()):
-        raise FileError(f"{file.name} is damaged: its arrays do not match")
-    _refuse_damaged(file.name, parts)
-    return list(parts.values()), bool(arrays["single"])
-
-
-def _refuse_damaged(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
-    """Refuse numbers that cannot be those of a profile."""
-    for what, array in parts.items():
-        if array is None:
-            continue
-        if array.dtype.kind not in "fu" or not np.isfinite(array).all():
-            raise FileError(f"{name} is damaged: its {what} are not numbers")
-        upper_limit = np.inf if what == "weights" else 1.0
-        wrong = (array < 0) | (array > upper_limit)
-        if wrong.any():
-            row, value = int(np.argwhere(wrong)[0, 1]), array[wrong][0]
-            raise FileError(f"{name} is damaged: its {what} cannot hold {value:g} (row {row})")
-
 
 # ----------------------------------------------------------------------------------------------------
 # The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis
@@ -180,49 +137,6 @@ class Profile(SortedRows):
 
         return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
 
-    def __add__(self, other: Profile) -> Profile:
-        """Join the rows of two profiles."""
-        if not isinstance(other, Profile):
-            return NotImplemented
-        if self.batch != other.batch or self.single != other.single:
-            raise InputError(
-                f"profiles of {self.batch} and {other.batch} datasets cannot be added; both must have as many"
-            )
-        plain = all(p.weights is None and p.outcomes.dtype == np.uint8 for p in (self, other))
-        shape = (self.batch, -1)
-
-        def both(mine: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
-            spread = [np.broadcast_to(a, (self.batch, a.shape[1])) for a in (mine, others)]
-            return np.concatenate(spread, axis=1)
-
-        scores = both(self.scores, other.scores)
-        outcomes = both(self.outcomes, other.outcomes)
-        if plain:
-            return Profile(*packed_sort(scores, outcomes), single=self.single)
-        order = np.argsort(scores, axis=-1)
-
-        def sorted_(a: NDArray[Any]) -> NDArray[Any]:
-            return np.take_along_axis(a, order, axis=-1)
-
-        weights = both(*(np.ones(p.scores.shape) if p.weights is None else p.weights for p in (self, other)))
-        aggregated = any(p.squares is not None for p in (self, other))
-        squares = sorted_(both(self._means("cc"), other._means("cc"))) if aggregated else None
-        products = sorted_(both(self._means("cy"), other._means("cy"))) if aggregated else None
-        return Profile(
-            sorted_(scores).reshape(shape),
-            sorted_(outcomes),
-            sorted_(weights),
-            squares,
-            products,
-            single=self.single,
-        )
-
-    def __radd__(self, other: object) -> Profile:
-        """So that sum(parts) works."""
-        if other == 0:
-            return self
-        return NotImplemented
-
     def take(self, datasets: ArrayLike | slice) -> Profile:
         """Select datasets of a batch, with their prefix sums.
 
@@ -280,34 +194,6 @@ class Profile(SortedRows):
         # Means of equal scores may differ in the last bit
         score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)
         return Profile(score, outcome, weight, *second, single=self.single)
-
-    def save(self, path: str | Path) -> None:
-        """Write to a versioned npz file, atomically.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        """
-        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
-        save_arrays(path, arrays, single=self.single)
-
-    @staticmethod
-    def load(path: str | Path) -> Profile:
-        """Read a file written by :meth:`save`.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        profile : Profile
-            The sorted rows.
-        """
-        parts, single = load_arrays(path)
-        return Profile(*parts, single=single)  # type: ignore[arg-type]
 
     def spread(self, cells: int) -> Profile:
         """Return the same data with rows small enough for estimators that use ranks.

@@ -327,11 +327,6 @@ class SortedRows:
             self._prefix[key] = np.cumsum(table, axis=1, out=table)
         return self._prefix[key]
 
-    def _means(self, name: Sum) -> Float64s:
-        """Return c*c or c*y of every row, shape (batch, rows); the stored mean where a row stands for several."""
-        unweighted = SortedRows(self.scores, self.outcomes, None, self.squares, self.products)
-        return unweighted._values(name, slice(None))
-
     def _values(self, name: Sum, rows: slice | Indices) -> Float64s:
         """Compute w*c, w*y, w*c*c or w*c*y for a slice of rows, or for blocks of `_BLOCK` rows that begin at these indices."""
         stored = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]

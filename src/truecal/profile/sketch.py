@@ -13,8 +13,8 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.cell_profile import CellProfile
-from truecal.profile.cells import SUMS, FilledCells, Tally, all_edges, cell_edge, row_sums
-from truecal.types import Float64s, Floats
+from truecal.profile.cells import SUMS, FilledCells, Tally, all_edges, cell_edge
+from truecal.types import Float64s
 from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
@@ -90,8 +90,6 @@ def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[
 
 # ----------------------------------------------------------------------------------------------------
 # The Sketch
-
-_FEW = 8192  # rows up to which sorting them is faster than going through a table of all 25,025 cells
 
 
 class Sketch:
@@ -270,25 +268,9 @@ class Sketch:
         y = validation.check_outcomes(outcomes, c.shape)
         w = None if weights is None else validation.check_weights(weights, c.shape)
         precision = min(8, c.dtype.itemsize)
-        if len(c) <= _FEW:
-            return self.merge(Sketch._from_few_rows(c, y, w, precision))
         tally = Tally()
         tally.add(c, y, w)
         return self.merge(Sketch.from_tally(tally, precision))
-
-    @classmethod
-    def _from_few_rows(
-        cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int
-    ) -> Sketch:
-        """Build a sketch of few rows by sorting them; its sums equal those of a tally bit by bit."""
-        fraction = 0.0
-        if weights is not None:
-            positive_weight = weights > 0  # a row of weight zero counts as absent
-            scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]
-            fraction = float(np.abs(weights - np.rint(weights)).max(initial=0.0))
-        number, sums = row_sums(scores, outcomes, weights)
-        ends = np.abs(scores.astype(np.float64))  # -0.0 becomes 0.0
-        return cls.from_cells(all_edges()[number], sums, ends, ends, fraction, precision)
 
     def merge(self, *others: Sketch) -> Sketch:
         """Add all rows of other sketches.

@@ -271,45 +271,6 @@ def test_an_empty_table_is_refused(tmp_path):
         tc.read(path)
 
 
-PARTS = {"scores": np.array([[0.25, 0.5]]), "outcomes": np.array([[0, 1]], np.uint8), "single": True}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"format": "other"}, "is not a saved profile"),
-        ({"single": None}, "is damaged: single is missing"),
-        ({"version": 2}, r"newer truecal \(version 2"),
-        ({"scores": np.array([0.25, 0.5])}, "scores are not sorted"),
-        ({"scores": np.empty((1, 0))}, "scores are not sorted"),
-        ({"scores": np.array([[0.5, 0.25]])}, "scores are not sorted"),
-        ({"outcomes": np.array([0, 1], np.uint8)}, "arrays do not match"),
-        ({"weights": np.ones((1, 3))}, "arrays do not match"),
-        ({"outcomes": np.array([[0, 1]])}, "outcomes are not numbers"),
-        ({"weights": np.array([[1.0, np.inf]])}, "weights are not numbers"),
-        ({"weights": np.array([[1.0, -1.0]])}, r"weights cannot hold -1 \(row 1\)"),
-        ({"outcomes": np.array([[0, 2]], np.uint8)}, r"outcomes cannot hold 2 \(row 1\)"),
-        ({"outcomes": np.array([[-0.5, 2.0]])}, r"outcomes cannot hold -0.5 \(row 0\)"),
-    ],
-)
-def test_files_that_are_no_profile(tmp_path, change, words):
-    path = tmp_path / "p.npz"
-    parts = {"format": "truecal.profile", "version": 1, **PARTS}
-    np.savez(path, **parts)
-    assert tc.profile.Profile.load(path).rows == 2
-    np.savez(path, **{name: array for name, array in (parts | change).items() if array is not None})
-    with pytest.raises(tc.errors.FileError, match=words):
-        tc.profile.Profile.load(path)
-
-
-def test_weights_and_ties_of_a_saved_profile(tmp_path):
-    path = tmp_path / "p.npz"
-    held = {"scores": np.array([[0.0, 0.0, 1.0]]), "outcomes": np.array([[0, 1, 1]], np.uint8), "single": False}
-    np.savez(path, format="truecal.profile", version=1, weights=np.array([[0.0, 2.0, 5.0]]), **held)
-    assert not tc.profile.Profile.load(path).single
-    assert tc.profile.Profile.load(path).total.tolist() == [7.0]
-
-
 def test_numbered_columns_may_be_given_names_and_named_ones_no_numbers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,p_1,p_2\ncat,0.75,0.25\ndog,0.5,0.5\n")
