@@ -54,6 +54,7 @@ FILES = {
     "outside": ("x.parquet", parquet([*ROWS, (1, 2.5, "a")]), {}, "logits"),
     "ragged": ("x.csv", PLAIN + b"1,0.5,a,9\n", {}, r"x\.csv.*line 6 has 4 fields"),
     "truncated": ("x.jsonl", b'{"y": 1, "p": 0.5}\n{"y": 0, "p"', {}, r"x\.jsonl.*line 2"),
+    "no object": ("x.jsonl", b'{"y": 1, "p": 0.5}\n\n5\n', {}, r"x\.jsonl.*: line 3 is not an object"),
     "latin-1": ("x.csv", csv([*ROWS, (1, 0.5, "\xe9")]).decode().encode("latin1"), {}, r"x\.csv: line 6 is not UTF-8"),
     "names twice": ("x.csv", csv(ROWS, header="y,p,p"), {}, "two columns are named 'p'"),
     "text": ("x.csv", csv([*ROWS, (1, "high", "a")]), {}, "column 'p'"),

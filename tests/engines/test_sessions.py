@@ -1,6 +1,10 @@
 """Engines as people run them: a connection or session in use, addresses, options for storage."""
 
 import io
+import os
+import subprocess
+import sys
+import time
 
 import polars as pl
 import pytest
@@ -181,3 +185,57 @@ def test_spark_connect_session_is_used_as_it_is(tmp_path):
     with pytest.raises(tc.InputError) as error:
         scan(tmp_path / "a.parquet", label="y", score="p", engine=session)
     assert "\n" not in str(error.value)
+
+
+# ---------------------------------------------------------------------- Spark that does not answer
+
+STOPPED = """
+import sys
+from pyspark.sql import SparkSession
+import truecal as tc
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+frame = session.read.parquet(sys.argv[1])
+assert tc.scan(frame, label="y", score="p").rows == 3
+session.stop()
+for source, options in ((frame, {}), (sys.argv[1], {"engine": session})):
+    try:
+        tc.scan(source, label="y", score="p", **options)
+    except tc.InputError as error:
+        print(error)
+"""
+
+
+def run_python(arguments, **environment):
+    """Standard output, the lines of standard error and the seconds that a Python process takes."""
+    start = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", *map(str, arguments)],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran, time.monotonic() - start
+
+
+@pytest.mark.full
+def test_frames_and_files_of_a_stopped_spark_session_are_refused_in_one_line(tmp_path):
+    need("pyspark")
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    ran, _ = run_python(["-c", STOPPED, tmp_path / "a.parquet"])
+    frame, session = ran.stdout.splitlines()
+    assert frame == "the engine could not read the data: is its session stopped?"
+    assert session.startswith("the SparkSession is stopped")
+
+
+@pytest.mark.full
+def test_a_spark_master_that_does_not_answer_is_named_in_one_line(tmp_path):
+    need("pyspark")
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    measure = ["-m", "truecal.cli.main", "measure", tmp_path / "a.parquet", "--engine", "spark"]
+    ran, seconds = run_python(measure, PYSPARK_SUBMIT_ARGS="--master spark://127.0.0.1:1 pyspark-shell")
+    own = [line for line in ran.stderr.splitlines() if line.startswith("truecal: ")]
+    assert own == ["truecal: no Spark session could be started: is Java installed, and its master reachable?"]
+    assert "\tat " not in ran.stderr  # no stack of the Java machine
+    assert ran.returncode == 2
+    assert seconds < 180  # three attempts of Spark, 20 s each, and its start

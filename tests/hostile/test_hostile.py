@@ -124,6 +124,11 @@ def test_sites_of_numbers_are_written_in_narrow_types(tmp_path):
     assert scans.check(case, tmp_path, QUICK).kind == "answer"
 
 
+def test_missing_sites_written_as_na_are_a_group_of_that_name(tmp_path):
+    case = scans.Case("csv with NA", "missing site", "score by site")
+    assert scans.check(case, tmp_path, QUICK).kind == "answer"
+
+
 def test_stores_of_studies_are_compared_by_their_numbers(prepared, tmp_path):
     words, _ = processes.VERBS["study run"]
     processes._new_content("study run", prepared)

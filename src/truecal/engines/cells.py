@@ -26,7 +26,6 @@ from truecal.engines.columns import (
     sum_cells,
     with_cells,
 )
-from truecal.engines.sources import engine_errors
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
@@ -187,9 +186,8 @@ def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceCol
 
 
 def _collect(lazy: Any) -> Any:
-    """Collect a lazy frame; errors of the engine become errors of truecal."""
-    with engine_errors("the engine could not read the data"):
-        return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
+    """Collect a lazy frame, by polars without holding all rows."""
+    return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
 
 
 def _numbers(table: Any, name: str) -> Float64s:

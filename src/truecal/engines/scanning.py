@@ -424,13 +424,11 @@ def scan(
         lens.pushed_down()  # refuses before anything is read
 
     def one(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
-        columns = choose_columns(frame, request)
-        judge = default_lens(columns.specimen) if lens is None else lens
-        return (
-            (_gather_partitions if frame.implementation.is_dask() else _gather)(frame, columns, judge, select),
-            columns,
-            judge,
-        )
+        gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather
+        with engine_errors("the engine could not read the data"):
+            columns = choose_columns(frame, request)
+            judge = default_lens(columns.specimen) if lens is None else lens
+            return gather_rows(frame, columns, judge, select), columns, judge
 
     def all_parts(source: Any) -> tuple[Gathered, SourceColumns, Lens, str, int]:
         nonlocal request
@@ -488,9 +486,8 @@ def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: S
     def task(partition: Any) -> Gathered:
         return _gather(nw.from_native(partition).lazy(), columns, lens, select)
 
-    with engine_errors("the engine could not read the data"):
-        partitions = nw.to_native(frame).to_delayed()
-        return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined,no-untyped-call]
+    partitions = nw.to_native(frame).to_delayed()
+    return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined,no-untyped-call]
 
 
 def _warn_of_probabilities(gathered: Gathered, columns: SourceColumns) -> None:

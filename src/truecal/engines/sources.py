@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from glob import escape, glob, has_magic
 from importlib import import_module
 from os import stat
-from os.path import isdir, isfile
+from os.path import isdir, isfile  # unlike those of Path they answer for names that no file can have
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,9 +18,6 @@ import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError, TruecalError
 from truecal.predictions.files import FRAME_FORMATS, read_frame
-
-# unlike those of Path they answer for names that no file can have
-
 
 ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = (
@@ -34,7 +31,6 @@ _ENGINE_PACKAGES = (
     "distributed",
     "pyarrow",
     "pandas",
-    "narwhals",
 )
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
 _MAX_CHARACTERS = 300  # characters of what an engine says
@@ -285,9 +281,14 @@ def _session(engine: Engine) -> Any:
 
     session = engine.session or SparkSession.getActiveSession()
     if session is None:
-        bar = "true" if sys.stderr.isatty() else "false"
-        with engine_errors("no Spark session could be started (is its master reachable?)"):
-            session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
+        # its own log would repeat the error in a hundred lines
+        settings = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), "spark.log.level": "OFF"}
+        try:
+            session = SparkSession.builder.appName("truecal").config(map=settings).getOrCreate()
+        except Exception as error:
+            raise InputError(
+                "no Spark session could be started: is Java installed, and its master reachable?"
+            ) from error
     context = getattr(session, "_sc", None)  # none where the session is remote
     if context is not None and context._jsc is None:
         raise InputError("the SparkSession is stopped; start another and hand it over: engine=session")

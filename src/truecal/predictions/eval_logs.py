@@ -443,7 +443,7 @@ def _log(file: Path, preset: str | None) -> EvalLog | None:
     kind = kind_of(file)
     if kind == "ndjson":
         first = next(read_lines(file), None)
-        is_lm_eval = isinstance(first, dict) and first.keys() >= _KEYS
+        is_lm_eval = first is not None and first.keys() >= _KEYS
         return lm_eval_log(file, list(read_lines(file)), preset) if is_lm_eval else None
     if kind not in ("eval", "json"):
         return None

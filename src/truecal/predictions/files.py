@@ -300,24 +300,26 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
         return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
     except pl.exceptions.PolarsError:
         rows = list(read_lines(file))
-        odd = next((i for i, row in enumerate(rows) if not isinstance(row, dict)), None)
-        if odd is not None or not rows:
+        if not rows:
             raise
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-def read_lines(file: Path) -> Iterator[Any]:
-    """Yield the JSON values of the lines of a file."""
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in the lines of a file."""
     for number, line in enumerate(_unpacked(file).splitlines(), start=1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-                reason = error.msg if isinstance(error, json.JSONDecodeError) else _reason(error)
-                raise FileError(
-                    f"{file} is not a readable jsonl file: line {number}{column}: {reason}; repair or delete the line"
-                ) from error
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+            problem = "" if isinstance(value, dict) else f"line {number} is not an object"
+        except json.JSONDecodeError as error:
+            problem = f"line {number}, column {error.colno}: {error.msg}"
+        except (ValueError, RecursionError) as error:
+            problem = f"line {number}: {_reason(error)}"
+        if problem:
+            raise FileError(f"{file} is not a readable jsonl file: {problem}; repair or delete the line")
+        yield value
 
 
 def _unpacked(file: Path) -> bytes:
