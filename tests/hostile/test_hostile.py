@@ -124,8 +124,9 @@ def test_sites_of_numbers_are_written_in_narrow_types(tmp_path):
     assert scans.check(case, tmp_path, QUICK).kind == "answer"
 
 
-def test_missing_sites_written_as_na_are_a_group_of_that_name(tmp_path):
-    case = scans.Case("csv with NA", "missing site", "score by site")
+@pytest.mark.parametrize("layout", ["csv with NA", "csv with NaN words"])
+def test_missing_sites_written_as_words_are_a_group_of_that_name(layout, tmp_path):
+    case = scans.Case(layout, "missing site", "score by site")
     assert scans.check(case, tmp_path, QUICK).kind == "answer"
 
 

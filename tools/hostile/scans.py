@@ -317,8 +317,9 @@ def expected(case: Case) -> dict[str, float] | None:
     if refused in options.needed:
         return None
     rows["y"] = [WORDS.index(y) if y in WORDS else y for y in rows["y"]]
-    if case.layout == "csv with NA":  # in a column of text these letters are a name
-        rows["site"] = ["NA" if site is None else site for site in rows["site"]]
+    # in a column of text these words are names
+    missing_site = {"csv with NA": "NA", "csv with NaN words": "nan"}.get(case.layout)
+    rows["site"] = [missing_site if site is None else site for site in rows["site"]]
     whole = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     missing = [any(_missing(row[name]) for name in options.needed) for row in whole]
     kept = [row for row, gone in zip(whole, missing, strict=True) if not gone and _selected(row, options)]

@@ -282,7 +282,10 @@ def _session(engine: Engine) -> Any:
     session = engine.session or SparkSession.getActiveSession()
     if session is None:
         # its own log would repeat the error in a hundred lines
-        settings = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), "spark.log.level": "OFF"}
+        settings: dict[str, Any] = {
+            "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+            "spark.log.level": "OFF",
+        }
         try:
             session = SparkSession.builder.appName("truecal").config(map=settings).getOrCreate()
         except Exception as error:
