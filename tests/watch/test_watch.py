@@ -1,13 +1,13 @@
 """The watch: the same answer however a batch came, what is refused, and a state that is whole at every moment."""
 
 import json
+import lzma
 import os
 import signal
 import subprocess
 import sys
 import time
-import zlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -162,11 +162,20 @@ def test_equal_times_are_equal_however_they_are_written():
         numbers.update(day(rng), at="2026-05-02", late=True)
 
 
+def content_of(path):
+    """The records that a state file holds: settings, target, peak, groups, time, and the state before."""
+    return json.loads(lzma.decompress(b64decode(json.loads(path.read_text())["content"])))
+
+
+def write_content(path, content):
+    """Write a state file with other records."""
+    packed = b64encode(lzma.compress(json.dumps(content).encode())).decode()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "content": packed}))
+
+
 def text_of(watch, path):
     """Everything a state holds, but for what can be taken back."""
-    record = json.loads(watch.save(path).read_text())
-    record["state"].pop("undo")
-    return record
+    return content_of(watch.save(path))[:-1]
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -372,33 +381,50 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     watch = tc.Watch()
     watch.update(day(rng))
     path = watch.save(tmp_path / "state.json")
-    good = json.loads(path.read_text())
+    header, good = json.loads(path.read_text()), content_of(path)
+    settings, target, peak, groups, at, before = good
+    ((key, position, shares, labels, ((experts, evidence, errors, blocks, batches, rows),), history, top),) = groups
 
-    def damaged(name, value, part=good):
-        """The state with another value wherever a field has this name."""
-        if isinstance(part, dict):
-            return {key: value if key == name else damaged(name, value, inner) for key, inner in part.items()}
-        return [damaged(name, value, inner) for inner in part] if isinstance(part, list) else part
+    def group(**changed):
+        parts = {"shares": shares, "evidence": evidence, "blocks": blocks, "rows": rows, "history": history, **changed}
+        stream = [experts, parts["evidence"], errors, parts["blocks"], batches, parts["rows"]]
+        group = [key, position, parts["shares"], labels, [stream], parts["history"], top]
+        return [settings, target, peak, [group], at, before]
 
-    bomb = b64encode(zlib.compress(b"0" * 30_000_000)).decode()
-    bad = {
+    first, lengths, (shape, sums) = blocks
+    bomb = b64encode(lzma.compress(b"0" * 70_000_000)).decode()
+    files = {
         "not valid JSON": "{",
         "not the state": "[]",
-        "damaged: TypeError": json.dumps(damaged("settings", {})),
-        "damaged: ValueError classes, shares and streams": json.dumps(damaged("streams", [])),
-        "damaged: Error": json.dumps(damaged("sums", [[1, 3, 16], "%"])),
-        "damaged: ValueError packed content is larger": json.dumps(damaged("history", bomb)),
-        "damaged: ValueError packed content is larger than 192": json.dumps(damaged("sums", [[1, 3, 16], bomb])),
-        "damaged: ValueError an array of shape": json.dumps(damaged("sums", [[100_000, 3, 16], bomb])),
-        "damaged: KeyError": json.dumps(damaged("undo", {"other": 1})),
-        "damaged: ValueError the batch to take back": json.dumps(
-            damaged("undo", {"target": None, "peak": 0, "groups": [], "lines": [["other"]]})
-        ),
+        "damaged: KeyError 'content'": json.dumps({"format": "truecal.watch", "version": 1}),
+        "damaged: Error": json.dumps({**header, "content": "%"}),
+        "damaged: LZMAError": json.dumps({**header, "content": header["content"][40:]}),
+        "damaged: ValueError the content is cut off": json.dumps({**header, "content": header["content"][:400]}),
+        "damaged: ValueError .* more than 50 times": json.dumps({**header, "content": bomb}),
     }
-    for words, text in bad.items():
+    contents = {
+        "damaged: ValueError .* shorter": [[], *good[1:]],
+        "damaged: ValueError classes, shares and streams": group(shares=[0.5, 0.5]),
+        "damaged: ValueError the shares": group(shares=[0.5]),
+        "damaged: ValueError cannot reshape": group(blocks=[first, lengths, [[100_000, 3, 16], sums]]),
+        "damaged: ValueError the sums of the blocks": group(blocks=[[1, 2], lengths, [shape, sums]]),
+        "damaged: ValueError the evidence does not": group(evidence=[1, *([[[1], "AAAA" + "AA=="]] * 4)]),
+        "damaged: ValueError -3 is out of range": group(rows=-3),
+        "damaged: ValueError True is no int": group(rows=True),
+        "damaged: ValueError a group has no batch": group(history=[[]]),
+        "damaged: ValueError 'no' is no list": group(history=["no"]),
+    }
+    for words, text in files.items():
         path.write_text(text)
         with pytest.raises(tc.errors.FileError, match=f"state.json.*{words}"):
             tc.Watch.load(path)
+    path.write_text(json.dumps(header))
+    for words, content in contents.items():
+        write_content(path, content)
+        with pytest.raises(tc.errors.FileError, match=f"state.json.*{words}"):
+            tc.Watch.load(path)
+    write_content(path, good)
+    tc.Watch.load(path)
     with pytest.raises(tc.errors.FileError, match="cannot read the state"):
         tc.Watch.load(tmp_path / "none.json")
 

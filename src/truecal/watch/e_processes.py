@@ -486,19 +486,6 @@ class Blocks:
         # for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
         return Blocks(tuple(first), tuple(lengths), np.array(sums).astype(np.float32).astype(np.float64))
 
-    def without(self, other: Blocks) -> Blocks:
-        """Drop the sums of blocks that the other blocks have too."""
-        shared = set(zip(other.first, other.lengths, strict=True))
-        rows = [i for i, block in enumerate(zip(self.first, self.lengths, strict=True)) if block not in shared]
-        return replace(self, sums=self.sums[rows])
-
-    def completed(self, other: Blocks) -> Blocks:
-        """Restore the blocks that :meth:`without` was called on."""
-        sums_of = dict(zip(zip(other.first, other.lengths, strict=True), other.sums, strict=True))
-        blocks = list(zip(self.first, self.lengths, strict=True))
-        sums_of.update(zip([block for block in blocks if block not in sums_of], self.sums, strict=True))
-        return replace(self, sums=np.array([sums_of[block] for block in blocks]))
-
     def split(self, start: int) -> tuple[Float64s, Float64s]:
         """Sum the blocks that begin before a batch, and those that begin with it or later."""
         later = np.array(self.first) >= start

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import re
-import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from math import exp, prod
+from math import exp
 from types import UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -22,7 +21,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.lenses.lens import Lens
 from truecal.table import Frame
-from truecal.watch.e_processes import Batch, Blocks, Stream, log_mean_evidence
+from truecal.watch.e_processes import Batch, Stream, log_mean_evidence
 from truecal.watch.findings import Group, GroupStep, advise, group_name, worst_region
 from truecal.watch.incoming import Target
 
@@ -104,6 +103,7 @@ def time_number(text: str) -> float:
 # History: one line per batch of a group, of the last batches only, so that the state stays small
 
 _MAX_LINES = 730  # batches: two years of days
+_DIGITS = 6  # of numbers in the history, which are displayed and not computed with
 
 
 @dataclass(frozen=True)
@@ -239,12 +239,12 @@ class WatchedGroup:
             fingerprint=fingerprint(batches),
             rows=step.rows,
             of=step.of,
-            batch_error=leading.total / leading.size,
-            error=step.error,
-            low=step.low,
-            high=step.high,
-            log_e=self.log_e,
-            log_change=self.log_change,
+            batch_error=_round(leading.total / leading.size),
+            error=_round(step.error),
+            low=_round(step.low),
+            high=_round(step.high),
+            log_e=_round(self.log_e),
+            log_change=_round(self.log_change),
             alarm=step.alarm,
             changed=step.changed,
             late=late,
@@ -281,6 +281,11 @@ class WatchedGroup:
         )
 
 
+def _round(value: float) -> float:
+    """Round to 6 significant digits."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
 def fingerprint(batches: tuple[Batch, ...]) -> str:
     """Hash the counts of all classes."""
     if len(batches) == 1:
@@ -289,42 +294,36 @@ def fingerprint(batches: tuple[Batch, ...]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The state as JSON of bounded size. Records are written field by field and read by the types of their fields; arrays are packed
-# as float32 (exactly: evidence is rounded down to it, and sums are counts) or int32.
+# The state as a JSON file: a header in clear, and all records packed as one text. Records are written as lists of their
+# fields and read by the types of these; arrays are float32 (exactly: evidence is rounded down to it, sums are counts) or int32.
 
 _FORMAT, _VERSION = "truecal.watch", 1
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-_DIGITS = 6  # of numbers in the history, which are only displayed
-_MAX_BYTES = 1_000_000  # of an unpacked history or array
-
-
-@dataclass(frozen=True)
-class Undo:
-    """The state before the last batch: groups that it changed, without their history, and groups that it gave a line."""
-
-    target: Target | None
-    peak: float
-    groups: tuple[WatchedGroup, ...]
-    lines: tuple[Group, ...]
+_MAX_BYTES = 1 << 26  # unpacked, unless ...
+_MAX_RATIO = 50  # ... at most so many times the packed size; measured: at most 6 times for groups that differ
+_PRESET = (
+    0  # of lzma; its dictionary of 256 KiB holds the states of one group before and after a batch, 3 s for 1,000 groups
+)
 
 
 @dataclass(frozen=True)
 class State:
-    """The content of a state file."""
+    """What a watch knows after the batch at the time `at`, and what it knew `before` (None: the batch cannot be undone)."""
 
     settings: Settings
     target: Target | None
     peak: float
     groups: tuple[WatchedGroup, ...]
-    undo: Undo | None
+    at: str = ""
+    before: State | None = None
 
 
 def to_text(state: State, lens: Lens | None) -> str:
     """Write a state as JSON."""
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
-    slim = _map_blocks(state, Blocks.without)  # blocks that did not change with the last batch are stored once
-    record = {"format": _FORMAT, "version": _VERSION, "lens": named, "state": _encoded(slim)}
-    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+    content = json.dumps(_encode(state), separators=(",", ":"), allow_nan=False).encode()
+    packed = b64encode(lzma.compress(content, preset=_PRESET)).decode("ascii")
+    return json.dumps({"format": _FORMAT, "version": _VERSION, "lens": named, "content": packed}) + "\n"
 
 
 def from_text(text: str, name: str) -> tuple[State, Lens | None]:
@@ -341,33 +340,37 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
             "new state by counting the batches again, or use the truecal that wrote it"
         )
     try:
-        state: State = _map_blocks(_decoded(State, record["state"]), Blocks.completed)
-        for group in (*state.groups, *(() if state.undo is None else state.undo.groups)):
-            _check_group(group)
-        lines = {group.key: group.history.lines for group in state.groups}
-        if state.undo is not None and not (state.undo.lines and all(map(lines.get, state.undo.lines))):
-            raise ValueError("the batch to take back is not in the history")
-        if state.target is not None and len(state.target.names or ()) not in (0, state.target.classes):
-            raise ValueError("the names are not those of the classes")
-        return state, _lens(record["lens"])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, zlib.error) as error:
+        state: State = _decode(State, json.loads(_unpack(record["content"])))
+        for part in (state,) if state.before is None else (state, state.before):
+            if part.target is not None and len(part.target.names or ()) not in (0, part.target.classes):
+                raise ValueError("the names are not those of the classes")
+            for group in part.groups:
+                _check_group(group)
+        return state, _read_lens(record["lens"])
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        lzma.LZMAError,
+    ) as error:
         raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
 
 
-def _map_blocks(state: State, change: Callable[[Blocks, Blocks], Blocks]) -> State:
-    """Apply a function of the blocks before and after the last batch to those before it."""
-    if state.undo is None:
-        return state
-    streams_now = {group.key: group.streams for group in state.groups}
-    changed = []
-    for group in state.undo.groups:
-        pairs = zip(group.streams, streams_now[group.key], strict=True)
-        streams = tuple(replace(stream, blocks=change(stream.blocks, now.blocks)) for stream, now in pairs)
-        changed.append(replace(group, streams=streams))
-    return replace(state, undo=replace(state.undo, groups=tuple(changed)))
+def _unpack(text: str) -> bytes:
+    """Decompress base64 text; refuse more than 64 MiB and 50 times its size, so that a small file cannot fill the memory."""
+    packed = b64decode(text, validate=True)
+    reader = lzma.LZMADecompressor()
+    content = reader.decompress(packed, max(_MAX_BYTES, _MAX_RATIO * len(packed)))
+    if not reader.eof:
+        raise ValueError(f"the content is cut off, or more than {_MAX_RATIO} times its packed size")
+    return content
 
 
-def _lens(record: dict[str, Any] | None) -> Lens | None:
+def _read_lens(record: dict[str, Any] | None) -> Lens | None:
     """Make a lens from its record; refuse an unknown name."""
     if record is None:
         return None
@@ -383,6 +386,10 @@ def _check_group(group: WatchedGroup) -> None:
         raise ValueError("classes, shares and streams do not match")
     if min(group.shares) < 0 or not np.isclose(sum(group.shares), 1.0):
         raise ValueError(f"the shares of the classes are {group.shares}, which do not sum to 1")
+    if not group.history.lines:
+        raise ValueError("a group has no batch")
+    for line in group.history.lines:
+        time_order(line.at)
     for stream in group.streams:
         evidence, blocks = stream.evidence, stream.blocks
         shapes = {values.shape for values in (evidence.since, evidence.ever, evidence.change, evidence.best)}
@@ -396,92 +403,39 @@ def _check_group(group: WatchedGroup) -> None:
             raise ValueError("the sums of the blocks are not counts")
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     """Convert a record to the types of JSON."""
-    if isinstance(value, History):
-        lines = [[_round(getattr(line, item.name)) for item in fields(Line)] for line in value.lines]
-        return _pack(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode())
     if is_dataclass(value):
-        return {item.name: _encoded(getattr(value, item.name)) for item in fields(value)}
+        return [_encode(getattr(value, item.name)) for item in fields(value)]
     if isinstance(value, np.ndarray):
         kind = "<i4" if value.dtype.kind == "i" else "<f4"
-        return [list(value.shape), _pack(np.ascontiguousarray(value, kind).tobytes())]
-    return [_encoded(part) for part in value] if isinstance(value, tuple) else value
+        return [list(value.shape), b64encode(np.ascontiguousarray(value, kind).tobytes()).decode("ascii")]
+    return [_encode(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _decoded(kind: Any, value: Any) -> Any:
+def _decode(kind: Any, value: Any) -> Any:
     """Convert a value of JSON to a type; what does not fit raises one of the errors of :func:`from_text`."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind is History:
-        rows = json.loads(_unpack(value, _MAX_BYTES))
-        return History(tuple(_line(row) for row in rows))
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{name: _decoded(hints[name], part) for name, part in value.items()})
     if origin is UnionType:
-        return None if value is None else _decoded(arguments[0], value)
+        return None if value is None else _decode(arguments[0], value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return kind(*(_decode(part, item) for part, item in zip(_field_types(kind), value, strict=True)))
     if origin is tuple:
         if not isinstance(value, list):
             raise ValueError(f"{value!r:.40} is no list")
-        return tuple(_decoded(arguments[0], part) for part in value)
+        return tuple(_decode(arguments[0], part) for part in value)
     if origin is np.ndarray:
-        return _array(value, get_args(arguments[1])[0])
-    readers: dict[type, Callable[[Any], Any]] = {float: _read_number, int: _count, str: str}
-    return readers[kind](value)
+        shape, text = value
+        dtype = get_args(arguments[1])[0]
+        return np.frombuffer(b64decode(text), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
+        raise ValueError(f"{value!r:.40} is no {kind.__name__}")
+    if kind in (int, float) and (not np.isfinite(value) or (kind is int and value < 0)):
+        raise ValueError(f"{value!r:.40} is out of range")
+    return kind(value)
 
 
 @lru_cache
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the types of the fields of a record, cached."""
-    return get_type_hints(kind)
-
-
-def _array(value: Any, dtype: type) -> Any:
-    """Unpack an array from (shape, base64 of compressed little-endian numbers of 4 bytes); refuse too large ones."""
-    shape, text = value
-    size = 4 * prod(map(_count, shape))
-    if size > _MAX_BYTES:
-        raise ValueError(f"an array of shape {shape} is too large")
-    return np.frombuffer(_unpack(text, size), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
-
-
-def _line(row: list[Any]) -> Line:
-    """Read one line of the history: what is not text is a number, true, false or null."""
-    line = Line(*row)
-    for name, value in vars(line).items():
-        if name not in ("at", "fingerprint") and not isinstance(value, bool | None):
-            _read_number(value)
-    time_order(line.at)
-    return line
-
-
-def _read_number(value: object) -> float:
-    """Return a finite number as float; refuse other values."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
-        raise ValueError(f"{value!r:.40} is no finite number")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    """Check a whole number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r:.40} is no count")
-    return value
-
-
-def _pack(content: bytes) -> str:
-    """Compress bytes and return them as base64 text."""
-    return b64encode(zlib.compress(content, 9)).decode("ascii")
-
-
-def _unpack(text: str, largest: int) -> bytes:
-    """Decompress base64 text; refuse more than `largest` bytes, so that a small file cannot fill the memory."""
-    content = zlib.decompressobj().decompress(b64decode(text, validate=True), largest + 1)
-    if len(content) > largest:
-        raise ValueError(f"packed content is larger than {largest} bytes")
-    return content
-
-
-def _round(value: Any) -> Any:
-    """Round a float to 6 significant digits; return other values unchanged."""
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+def _field_types(kind: type) -> tuple[Any, ...]:
+    """Return the types of the fields of a record."""
+    return tuple(get_type_hints(kind)[item.name] for item in fields(kind))

@@ -29,10 +29,8 @@ from truecal.watch.findings import Group, GroupStep, WatchStep
 from truecal.watch.incoming import Incoming, Target, read
 from truecal.watch.state import (
     Arrival,
-    History,
     Settings,
     State,
-    Undo,
     WatchedGroup,
     canonical_time,
     check_same_kind,
@@ -168,7 +166,8 @@ class Watch:
         self._groups: dict[Group, WatchedGroup] = {}
         self._target: Target | None = None
         self._peak = 0.0  # largest log of the mean e-value over all groups since the last restart
-        self._undo: Undo | None = None
+        self._before: State | None = None  # before the last batch, where it can be undone
+        self._at = ""  # time of the last batch
         self._loaded: tuple[Path, str] | None = None  # file and text this watch was read from
         self._lock = RLock()
 
@@ -240,11 +239,11 @@ class Watch:
                 TruecalWarning,
                 stacklevel=3,
             )
-        before, target, peak = dict(self._groups), self._target, self._peak
+        before, new = self._state(), not self._groups
         if restart:
             self.restart()
         self._groups.update(
-            {key: self._group(key, batches, incoming, len(before)).after(batches) for key, batches in fresh.items()}
+            {key: self._group(key, batches, incoming, first=new).after(batches) for key, batches in fresh.items()}
         )
         self._target = self._target or incoming.target
         self._peak = max(self._peak, self._log_e)
@@ -252,17 +251,26 @@ class Watch:
         for key, batches in fresh.items():
             group = self._groups[key]
             self._groups[key] = group.with_line(batches, step.groups[key], late=late, restart=restart)
-        replaced = (group for key, group in before.items() if self._groups[key] is not group)
-        self._undo = Undo(target, peak, tuple(replace(group, history=History()) for group in replaced), tuple(fresh))
+        self._at, self._before = when, before
         return step
 
-    def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, groups_before: int) -> WatchedGroup:
-        """Return the group, or a new one with its share of the evidence."""
+    def _state(self) -> State:
+        """Return what this watch knows."""
+        groups = tuple(self._groups[key] for key in sorted(self._groups))
+        return State(self.settings, self._target, self._peak, groups, self._at)
+
+    def _restore(self, state: State) -> None:
+        """Go on from a state."""
+        self._target, self._peak, self._at, self._before = state.target, state.peak, state.at, state.before
+        self._groups = {group.key: group for group in state.groups}
+
+    def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, *, first: bool) -> WatchedGroup:
+        """Return the group, or a new one with its share of the evidence; `first` in the first batch of the watch."""
         if key in self._groups:
             return self._groups[key]
         later = sum(group.position > 0 for group in self._groups.values())
         new = [other for other in incoming.batches if other not in self._groups]
-        position = later + new.index(key) + 1 if groups_before else 0
+        position = 0 if first else later + new.index(key) + 1
         streams = tuple(Stream.beginning(self.settings.tolerance, batch) for batch in batches)
         return WatchedGroup(key, position, incoming.shares, incoming.labels, streams)
 
@@ -296,19 +304,13 @@ class Watch:
         InputError
             There is no batch to take back: only the last one can be, and none after `restart` or `merge`.
         """
-        if self._undo is None:
+        if self._before is None:
             raise InputError(
                 "there is no batch to take back: only the last one can be, once; for more, start a new state and count the batches "
                 "that are right"
             )
-        before = {group.key: group for group in self._undo.groups}
-        when = self._groups[self._undo.lines[0]].history.lines[-1].at
-        for key in self._undo.lines:
-            history = History(self._groups.pop(key).history.lines[:-1])
-            if key in before:
-                self._groups[key] = replace(before.pop(key), history=history)
-        self._groups.update({key: replace(group, history=self._groups[key].history) for key, group in before.items()})
-        self._target, self._peak, self._undo = self._undo.target, self._undo.peak, None
+        when = self._at
+        self._restore(self._before)
         return when
 
     @property
@@ -446,7 +448,7 @@ class Watch:
         keys = [self.group(*(key if isinstance(key, tuple) else (key,))).key for key in groups] or list(self._groups)
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self._log_e, 0.0) if self._groups else 0.0
-        self._undo = None
+        self._before = None
 
     @_locked
     def merge(self, other: Watch) -> Watch:
@@ -479,7 +481,7 @@ class Watch:
         for key, group in other._groups.items():
             self._groups[key] = replace(group, position=group.position + shift if group.position else 0)
         self._peak = max(self._peak, self._log_e) if self._groups else 0.0
-        self._undo = None
+        self._before = None
         return self
 
     @_locked
@@ -502,8 +504,7 @@ class Watch:
             Another process changed the file since it was read, or it cannot be written.
         """
         target = Path(path)
-        groups = tuple(self._groups[key] for key in sorted(self._groups))
-        text = to_text(State(self.settings, self._target, self._peak, groups, self._undo), self.lens)
+        text = to_text(replace(self._state(), before=self._before), self.lens)
         with locked(target):
             file, before = self._loaded or (None, "")
             if file == target.resolve() and target.exists() and target.read_text(encoding="utf-8") != before:
@@ -539,8 +540,7 @@ class Watch:
         state, lens = from_text(text, file.name)
         settings = state.settings
         watch = cls(settings.tolerance, settings.alpha, lens, settings.by or None, settings.run_length)
-        watch._target, watch._peak, watch._undo = state.target, state.peak, state.undo
-        watch._groups = {group.key: group for group in state.groups}
+        watch._restore(state)
         watch._loaded = (file.resolve(), text)
         return watch
 
