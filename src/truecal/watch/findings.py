@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from truecal import digits, names
-from truecal.special import expit
+from truecal.special import expit, fit_logistic
 from truecal.table import Frame
 from truecal.types import Float64s
 from truecal.watch.e_processes import Experts, log_odds
@@ -22,10 +22,8 @@ from truecal.watch.e_processes import Experts, log_odds
 Advice = Literal["wait", "offset suffices", "refit"]
 Group = tuple[str, ...]
 
-_MISFIT_P = 0.01  # p-value below which the bins contradict an offset
-_BISECTIONS = 50
-_MAX_OFFSET = 20.0  # log odds
-_MAX_EXPONENT = 700.0  # exp of more overflows
+_REFIT_LEVEL = 0.01  # by choice: of models that an offset corrects, one in a hundred is advised to be refitted
+_MAX_LOG = 700.0  # derived: exp(709) is the largest float
 
 
 @dataclass(frozen=True)
@@ -91,16 +89,9 @@ def fit_offset(sums: Float64s) -> float:
     Half a row of either outcome is added, so that it is finite where all outcomes are equal.
     """
     n, ones, scores = (part[sums[0] > 0] for part in sums)
-    before, size = log_odds(scores / n), n.sum()
-    rate = (ones.sum() + 0.5) / (size + 1.0)
-    low, high = -_MAX_OFFSET, _MAX_OFFSET
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if n @ expit(before + middle) / size < rate:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    rate = (ones.sum() + 0.5) / (n.sum() + 1.0)
+    fit = fit_logistic(np.ones((len(n), 1)), np.full(len(n), rate), n, log_odds(scores / n))
+    return float(fit.coefficients[0])
 
 
 def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
@@ -118,7 +109,7 @@ def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
     expected = expit(log_odds(scores / n) + offset)
     residual = np.maximum(np.abs(ones - n * expected) - experts.tolerance * n, 0.0)
     statistic = float(np.sum(residual**2 / np.maximum(n * expected * (1 - expected), 1.0)))
-    misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _MISFIT_P
+    misfit = len(n) > 1 and float(chi2.sf(statistic, len(n) - 1)) < _REFIT_LEVEL
     return ("refit" if misfit else "offset suffices"), offset
 
 
@@ -133,7 +124,7 @@ def group_name(group: Group) -> str:
 
 def e_value(log_e: float) -> float:
     """Return exp(log_e), at most about 1e304."""
-    return exp(min(log_e, _MAX_EXPONENT))
+    return exp(min(log_e, _MAX_LOG))
 
 
 def evidence_text(log_e: float, p_value: float) -> str:

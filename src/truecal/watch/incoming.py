@@ -157,8 +157,6 @@ def _read_sketch(sketch: tc.Sketch) -> Batch:
     """Make the batch of a sketch; refuse weighted rows."""
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
-    if not sketch.cells:
-        return Batch(np.zeros(0), np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0)
     return Batch.from_sketch(sketch)
 
 
