@@ -1,5 +1,5 @@
 """How often the intervals hold the truth. `python -m tests.clinical.coverage 500` prints the tables of docs/clinical.md (20 minutes
-on one core): all, or those named (numbers, spline, loess, belt, steps, benefit, prevalence, censoring), in the worlds that were
+on one core): all, or those named (numbers, spline, belt, steps, benefit, prevalence, censoring), in the worlds that were
 looked at while methods were chosen (WORLDS), in those kept apart (`kept`), or in those named; `rows=300` for other cohorts than
 of 800 rows, `first=1000` for other seeds."""
 
@@ -41,7 +41,7 @@ def _holds(world: World, preds: tc.Predictions, kind: str) -> bool:
         score = np.linspace(*np.quantile(preds.probs, [0.01, 0.99]), 101)
         low, high = tc.inference.band(tc.OneClass(1)(preds)).at(score)
     else:
-        curve = tc.clinical.flexible_curve(preds, kind)
+        curve = tc.clinical.flexible_curve(preds)
         score, low, high = curve.score, curve.lowest, curve.highest
     truth = world.truth(score)
     return bool(((low <= truth) & (truth <= high)).all())
@@ -63,7 +63,7 @@ def benefit_coverage(
         models = tc.clinical.net_benefit({"a": preds, "b": other_risks}, thresholds)
         curve, difference, held = models["a"], models.difference("a", "b"), {}
         for i, t in enumerate(thresholds):
-            held[f"net benefit at {t:g}"] = truth[t][0] in curve.at(t)
+            held[f"net benefit at {t:g}"] = curve.low[i] <= truth[t][0] <= curve.high[i]
             held[f"gain over treating all or none at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
             held[f"difference from another model at {t:g}"] = (
                 difference["low"][i] <= truth[t][2] <= difference["high"][i]
@@ -141,13 +141,11 @@ TITLES = {
     "brier": "Brier",
     "scaled_brier": "scaled Brier",
     "spline": "band of the spline, all scores at once",
-    "loess": "band of loess",
     "steps": "`tc.inference.band`, for any rising curve",
 }
 TABLES = {
     "numbers": numbers_coverage,
     "spline": lambda world, cohorts: band_coverage(world, cohorts, "spline"),
-    "loess": lambda world, cohorts: band_coverage(world, cohorts, "loess"),
     "belt": lambda world, cohorts: band_coverage(world, cohorts, "belt"),
     "steps": lambda world, cohorts: band_coverage(world, cohorts, "steps"),
     "benefit": benefit_coverage,

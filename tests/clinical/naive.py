@@ -60,21 +60,3 @@ def spline_gap(p, y, w, knots):
         if rows.any():
             curve[rows] = (w[rows] * y[rows]).sum() / w[rows].sum()
     return np.abs(curve - p)
-
-
-def loess(p, y, w, at, span, degree):
-    values = []
-    for x in at:
-        distance = np.abs(p - x)
-        order = sorted(range(len(p)), key=lambda i: distance[i])
-        reached, reach = 0.0, 0.0
-        for i in order:
-            reached += w[i]
-            reach = distance[i]
-            if reached >= np.floor(span * w.sum() + 1e-5):
-                break
-        kernel = w * (np.maximum(1 - (distance / reach) ** 3, 0) ** 3 if reach > 0 else (distance == 0))
-        powers = (p - x)[:, None] ** np.arange(degree + 1)
-        root = np.sqrt(kernel)[:, None]
-        values.append(np.linalg.lstsq(powers * root, y * root[:, 0], rcond=None)[0][0])
-    return np.array(values)

@@ -1,39 +1,17 @@
-"""Flexible curves, their bands and the belt against naive code."""
+"""Flexible curves, their bands and the belt."""
 
 import numpy as np
 import pytest
 
 import truecal as tc
-from tests.clinical import naive
 from tests.clinical.worlds import WORLDS
 from tests.simulations import at_least, at_most, datasets
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curves import fit_loess, fit_spline, smooth
+from truecal.clinical.curves import fit_spline
 from truecal.clinical.distances import parameter_covariance
 
 RNG = np.random.default_rng(2)
 PREDS = WORLDS[1].preds(RNG, 300)
-
-
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, 300)])
-def test_loess_is_the_local_least_squares_fit(degree, weights):
-    preds = tc.Predictions.from_probs(PREDS.probs, PREDS.labels, weights=weights)
-    at = np.linspace(0.05, 0.8, 9)
-    w = np.ones(300) if weights is None else weights.astype(float)
-    expected = naive.loess(PREDS.probs, PREDS.labels, w, at, 0.5, degree)
-    assert smooth(Cohort.of(preds), at, 0.5, degree)[0] == pytest.approx(expected, abs=1e-8)
-
-
-def test_loess_keeps_a_straight_line_and_survives_ties():
-    cohort = Cohort.of(PREDS)
-    straight = Cohort(cohort.scores, cohort.scores, cohort.weights, None, True, False, "line")
-    at = np.linspace(0.05, 0.8, 9)
-    assert smooth(straight, at, 0.75, 2)[0] == pytest.approx(at, abs=1e-10)
-    tied = Cohort.of(tc.Predictions.from_probs(np.repeat([0.2, 0.6], 100), np.tile([0, 1, 1, 1], 50)))
-    assert smooth(tied, np.array([0.2, 0.6]), 0.4, 2)[0] == pytest.approx([0.75, 0.75])
-    curve = fit_loess(cohort, at)
-    assert curve.values == pytest.approx(smooth(cohort, at, 0.75, 2)[0])
 
 
 def test_the_spline_has_as_many_knots_as_events_pay_for():
@@ -56,15 +34,12 @@ def test_few_scores_have_their_own_rates_and_a_binomial_band():
     assert (curve.highest >= curve.high).all()
 
 
-@pytest.mark.parametrize("kind", ["spline", "loess"])
-def test_bands_widen_with_clusters(kind):
+def test_bands_widen_with_clusters():
     p, y, _ = WORLDS[1].draw(np.random.default_rng(0), 400)
     rows = np.repeat(np.arange(400), 4)
-    one = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y), kind)
-    counted = tc.clinical.flexible_curve(
-        tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, scores=one.score
-    )
-    naive_rows = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, scores=one.score)
+    one = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y))
+    counted = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), scores=one.score)
+    naive_rows = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), scores=one.score)
     width = [(c.highest - c.lowest).mean() for c in (one, counted, naive_rows)]
     assert width[1] == pytest.approx(width[0], rel=0.1)
     assert width[2] < 0.65 * width[0]
@@ -72,26 +47,13 @@ def test_bands_widen_with_clusters(kind):
     assert ((one.lowest <= one.low) & (one.low <= one.outcome) & (one.outcome <= one.high)).all()
 
 
-@pytest.mark.parametrize("kind", ["spline", "loess"])
-def test_a_band_at_one_score_is_that_of_the_whole_curve_there(kind):
-    whole = tc.clinical.flexible_curve(PREDS, kind)
-    one = tc.clinical.flexible_curve(PREDS, kind, scores=whole.score[[90]])
+def test_a_band_at_one_score_is_that_of_the_whole_curve_there():
+    whole = tc.clinical.flexible_curve(PREDS)
+    one = tc.clinical.flexible_curve(PREDS, scores=whole.score[[90]])
     assert (one.outcome[0], one.low[0], one.high[0]) == pytest.approx(
         (whole.outcome[90], whole.low[90], whole.high[90])
     )
     assert whole.lowest[90] < one.lowest[0] <= one.low[0] < one.high[0] <= one.highest[0] < whole.highest[90]
-
-
-def test_the_band_of_loess_allows_for_what_smoothing_does_to_the_curve():
-    """Outcomes that are their own rates have no noise: smoothing bends a wave, and keeps a line."""
-    x = np.linspace(0.02, 0.98, 400)
-    for rates, bends in ((x, False), (0.5 + 0.4 * np.sin(8 * x), True)):
-        curve = fit_loess(Cohort(x, rates, np.ones(400), None, True, False, "rates"), x[::4])
-        expected = smooth(
-            Cohort(x, np.interp(x, x[::4], curve.values), np.ones(400), None, True, False, ""), x[::4], 0.75, 2
-        )
-        assert curve.bias == pytest.approx(expected[0] - curve.values, abs=1e-12)
-        assert (np.abs(curve.bias).max() > 0.01) == bends
 
 
 def test_the_belt_finds_where_risks_are_off():
@@ -106,11 +68,6 @@ def test_the_belt_finds_where_risks_are_off():
     assert belt.frame().columns[:3] == ("score", "outcome", "low_0.8")
     with pytest.raises(tc.InputError, match="among those of the belt"):
         belt.deviations(0.9)
-    with pytest.raises(tc.InputError, match="kind"):
-        tc.clinical.flexible_curve(PREDS, "lowess")
-    for span in (0, -0.5, 1.5, np.nan):
-        with pytest.raises(tc.InputError, match="span must be a share"):
-            tc.clinical.flexible_curve(PREDS, "loess", span=span)
 
 
 @pytest.mark.slow

@@ -22,7 +22,6 @@ def test_values_equal_naive_code(p, weights):
     assert found.treat_all == pytest.approx([naive.benefit(np.ones(400), Y, w, t) for t in AT], abs=1e-10)
     assert found.gain == pytest.approx(found.net_benefit - np.maximum(found.treat_all, 0))
     assert found.treated == pytest.approx([np.average(p >= t, weights=w) for t in AT])
-    assert found.recalibrated == pytest.approx(found.net_benefit + found.loss)
 
 
 def test_intervals_count_patients():
@@ -35,28 +34,11 @@ def test_intervals_count_patients():
     assert clustered.high[0] - clustered.low[0] > one.high[0] - one.low[0]
 
 
-def test_costs_and_avoided_treatments():
-    found = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [0.2])
-    missed, false = np.mean((P < 0.2) & (Y == 1)), np.mean((P >= 0.2) & (Y == 0))
-    assert found.cost(1, 4, per=1000).value == pytest.approx(1000 * (4 * missed + false))
-    assert found.avoided(100)[0] == pytest.approx(100 * (found.net_benefit[0] - found.treat_all[0]) * 4)
-    assert found.at(0.2).value == found.net_benefit[0]
-    with pytest.raises(tc.InputError, match="not among those computed"):
-        found.at(0.3)
-    with pytest.raises(tc.InputError, match="above 0"):
-        found.cost(0, 1)
-
-
-def test_miscalibration_costs_what_recalibration_would_give():
-    rng = np.random.default_rng(0)
-    p = rng.random(20_000)
-    y = rng.random(20_000) < p**3
-    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.3])
-    q = rng.random(2_000_000)
-    best = np.mean((q**3 >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
-    now = np.mean((q >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
-    assert found.loss[0] == pytest.approx(best - now, abs=0.01)
-    assert found.loss_low[0] > 0
+def test_cost_of_a_decision_is_that_of_decision_loss():
+    preds, t = tc.Predictions.from_probs(P, Y), 0.2
+    benefit = tc.clinical.net_benefit(preds, [t]).net_benefit[0]
+    cost = tc.decision_loss(preds, costs=(1, 4)).cost[0]  # 4 (missed events) + 1 (people treated without need)
+    assert cost == pytest.approx(4 * (Y.mean() - benefit))
 
 
 def test_models_are_compared_row_by_row():
@@ -86,20 +68,20 @@ def test_thresholds_are_refused_by_name(wrong):
 def test_treating_everyone_has_wilsons_interval():
     from truecal.clinical.cohort import student
 
-    curve = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [0.2, 0.5])
+    curve = tc.clinical.net_benefit(tc.Predictions.from_probs(np.full(len(Y), 0.6), Y), [0.2, 0.5])
     share, n, z = Y.mean(), len(Y), student(len(Y) - 1, 0.95)
     centre, spread = share + z**2 / 2 / n, z * np.sqrt(share * (1 - share) / n + z**2 / 4 / n**2)
     for i, odds in enumerate((0.25, 1.0)):
         low, high = ((centre + side * spread) / (1 + z**2 / n) * (1 + odds) - odds for side in (-1, 1))
-        assert (curve.all_low[i], curve.all_high[i]) == pytest.approx((low, high))
+        assert (curve.low[i], curve.high[i]) == pytest.approx((low, high))
 
 
 def test_a_threshold_that_nobody_reaches_is_not_certain():
     p = np.linspace(0.05, 0.3, 200)
     y = (np.arange(200) % 5 == 0).astype(int)
-    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.4]).at(0.4)
-    assert found.value == 0
+    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.4])
+    assert found.net_benefit == 0
     assert -0.02 < found.low < 0 < found.high < 0.03
     twice = tc.Predictions.from_probs(np.tile(p, 2), np.tile(y, 2), clusters=np.tile(np.arange(200), 2))
-    again = tc.clinical.net_benefit(twice, [0.4]).at(0.4)
-    assert (again.low, again.high) == pytest.approx((found.low, found.high))
+    again = tc.clinical.net_benefit(twice, [0.4])
+    assert (again.low[0], again.high[0]) == pytest.approx((found.low[0], found.high[0]))

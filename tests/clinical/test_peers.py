@@ -5,8 +5,6 @@ import pytest
 
 import truecal as tc
 from tests.clinical.worlds import WORLDS
-from truecal.clinical.cohort import Cohort
-from truecal.clinical.curves import smooth
 
 RNG = np.random.default_rng(11)
 PREDS = WORLDS[1].preds(RNG, 400)
@@ -57,16 +55,6 @@ def test_statsmodels_gives_clustered_standard_errors():
     slope = tc.clinical.summary(preds).slope
     assert slope.se == pytest.approx(left_out(z, preds.labels, fit.fittedvalues, groups), rel=1e-6)
     assert slope.se == pytest.approx(fit.bse[1], rel=0.1)  # which leaves nobody out
-
-
-def test_statsmodels_gives_local_lines():
-    lowess = pytest.importorskip("statsmodels.nonparametric.smoothers_lowess").lowess
-    order = np.argsort(PREDS.probs)
-    theirs = lowess(
-        PREDS.labels[order].astype(float), PREDS.probs[order], frac=0.6, it=0, delta=0.0, return_sorted=False
-    )
-    ours = smooth(Cohort.of(PREDS), PREDS.probs[order], 0.6, 1)[0]
-    assert ours == pytest.approx(theirs, abs=1e-8)
 
 
 @pytest.mark.parametrize("preds", [PREDS, TIED, ENDS], ids=["random", "tied", "saturated"])

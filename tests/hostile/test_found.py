@@ -104,15 +104,6 @@ def test_names_from_data_cannot_steer_a_terminal(show):
     assert show(refused.value).isprintable()
 
 
-def test_a_local_regression_reaches_rows_that_are_all_equally_far():
-    """Every score 0 or 1: between them the rows within reach lie at its very end, where the kernel vanishes."""
-    p = np.repeat([0.0, 1.0], [15, 5])
-    y = np.arange(20) % 5 == 0
-    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y), kind="loess", scores=[0.0, 0.2, 0.5])
-    assert curve.outcome[:2].tolist() == pytest.approx([3 / 15, 3 / 15])
-    assert np.isfinite(curve.outcome).all()
-
-
 def test_one_row_has_no_acceleration():
     found = tc.inference.bootstrap(
         tc.estimators.IsotonicError(), tc.profile.Profile.from_arrays([0.3], [1]), method="bca"

@@ -49,7 +49,7 @@ def _context(ax: Any) -> Any:
 
 def _decision(ax: Any) -> Any:
     at = np.linspace(0.01, 0.5, 30)
-    more = {"low": 0.2 - at / 2, "high": 0.24 - at / 2, "treat_all": 0.25 - at, "recalibrated": 0.23 - at / 2}
+    more = {"low": 0.2 - at / 2, "high": 0.24 - at / 2, "treat_all": 0.25 - at}
     return tc.plot.DecisionDisplay(
         {"model": ["logistic regression"] * 30, "threshold": at, "net_benefit": 0.22 - at / 2, **more}
     ).plot(ax)

@@ -340,7 +340,7 @@ def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresh
             content, text, rows = _clinical(tc.clinical.summary(preds, level=level, lens=lens, by=by, rng=options.seed))
         else:
             risks = thresholds or _around_prevalence(preds)
-            curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens, rng=options.seed)
+            curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens)
             rows = list(curve.frame())
             content, text = {"thresholds": rows}, str(curve)
     dropped = f"\n{loaded.counts.sentence}" if loaded.counts.sentence else ""

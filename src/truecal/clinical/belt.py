@@ -130,7 +130,7 @@ def calibration_belt(
 
     See Also
     --------
-    flexible_curve : A spline or loess curve with bands.
+    flexible_curve : A spline curve with bands.
 
     Examples
     --------

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,28 +47,9 @@ class ObservedOutcomes:
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
         """Return the rows with an observed outcome as weighted Predictions; `probs`, `clusters` and `columns` are of all rows."""
-        known_columns = {
-            name: values[self.observed]
-            for name, values in validation.check_columns(columns, len(self.observed)).items()
-        }
-        groups = None if clusters is None else self._select_observed(clusters, "clusters")
-        weights = self.weights[self.observed]
-        weighted = None if (weights == 1).all() else weights
-        return tc.Predictions.from_probs(
-            self._select_observed(probs, "probabilities"),
-            self.outcome[self.observed],
-            weights=weighted,
-            clusters=groups,
-            columns=known_columns,
-        )
-
-    def _select_observed(self, values: ArrayLike, what: str) -> NDArray[Any]:
-        """Select the rows with an observed outcome; refuse values of another length."""
-        rows = validation.as_array(values, what)
-        if rows.shape[:1] != self.observed.shape:
-            count = len(np.atleast_1d(rows))
-            raise InputError(f"there are {count} {what} but {len(self.observed)} outcomes; they must match row by row")
-        return rows[self.observed]
+        weights = None if (self.weights == 1).all() else self.weights
+        rows = tc.Predictions.from_probs(probs, self.outcome, weights=weights, clusters=clusters, columns=columns)
+        return rows.take(np.flatnonzero(self.observed))
 
 
 def censoring_weights(
@@ -148,19 +128,15 @@ def censoring_weights(
     return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
-def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> ObservedOutcomes:
+def missing_outcomes(labels: ArrayLike, covariates: ArrayLike) -> ObservedOutcomes:
     """Weight the rows whose outcome (0 or 1) is observed for those whose outcome is missing (NaN or None).
 
     Parameters
     ----------
     labels : array-like of shape (n,)
         0, 1 or missing.
-    how : {"drop", "inverse-probability"}
-        "drop" uses the observed rows as they are: right if outcomes are missing completely at random. "inverse-probability"
-        gives each observed row the weight 1 / P(observed | covariates), by logistic regression: right if missingness depends on
-        the covariates alone. There is no default.
-    covariates : array-like of shape (n,) or (n, k), default None
-        Of how="inverse-probability".
+    covariates : array-like of shape (n,) or (n, k)
+        What missingness may depend on. Each observed row has the weight 1 / P(observed | covariates), by logistic regression.
 
     Returns
     -------
@@ -172,6 +148,11 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     InputError
         An outcome is not 0, 1 or missing, all are missing, or the covariates determine exactly which are missing.
 
+    Notes
+    -----
+    Right if missingness depends on the covariates alone. Where outcomes are missing completely at random, judge the other rows as
+    they are.
+
     See Also
     --------
     censoring_weights : For outcomes that are censored.
@@ -179,40 +160,34 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     Examples
     --------
     >>> import numpy as np
-    >>> outcomes = missing_outcomes([1, 0, np.nan, 1], "drop")
+    >>> outcomes = missing_outcomes([1, 0, np.nan, 1], [0.9, 0.1, 0.8, 0.2])
     >>> outcomes.unknown, outcomes.observed.tolist()
     (1, [True, True, False, True])
     """
-    options.choice(how, ("drop", "inverse-probability"), "how")
     values = np.asarray(validation.as_array(labels, "labels"), dtype=object)
     if values.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {values.shape}")
-    is_known = np.array([not (v is None or v != v) for v in values], bool)
+    is_known = ~validation.find_missing(values.tolist())
     wrong = [i for i in np.flatnonzero(is_known) if values[i] not in (0, 1)]
     if wrong:
         raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {values[wrong[0]]}")
     if not is_known.any():
         raise InputError("every outcome is missing")
-    outcome = np.array([int(v) if k else 0 for v, k in zip(values, is_known, strict=True)], np.intp)
-    unknown = int(np.count_nonzero(~is_known))
-    if how == "drop":
-        if covariates is not None:
-            raise InputError("covariates are used by how='inverse-probability' only")
-        return ObservedOutcomes(
-            is_known, outcome, is_known.astype(np.float64), unknown, "rows with an observed outcome"
-        )
-    if covariates is None:
-        raise InputError("how='inverse-probability' needs covariates=, on which missingness may depend")
     x = validation.as_floats(covariates, "covariates").astype(np.float64)
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or len(x) != len(is_known) or not np.isfinite(x).all():
         raise InputError("covariates must be finite numbers, one row per outcome")
-    fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), is_known.astype(np.float64))
-    if unknown and not fit.converged:
-        raise InputError(
-            "the covariates determine exactly which outcomes are missing; no weights can replace the missing ones"
-        )
-    weights = np.where(is_known, 1 / np.where(is_known, fit.probs, 1.0) if unknown else 1.0, 0.0)
+    unknown = int(np.count_nonzero(~is_known))
+    chance = np.ones(len(x))
+    if unknown:
+        fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), is_known.astype(np.float64))
+        if not fit.converged:
+            raise InputError(
+                "the covariates determine exactly which outcomes are missing; no weights can replace the missing ones"
+            )
+        chance = fit.probs
+    outcome = np.where(is_known, values, 0).astype(np.intp)
+    weights = np.where(is_known, 1 / chance, 0.0)
     return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of observation, logistic")
 
 
@@ -249,12 +224,8 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
 
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
     """Return the Kaplan-Meier estimate of not being censored: the times of censoring, and the survival beyond each."""
-    steps = np.unique(times[~happened])
-    order = np.sort(times)
-    ended = np.sort(times[happened])
+    steps, censored = np.unique(times[~happened], return_counts=True)
     # at risk of censoring at t: followed to t, and without an event at t itself
-    at_risk = len(times) - np.searchsorted(order, steps, "left")
-    at_risk = at_risk - (np.searchsorted(ended, steps, "right") - np.searchsorted(ended, steps, "left"))
-    censored = np.sort(times[~happened])
-    censored_counts = np.searchsorted(censored, steps, "right") - np.searchsorted(censored, steps, "left")
-    return steps, np.cumprod(1 - censored_counts / at_risk).astype(np.float64)
+    beyond = len(times) - np.searchsorted(np.sort(times), steps, "right")
+    at_risk = beyond + censored
+    return steps, np.cumprod(1 - censored / at_risk).astype(np.float64)

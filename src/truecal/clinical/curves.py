@@ -1,10 +1,9 @@
-"""Flexible calibration curves: restricted cubic splines, loess, and their bands."""
+"""Flexible calibration curves: restricted cubic splines and their bands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +15,7 @@ from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
-from truecal.special import clopper_pearson, expit, logit, positive
+from truecal.special import clopper_pearson, expit, logit
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
@@ -116,19 +115,15 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
     return np.stack(columns, axis=1)
 
 
-def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
-    """Fit the curve of a cohort; fewer knots where the outcomes are separated along the spline.
-
-    Without `knots` there are as many as its events and non-events allow: 5 from 100, 4 from 50, 3 from 25 of each, else a straight
-    line.
-    """
+def fit_spline(cohort: Cohort) -> SplineCurve:
+    """Fit the curve of a cohort with :func:`max_knots` knots, fewer where the outcomes are separated along the spline."""
     heavy = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     different = np.unique(cohort.scores[inner & heavy])
     if len(different) <= _MAX_CELLS:
         return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
     cells = np.unique(cohort.scores[heavy & ~inner])
-    count = max_knots(cohort) if knots is None else knots
+    count = max_knots(cohort)
     while True:
         knot_positions = _knots(cohort, inner, count)
         design = spline_basis(logit(cohort.scores[inner]), knot_positions)
@@ -198,106 +193,9 @@ def sandwich(
 
 
 # ----------------------------------------------------------------------------------------------------
-# A flexible calibration curve by local regression of the outcome on the risk (Cleveland and Devlin 1988)
-
-_BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
-
-
-@dataclass(frozen=True, eq=False)
-class LoessCurve:
-    """Local polynomials of the outcome on the risk, as R's `loess` computes directly (`surface = "direct"`).
-
-    At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
-    them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes.
-
-    Attributes
-    ----------
-    values : (k,) the curve at the nodes.
-    reactions : (patients, k) contribution of every patient to the error of the values: the squares sum to their variances.
-    bias : (k,) smoothing bias, estimated by smoothing the curve; 0 for a straight line.
-    local : (k,) effective number of rows behind a value.
-    shares : (patients, k) each patient's share of it.
-    left_out : inflation of the reactions for leaving the patient out of the curve (jackknife).
-    """
-
-    values: Float64s
-    bias: Float64s
-    reactions: Float64s
-    shares: Float64s
-    local: Float64s
-    left_out: float
-
-
-def fit_loess(cohort: Cohort, nodes: Float64s, span: float = 0.75) -> LoessCurve:
-    """Fit the quadratic curve of a cohort at the scores `nodes`, with the contributions of patients to its error."""
-    values, pulls = smooth(cohort, nodes, span, 2)
-    fitted = np.interp(cohort.scores, nodes, values)
-    weights = positive(cohort.weights)  # the coefficient of a row without weight is 0
-    shares = pulls * (cohort.weights.sum() / weights)[:, None]
-    nearest_node = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
-    parameters = round(float(pulls[np.arange(len(nearest_node)), nearest_node].sum()))  # trace of the smoother
-    each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
-    # jackknife: leaving out one of J patients changes a value by J / (J - parameters) of its contribution
-    left_out = cohort.patients / max(cohort.patients - parameters, 1)
-    reactions = cohort.reactions(shares * (cohort.outcomes - fitted)[:, None]) * left_out
-    shares, local, bias = cohort.reactions(shares), 1 / each.sum(axis=0), fitted @ pulls - values
-    return LoessCurve(values, bias, reactions, shares, local, left_out)
-
-
-def smooth(cohort: Cohort, points: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
-    """Return the curve at the scores `points`, and the smoother matrix (n, k): its coefficients of the outcomes."""
-    pulls = np.empty((len(cohort.scores), len(points)))
-    step = max(1, _BLOCK // len(cohort.scores))
-    for start in range(0, len(points), step):
-        part = slice(start, start + step)
-        pulls[:, part] = _pull(cohort, points[part], span, degree).T
-    return cohort.outcomes @ pulls, pulls
-
-
-def _pull(cohort: Cohort, points: Float64s, span: float, degree: int) -> Float64s:
-    """Return the smoother matrix (k, n): the coefficients of the outcomes in the curve at each of k scores."""
-    x, weight = cohort.scores, cohort.weights
-    distance = np.abs(x - points[:, None])
-    order = np.argsort(distance, axis=1, kind="stable")
-    reached = np.cumsum(weight[order], axis=1)
-    span_weight = span * reached[0, -1]
-    span_weight = np.floor(span_weight + 1e-5) if cohort.counted else span_weight * (1 - 1e-12)
-    farthest = np.minimum((reached < max(span_weight, 1e-300)).sum(axis=1), len(x) - 1)
-    rows = np.arange(len(points))
-    bandwidth = distance[rows, order[rows, farthest]]
-    scale = positive(bandwidth)
-    share = distance / scale[:, None]
-    bow = np.maximum(1 - share * share * share, 0.0)
-    near = np.where(bandwidth[:, None] > 0, bow * bow * bow, distance == 0)
-    # where all rows within the bandwidth are at its end, they count equally, as with any larger bandwidth
-    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= bandwidth[:, None])
-    kernel = near * weight
-    u = (x - points[:, None]) / scale[:, None]
-    different = np.abs(np.unique(x[weight > 0]) - points[:, None]) < bandwidth[:, None]
-    terms = np.clip(different.sum(axis=1), 1, degree + 1)  # a local mean where nothing more can be fitted
-    moments = [kernel.sum(axis=1)]
-    power = kernel
-    for _ in range(2 * degree):
-        power = power * u
-        moments.append(power.sum(axis=1))
-    polynomial = np.zeros((len(points), degree + 1))  # first row of the inverse of the moments' matrix
-    for count in np.unique(terms):
-        part = terms == count
-        matrix = np.stack([[moments[i + j][part] for j in range(count)] for i in range(count)]).transpose(2, 0, 1)
-        polynomial[part, :count] = np.linalg.solve(matrix, np.eye(count)[:, :1])[..., 0]
-    height = np.zeros_like(u)
-    for coefficient in polynomial.T[::-1]:  # Horner's rule
-        height = height * u + coefficient[:, None]
-    return np.asarray(kernel * height)
-
-
-# ----------------------------------------------------------------------------------------------------
 # Pointwise and simultaneous bands of a flexible calibration curve
 
-Kind = Literal["spline", "loess"]
-_DRAWS = 5000  # of the largest standardised error of a spline
-_RESAMPLES, _TOGETHER = 1000, 100  # of the patients of a loess curve, and how many at a time
-_PARTS = 2000  # patients are merged into so many; derived: a variance from 2000 has a relative error of 3 %
+_DRAWS = 5000  # of the largest standardised error of the curve
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,7 +203,7 @@ class FlexibleCurve(Tabular):
     """A calibration curve with two bands, at the scores `score`.
 
     `low` to `high` covers the true curve at any one score with probability `level`; `lowest` to `highest` covers it at all of them
-    simultaneously. `kind` and `method` name the estimator.
+    simultaneously. `method` names the estimator.
     """
 
     score: Float64s
@@ -315,7 +213,6 @@ class FlexibleCurve(Tabular):
     lowest: Float64s
     highest: Float64s
     level: float
-    kind: str
     method: str
 
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
@@ -333,36 +230,29 @@ class FlexibleCurve(Tabular):
     def __str__(self) -> str:
         ends = f"{self.score[0]:.3g} to {self.score[-1]:.3g}"
         width = float(np.mean(self.high - self.low))
-        return f"{self.kind} calibration curve at {len(self.score)} scores from {ends}, {self.level:.0%} band {width:.3g} wide"
+        return f"calibration curve at {len(self.score)} scores from {ends}, {self.level:.0%} band {width:.3g} wide"
 
 
 @takes_arrays
 def flexible_curve(
     preds: tc.Predictions,
-    kind: Kind = "spline",
     *,
     lens: Lens | None = None,
     scores: ArrayLike | None = None,
-    span: float = 0.75,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> FlexibleCurve:
-    """Fit a flexible calibration curve with pointwise and simultaneous bands; standard errors are over patients (clusters).
+    """Fit a spline calibration curve with pointwise and simultaneous bands; standard errors are over patients (clusters).
 
     Parameters
     ----------
     preds : Predictions
         One risk per row, with `clusters=` where patients have several rows and `weights=` where rows stand for different
         numbers of people; or ``y_true, y_prob``.
-    kind : {"spline", "loess"}, default "spline"
-        Logistic regression on a restricted cubic spline of the log odds [1]_, or local quadratic regression of the outcome [2]_,
-        as R's `val.prob.ci.2` draws them.
     lens : Lens, default None
         What is judged; None is the positive class. `OneClass("malignant")` judges one diagnosis of several.
     scores : array-like, default None
         Where to compute the curve; None is 101 scores from the 1st to the 99th percentile.
-    span : float, default 0.75
-        Of loess, the share of the rows used at each score.
     level : float, default 0.95
         Level of both bands.
     rng : int or Generator, default 0
@@ -376,14 +266,16 @@ def flexible_curve(
     Raises
     ------
     InputError
-        There are no events or nothing but events, or `span` or `scores` are out of range.
+        There are no events or nothing but events, or `scores` are out of range.
+
+    Notes
+    -----
+    Logistic regression on a restricted cubic spline of the log odds of the risk, as R's `val.prob.ci.2` draws it: 5 knots from
+    100 events and non-events, 4 from 50, 3 from 25, else a straight line. At most five different scores have one rate each.
 
     References
     ----------
-    .. [1] Harrell. Regression modeling strategies, 2nd edition. Springer, 2015.
-       https://doi.org/10.1007/978-3-319-19425-7
-    .. [2] Austin, Steyerberg. Graphical assessment of internal and external calibration of logistic regression models by using
-       loess smoothers. Statistics in Medicine 33, 2014. https://doi.org/10.1002/sim.5941
+    Harrell. Regression modeling strategies, 2nd edition. Springer, 2015. https://doi.org/10.1007/978-3-319-19425-7
 
     See Also
     --------
@@ -401,14 +293,9 @@ def flexible_curve(
     (True, False)
     """
     options.level(level)
-    options.choice(kind, ("spline", "loess"), "kind")
-    if not 0 < span <= 1:
-        raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
     cohort = Cohort.of(preds, lens)
     points = score_grid(cohort) if scores is None else check_points(scores)
-    if kind == "spline":
-        return spline_band(fit_spline(cohort), points, level, options.generator(rng))
-    return _loess_band(cohort, points, span, level, options.generator(rng))
+    return spline_band(fit_spline(cohort), points, level, options.generator(rng))
 
 
 def check_points(scores: ArrayLike) -> Float64s:
@@ -453,7 +340,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         edges.append(edge)
     knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
     method = f"restricted cubic spline of the log odds, {knots}"
-    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, "spline", method)
+    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, method)
 
 
 def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
@@ -463,73 +350,6 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
     rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
     low, high = clopper_pearson(rate * rows, rows, float(ndtr(-abs(factor))))
     return float(low if factor < 0 else high)
-
-
-def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
-    """Fit loess at `points` with pointwise and simultaneous limits."""
-    # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
-    scores = cohort.scores[cohort.weights > 0]
-    nodes = np.union1d(np.append(score_grid(cohort), [scores.min(), scores.max()]), points)
-    curve, node_index = fit_loess(cohort, nodes, span), np.searchsorted(nodes, points)
-    rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
-    values, rate, se = curve.values[node_index], rate[node_index], se[node_index]
-    one = student(cohort.df, level)
-    all_ = max(one, _critical_loess(curve, node_index, level, rng))
-    low, high, lowest, highest = (_wider_limit(values, rate, se, factor) for factor in (-one, one, -all_, all_))
-    method = f"local quadratic regression, span {span:g}"
-    return FlexibleCurve(points, values, low, high, lowest, highest, level, "loess", method)
-
-
-def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tuple[Float64s, Float64s]:
-    """Return rates and standard errors of one curve (k,) or of many (r, k), smoothed by half an event and half a non-event."""
-    rate = (np.clip(values, 0.0, 1.0) * local + 0.5) / (local + 1)
-    return rate, stabilised_error(variance, rate * (1 - rate) / local)
-
-
-def _wider_limit(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
-    """Return the wider of two limits in [0, 1]: value + factor * se, and Wilson's for `rate` with n = rate (1 - rate) / se^2.
-
-    Upper limits for factor > 0, lower ones for factor < 0.
-    """
-    share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
-    wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
-    outer = np.maximum if factor > 0 else np.minimum
-    return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
-
-
-def _critical_loess(curve: LoessCurve, node_index: Indices, level: float, rng: np.random.Generator) -> float:
-    """Return the factor at which the band of resampled patients covers the curve itself in a share `level` of resamples.
-
-    Each patient has a Poisson weight (a bootstrap), so that skewed errors and uncertain standard errors of curves with few events
-    are reproduced, and smoothing biases the resampled curve as it biases the fitted one. A resample needs the smaller of the two
-    factors at which the plain limit and Wilson's limit (see `_wider_limit`) cover, at every score. The contributions of patients
-    are taken about the resampled curve: where that is higher by d, a patient with the share s of it contributes d s less.
-    """
-    each, share = _merged(curve, rng)
-    squares, shared = each**2, each * share
-    truth = np.clip(curve.values, 0.0, 1.0)
-    largest = []
-    for _ in range(0, _RESAMPLES, _TOGETHER):
-        times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
-        off = (times - 1) @ each
-        variance = times @ squares - 2 * off * (times @ shared) + off**2 * (share**2).sum(axis=0)
-        values = curve.values + curve.bias + off
-        rate, se = _rate_and_error(values, np.maximum(variance, 0.0) * curve.left_out**2, curve.local)
-        plain, ratio = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
-        wilson = np.abs(truth - rate) / np.maximum(se * ratio, 1e-300)
-        largest.append(np.minimum(plain, wilson)[:, node_index].max(axis=1))
-    return float(np.quantile(np.concatenate(largest), level))
-
-
-def _merged(curve: LoessCurve, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Return the contributions of patients and their shares, summed in 2000 random parts with the same variances."""
-    reactions, shares = curve.reactions, curve.shares
-    if len(reactions) <= _PARTS:
-        return reactions, shares
-    order = rng.permutation(len(reactions))
-    starts = np.linspace(0, len(reactions), _PARTS, endpoint=False).astype(np.intp)
-    parts, share = (np.add.reduceat(each[order], starts, axis=0) for each in (reactions, shares))
-    return parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)), share
 
 
 def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options
-from truecal.clinical.cohort import Cohort, Quantity, student
-from truecal.clinical.curves import fit_spline
+from truecal.clinical.cohort import Cohort, student
 from truecal.errors import InputError
 from truecal.inference.decisions import check_thresholds
 from truecal.lenses.lens import Lens
@@ -51,7 +50,7 @@ def score_interval(
     return mean, mean - below, mean + above
 
 
-def benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
+def _benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
     """Return the possible benefits of a decision about a row at each threshold, (k, m)."""
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
@@ -113,15 +112,10 @@ class DecisionCurve(Tabular):
         Risks from which people are treated.
     net_benefit, low, high : ndarray of shape (k,)
         Net benefit of treating those at or above the threshold, and its interval.
-    treat_all, all_low, all_high : ndarray of shape (k,)
+    treat_all : ndarray of shape (k,)
         Net benefit of treating everyone; treating no one has net benefit 0.
     gain, gain_low, gain_high : ndarray of shape (k,)
-        Net benefit less the better of treating everyone and no one.
-    recalibrated : ndarray of shape (k,)
-        Net benefit of recalibrated risks, cross-fitted.
-    loss, loss_low, loss_high : ndarray of shape (k,)
-        Recalibrated less net benefit: the cost of miscalibration. The recalibration is fitted to these data, so on average the
-        loss is not overstated; below 0 none was detected.
+        Net benefit less the better of treating everyone and no one, and its interval.
     treated : ndarray of shape (k,)
         Share of people at or above each threshold.
     """
@@ -131,139 +125,70 @@ class DecisionCurve(Tabular):
     low: Float64s
     high: Float64s
     treat_all: Float64s
-    all_low: Float64s
-    all_high: Float64s
     gain: Float64s
     gain_low: Float64s
     gain_high: Float64s
-    recalibrated: Float64s
-    loss: Float64s
-    loss_low: Float64s
-    loss_high: Float64s
     treated: Float64s
     name: str
     level: float
-    rows: int
-    events: int
-    patients: int
     benefits: Float64s = field(repr=False)  # (n, thresholds) net benefit of each row, for paired comparisons
     cohort: Cohort = field(repr=False)
 
     def frame(self) -> Frame:
         """Return a table with one row per threshold."""
-        names = "net_benefit low high treat_all all_low all_high gain gain_low gain_high recalibrated loss loss_low loss_high"
-        return Frame(
-            {
-                "threshold": self.thresholds,
-                **{name: getattr(self, name) for name in names.split()},
-                "treated": self.treated,
-            }
-        )
-
-    def at(self, threshold: float) -> Quantity:
-        """Return the net benefit at one of the thresholds."""
-        i = self._index(threshold)
-        return Quantity(
-            float(self.net_benefit[i]), float(self.low[i]), float(self.high[i]), self.level, None, "score interval"
-        )
-
-    def avoided(self, per: int = 100) -> Float64s:
-        """Return the treatments avoided per so many people against treating everyone, without missing an event.
-
-        That is (net benefit - that of treating everyone) / (t / (1 - t)).
-        """
-        return np.asarray((self.net_benefit - self.treat_all) * (1 - self.thresholds) / self.thresholds * per)
-
-    def cost(self, false_positive: float, false_negative: float, per: int = 1000) -> Quantity:
-        """Return the expected cost per so many people of acting at the threshold that these two costs imply.
-
-        The threshold is false_positive / (false_positive + false_negative), which must be among those of the curve. Cost =
-        (share of missed events) x false_negative + (share of people treated without need) x false_positive.
-        """
-        if not (false_positive > 0 and false_negative > 0):
-            raise InputError(f"costs must be above 0, not {false_positive!r} and {false_negative!r}")
-        i = self._index(false_positive / (false_positive + false_negative))
-        # false_negative (prevalence - net benefit), row by row: the interval is that of the sum
-        missed = (self.cohort.outcomes - self.benefits[:, i])[:, None]
-        odds = self.thresholds[i : i + 1] / (1 - self.thresholds[i : i + 1])
-        ends = score_interval(self.cohort, missed, benefit_support(odds, 1, odds, 0), self.level)
-        value, low, high = (float(end[0]) * false_negative * per for end in ends)
-        return Quantity(value, low, high, self.level, None, "score interval")
-
-    def _index(self, threshold: float) -> int:
-        """Return the index of a threshold; refuse one that was not computed."""
-        i = int(np.argmin(np.abs(self.thresholds - threshold)))
-        if abs(self.thresholds[i] - threshold) > 1e-9:
-            raise InputError(
-                f"threshold {threshold:g} is not among those computed; pass it: net_benefit(preds, [{threshold:g}])"
-            )
-        return i
+        names = ("net_benefit", "low", "high", "treat_all", "gain", "gain_low", "gain_high", "treated")
+        return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names}})
 
     def __str__(self) -> str:
-        rows = np.arange(len(self.thresholds))
+        cohort, rows = self.cohort, np.arange(len(self.thresholds))
         if len(rows) > 12:  # thresholds far from the prevalence decide little
-            rate = self.events / self.rows
+            rate = cohort.events / cohort.rows
             risks = [rate * factor for factor in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4) if rate * factor < 1]
             rows = np.unique([int(np.argmin(np.abs(self.thresholds - t))) for t in risks])
-        head = f"{self.name}: {self.rows:,} rows, {self.events:,} events, {self.patients:,} independent units"
-        lines = [head, f"{'threshold':<11}{'net benefit':<28}{'treat all':>10}{'treated':>10}  cost of miscalibration"]
+        head = f"{self.name}: {cohort.rows:,} rows, {cohort.events:,} events, {cohort.patients:,} independent units"
+        lines = [
+            head,
+            f"{'threshold':<11}{'net benefit':<28}{'gain over all or none':<28}{'treat all':>10}{'treated':>10}",
+        ]
         for i in rows:
             benefit = f"{self.net_benefit[i]:.4f} [{self.low[i]:.4f}, {self.high[i]:.4f}]"
-            loss = f"{self.loss[i]:.4f} [{self.loss_low[i]:.4f}, {self.loss_high[i]:.4f}]"
-            lines.append(
-                f"{self.thresholds[i]:<11.3g}{benefit:<28}{self.treat_all[i]:>10.4f}{self.treated[i]:>10.1%}  {loss}"
-            )
+            gain = f"{self.gain[i]:.4f} [{self.gain_low[i]:.4f}, {self.gain_high[i]:.4f}]"
+            shares = f"{self.treat_all[i]:>10.4f}{self.treated[i]:>10.1%}"
+            lines.append(f"{self.thresholds[i]:<11.3g}{benefit:<28}{gain:<28}{shares}")
         return "\n".join(lines)
 
 
-def decision_curve(
-    cohort: Cohort, thresholds: Float64s, level: float, recalibrated: Float64s, name: str
-) -> DecisionCurve:
-    """Compute all numbers of one model; `recalibrated` are cross-fitted recalibrated risks of the rows."""
+def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str) -> DecisionCurve:
+    """Compute the net benefit of one model at every threshold, with intervals."""
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
     worth = y - (1 - y) * odds  # net benefit of treating a row
     treats = cohort.scores[:, None] >= thresholds
     benefit = worth * treats
-    worths = benefit_support(odds, 1, -odds, 0)
-    value, low, high = score_interval(cohort, benefit, worths, level)
-    everyone, all_low, all_high = score_interval(cohort, worth, worths[:, :2], level)
-    all_treated = everyone > 0
-    sign = np.where(all_treated, -1, 1)[:, None]
-    _, gain_low, gain_high = score_interval(cohort, benefit - worth * all_treated, sign * worths, level)
-    ideal = worth * (recalibrated[:, None] >= thresholds)
-    loss, loss_low, loss_high = _difference(cohort, ideal, benefit, odds, level)
+    support = _benefit_support(odds, 1, -odds, 0)
+    value, low, high = score_interval(cohort, benefit, support, level)
+    treat_all = cohort.weights @ worth / cohort.weights.sum()
+    is_best = treat_all > 0
+    sign = np.where(is_best, -1, 1)[:, None]
+    gain, gain_low, gain_high = score_interval(cohort, benefit - worth * is_best, sign * support, level)
+    treated = cohort.weights @ treats / cohort.weights.sum()
     return DecisionCurve(
-        thresholds,
-        *(value, low, high),
-        *(everyone, all_low, all_high),
-        *(value - np.maximum(everyone, 0.0), gain_low, gain_high),
-        value + loss,
-        *(loss, loss_low, loss_high),
-        treated=cohort.weights @ treats / cohort.weights.sum(),
-        name=name,
-        level=level,
-        rows=cohort.rows,
-        events=cohort.events,
-        patients=cohort.patients,
-        benefits=benefit,
-        cohort=cohort,
+        *(thresholds, value, low, high, treat_all, gain, gain_low, gain_high, treated), name, level, benefit, cohort
     )
 
 
-def _difference(
-    cohort: Cohort, a: Float64s, b: Float64s, odds: Float64s, level: float
-) -> tuple[Float64s, Float64s, Float64s]:
-    """Return the mean of a - b, the benefits of two decisions about each row, with its interval.
+def _paired_difference(a: DecisionCurve, b: DecisionCurve) -> tuple[Float64s, Float64s, Float64s]:
+    """Return the net benefit of model a less that of model b on the same rows, with its interval, each of shape (thresholds,).
 
     Where one of them treats nobody whom the other leaves out, as with two thresholds of the same risks, the difference cannot have
     the values of such people.
     """
-    more, fewer = ((a != 0) & (b == 0)).any(axis=0), ((a == 0) & (b != 0)).any(axis=0)
+    odds = a.thresholds / (1 - a.thresholds)
+    more, fewer = ((x.benefits != 0) & (y.benefits == 0) for x, y in ((a, b), (b, a)))
+    more, fewer = more.any(axis=0), fewer.any(axis=0)
     more, fewer = more | ~fewer, fewer | ~more
-    return score_interval(
-        cohort, a - b, benefit_support(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer), level
-    )
+    support = _benefit_support(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer)
+    return score_interval(a.cohort, a.benefits - b.benefits, support, a.level)
 
 
 def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
@@ -287,8 +212,6 @@ def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
 # ----------------------------------------------------------------------------------------------------
 # The public function
 
-_FOLDS = 5  # of the cross-fitted recalibration
-
 
 @dataclass(frozen=True, eq=False)
 class DecisionComparison:
@@ -304,10 +227,8 @@ class DecisionComparison:
 
     def difference(self, a: str, b: str) -> Frame:
         """Return the net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
-        first, second = self[a], self[b]
-        odds = first.thresholds / (1 - first.thresholds)
-        value, low, high = _difference(first.cohort, first.benefits, second.benefits, odds, self.level)
-        return Frame({"threshold": first.thresholds, "difference": value, "low": low, "high": high})
+        value, low, high = _paired_difference(self[a], self[b])
+        return Frame({"threshold": self[a].thresholds, "difference": value, "low": low, "high": high})
 
     def frame(self) -> Frame:
         """Return the numbers of all curves as one table."""
@@ -333,7 +254,6 @@ def net_benefit(
     level: float = 0.95,
     lens: Lens | None = None,
     prevalence: float | None = None,
-    rng: int | np.random.Generator = 0,
 ) -> DecisionCurve | DecisionComparison:
     r"""Compute the net benefit of treating everyone whose risk is at or above a threshold, with intervals.
 
@@ -355,8 +275,6 @@ def net_benefit(
         What is judged; None is the positive class.
     prevalence : float, default None
         Share of events in the population, where the sample was drawn by outcome (case-control).
-    rng : int or Generator, default 0
-        Seed of the folds of the recalibration.
 
     Returns
     -------
@@ -370,9 +288,8 @@ def net_benefit(
 
     Notes
     -----
-    The cost of miscalibration (`loss`) is the net benefit of the decisions m(risk) >= t, the best that can be made from this
-    risk, less that of the model; m is the spline curve of the risks, fitted on four fifths of the patients and applied to the
-    others, in turn. Intervals are score intervals of means over patients (clusters), with weights.
+    Intervals are score intervals of means over patients (clusters), with weights. What miscalibration costs at a threshold is
+    the loss of :func:`truecal.decision_loss`, divided by 1 - t.
 
     References
     ----------
@@ -382,6 +299,7 @@ def net_benefit(
     See Also
     --------
     summary : Calibration and discrimination.
+    truecal.decision_loss : The net benefit that recalibration would add, and the cost of decisions.
     truecal.selective.abstention_cost : The cost of abstaining.
 
     Examples
@@ -390,7 +308,7 @@ def net_benefit(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> curve = tc.clinical.net_benefit(tc.Predictions.from_probs(p, rng.random(4000) < p**2), [0.1, 0.4])
-    >>> curve.net_benefit.round(2), (curve.loss_low > 0).tolist()
+    >>> curve.net_benefit.round(2), (curve.gain_low > 0).tolist()
     (array([0.26, 0.11]), [True, True])
     """
     options.level(level)
@@ -400,30 +318,5 @@ def net_benefit(
         raise InputError("the mapping of models is empty; give at least one")
     cohorts = {name: Cohort.of(model, lens, prevalence=prevalence) for name, model in models.items()}
     _refuse_other_rows(cohorts)
-    folds = _assign_folds(next(iter(cohorts.values())), options.generator(rng))
-    curves = {
-        name: decision_curve(cohort, points, level, _cross_recalibrate(cohort, folds), name)
-        for name, cohort in cohorts.items()
-    }
+    curves = {name: decision_curve(cohort, points, level, name) for name, cohort in cohorts.items()}
     return DecisionComparison(curves, level) if isinstance(preds, Mapping) else curves["model"]
-
-
-def _assign_folds(cohort: Cohort, rng: np.random.Generator) -> Float64s:
-    """Assign a fold to every row; rows of a patient are together, events are spread evenly."""
-    units = np.arange(len(cohort.outcomes)) if cohort.units is None else cohort.units
-    share = np.bincount(units, cohort.outcomes) / np.bincount(units)
-    order = np.lexsort((rng.random(len(share)), share))
-    fold = np.empty(len(share), np.intp)
-    fold[order] = np.arange(len(share)) % _FOLDS
-    return np.asarray(fold[units])
-
-
-def _cross_recalibrate(cohort: Cohort, folds: Float64s) -> Float64s:
-    """Recalibrate every row by the curve of the other folds; keep its risk where those have one outcome only."""
-    risks = cohort.scores.copy()
-    for fold in range(_FOLDS):
-        test = folds == fold
-        rest = cohort.take(~test)
-        if test.any() and 0 < rest.prevalence < 1:
-            risks[test] = fit_spline(rest).at(cohort.scores[test])
-    return risks

@@ -1,28 +1,23 @@
-"""Sample size of a validation study: by formula (Riley et al. 2021) and by simulation."""
+"""Sample size of a validation study, by the formulas of Riley et al. (2021)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-import truecal as tc
 from truecal import options
 from truecal.clinical.cohort import student
-from truecal.clinical.summaries import summary
 from truecal.errors import InputError
 from truecal.predictions import validation
-from truecal.special import expit, logit
+from truecal.special import logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
 _QUADRATURE = 200_001  # quadrature nodes of a population of risks
 _MAX_ROWS = 10_000_000  # rows beyond which no validation is planned
-_START_EVENTS = 20  # expected in the first simulated cohorts
-_SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +104,7 @@ def sample_size(
 
     See Also
     --------
-    sample_size_by_simulation : For numbers without a formula, and for miscalibrated models.
+    truecal.lab.samples_needed : Rows at which a test detects an error of a given size.
 
     Examples
     --------
@@ -128,152 +123,21 @@ def sample_size(
     for name, width in targets.items():
         if name not in formulas:
             raise InputError(
-                f"there is no formula for {name!r}, only for {', '.join(formulas)}; use sample_size_by_simulation for it"
+                f"there is no formula for {name!r}, only for {', '.join(formulas)}; simulate cohorts and measure the width"
             )
         options.between(width, f"the width of {name}", 0, np.inf)
         needed += [(label, width, rows) for label, rows in _by_formula(name, p, float(width), points, level)]
-    return _tabulate(needed, float(p.mean()), "formula")
-
-
-def sample_size_by_simulation(
-    risks: ArrayLike | None = None,
-    *,
-    prevalence: float | None = None,
-    c_statistic: float | None = None,
-    widths: Mapping[str, float],
-    slope: float = 1.0,
-    intercept: float = 0.0,
-    cohorts: int = 20,
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> SampleSize:
-    """Compute the rows at which the mean width of intervals over simulated cohorts meets a target.
-
-    Parameters
-    ----------
-    risks : array-like, default None
-        Predicted risks of the same population (from a pilot or the development data); or
-    prevalence : float, default None
-        with `c_statistic`: share of events in a population of normally distributed log odds.
-    c_statistic : float, default None
-        c-statistic of that population.
-    widths : dict of str to float
-        Target widths, by name: any number of :func:`truecal.clinical.summary` (ICI has no formula), and "error", the
-        root-mean-square calibration error of :func:`truecal.measure`.
-    slope : float, default 1.0
-        True slope: outcomes are drawn with logit P(y) = intercept + slope logit p.
-    intercept : float, default 0.0
-        True intercept.
-    cohorts : int, default 20
-        Cohorts simulated at each size.
-    level : float, default 0.95
-        Level of the intervals.
-    rng : int or Generator, default 0
-        Seed of the simulation.
-
-    Returns
-    -------
-    size : SampleSize
-        Rows and events for each number, and for all.
-
-    Raises
-    ------
-    InputError
-        A name is unknown, or a target needs more than 10 million rows.
-
-    Notes
-    -----
-    Widths fall like a power of n near the target: sizes are doubled until they bracket it, and the answer is interpolated on a
-    logarithmic scale, to within the noise of `cohorts` simulated cohorts.
-
-    See Also
-    --------
-    sample_size : By formula, for O/E, intercept, slope, c-statistic and net benefit of a calibrated model.
-
-    Examples
-    --------
-    >>> size = sample_size_by_simulation(prevalence=0.2, c_statistic=0.75, widths={"oe": 0.4}, cohorts=5)
-    >>> 250 < size.rows < 550
-    True
-    """
-    options.level(level)
-    options.resamples(cohorts, "cohorts", 2)
-    p = _population(risks, prevalence, c_statistic)
-    generator = options.generator(rng)
-    wrong = [name for name in widths if name not in _SIMULATED]
-    if wrong or not widths:
-        raise InputError(f"widths must be named by some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
-    for name, width in widths.items():
-        options.between(width, f"the width of {name}", 0, np.inf)
-    q = expit(intercept + slope * logit(p))
-    if q.mean() * _MAX_ROWS < _START_EVENTS:
-        raise InputError(
-            f"a mean risk of {q.mean():g} gives fewer than {_START_EVENTS} events in {_MAX_ROWS:,} rows; check the risks"
-        )
-    rows, before = max(64, int(_START_EVENTS / q.mean())), None
-    answers: dict[str, int] = {}
-    while len(answers) < len(widths):
-        reached = _mean_widths([n for n in widths if n not in answers], (p, q), rows, cohorts, level, generator)
-        for name, width in reached.items():
-            if width <= widths[name]:
-                answers[name] = (
-                    rows if before is None else _interpolate_size(before[0], before[1][name], rows, width, widths[name])
-                )
-        before = (rows, reached)
-        if rows > _MAX_ROWS // 2 and len(answers) < len(widths):
-            missing = next(n for n in widths if n not in answers)
-            raise InputError(
-                f"{missing} needs more than {_MAX_ROWS:,} rows for a width of {widths[missing]:g}; choose a larger width"
-            )
-        rows *= 2
-    needed = [(name, width, answers[name]) for name, width in widths.items()]
-    return _tabulate(needed, float(q.mean()), f"simulation, {cohorts} cohorts")
-
-
-def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: str) -> SampleSize:
-    """Return the result of (number, width, rows) for each target."""
     records = [
         {
             "number": name,
             "width": float(width),
             "rows": rows,
-            "events": int(np.ceil(rows * prevalence)),
-            "method": method,
+            "events": int(np.ceil(rows * p.mean())),
+            "method": "formula",
         }
         for name, width, rows in needed
     ]
-    return SampleSize(Frame.from_records(records), prevalence)
-
-
-def _mean_widths(
-    names: list[str],
-    world: tuple[Float64s, Float64s],
-    rows: int,
-    cohorts: int,
-    level: float,
-    rng: np.random.Generator,
-) -> dict[str, float]:
-    """Simulate cohorts of `rows` rows and average the width of the interval of every quantity."""
-    p, q = world
-    total = dict.fromkeys(names, 0.0)
-    for _ in range(cohorts):
-        drawn = rng.integers(0, len(p), rows)
-        preds = tc.Predictions.from_probs(p[drawn], rng.random(rows) < q[drawn])
-        numbers = None if names == ["error"] else summary(preds, level=level, rng=rng)
-        for name in names:
-            interval: Any = (
-                tc.measure(preds, level=level, rng=0).interval if name == "error" else getattr(numbers, name)
-            )
-            total[name] += float(interval.high) - float(interval.low)
-    return {name: value / cohorts for name, value in total.items()}
-
-
-def _interpolate_size(small: int, wide: float, large: int, narrow: float, target: float) -> int:
-    """Interpolate the size at which a width that falls like a power of the size meets the target."""
-    if not wide > narrow or wide <= target:
-        return large
-    share = np.log(wide / target) / np.log(wide / narrow)
-    return int(np.ceil(small * (large / small) ** min(share, 1.0)))
+    return SampleSize(Frame.from_records(records), float(p.mean()))
 
 
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:

@@ -89,8 +89,7 @@ def write_dossier(
     def make() -> str:
         settings: dict[str, Any] = {"level": level, "lens": lens, "rng": rng}
         numbers = tc.clinical.summary(preds, by=by, **settings)
-        curve = tc.clinical.net_benefit(preds, **settings)
-        benefit = tc.clinical.net_benefit(preds, thresholds, **settings)
+        curve, benefit = (tc.clinical.net_benefit(preds, t, level=level, lens=lens) for t in (None, thresholds))
         if not isinstance(curve, DecisionCurve) or not isinstance(benefit, DecisionCurve):
             raise InputError("a dossier is about one model; give its Predictions")
         used = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}

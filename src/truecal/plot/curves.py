@@ -103,14 +103,14 @@ class AbstentionDisplay(Display):
 
 
 class DecisionDisplay(Display):
-    """Draw decision curves: net benefit of models with intervals, of treating everyone and no one, and of recalibrated risks.
+    """Draw decision curves: net benefit of models with intervals, of treating everyone and of treating no one.
 
     The vertical axis starts a little below 0, as decision curves are read above it.
 
     Parameters
     ----------
     numbers : Frame or mapping of columns
-        `model`, `threshold`, `net_benefit`, `low`, `high`, `treat_all`, `recalibrated`.
+        `model`, `threshold`, `net_benefit`, `low`, `high`, `treat_all`.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class DecisionDisplay(Display):
     array([0.2, 0.5])
     """
 
-    needed = ("model", "threshold", "net_benefit", "low", "high", "treat_all", "recalibrated")
+    needed = ("model", "threshold", "net_benefit", "low", "high", "treat_all")
 
     @classmethod
     def from_curve(cls, curve: DecisionCurve | DecisionComparison, *, plot: bool = True, ax: Any = None) -> Self:
@@ -147,9 +147,7 @@ class DecisionDisplay(Display):
     def _draw(self, ax: Any) -> None:
         self._draw_lines(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
         _, rows, _ = next(self._series("model"))
-        threshold, everyone, recalibrated = (self._frame[n][rows] for n in ("threshold", "treat_all", "recalibrated"))
-        if len(rows) == len(self._frame):
-            ax.plot(threshold, recalibrated, label="recalibrated", color=GREEN, linestyle=":", linewidth=1.4)
+        threshold, everyone = (self._frame[n][rows] for n in ("threshold", "treat_all"))
         ax.plot(threshold, everyone, color=GREY, linestyle="--", linewidth=1.2, label="treat everyone")
         ax.axhline(0, color=GREY, linewidth=1.2, label="treat no one")
         top = float(max(np.max(self._frame["high"]), np.max(everyone)))
