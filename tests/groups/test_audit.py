@@ -112,13 +112,13 @@ def test_data_and_redraws_are_judged_by_the_same_numbers(counted):
     columns = {f"c{j}": rng.integers(0, 3, 2000) for j in range(3)}
     score = rng.beta(2.8, 0.05, 2000)
     count = rng.integers(1, 50, 2000).astype(float) if counted else None
-    records = Records(
-        score, rng.binomial(1 if count is None else count.astype(int), score).astype(float), columns, count
+    records = Records.of(
+        score, rng.binomial(1 if count is None else count.astype(int), score).astype(float), columns, count=count
     )
     tables = Tables(records, read_columns(records, None, 50)[0], 2, 50)
     null = joint_null(records, tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
     redraw = next(_null_draws(records, 32))[:, 5]
-    ones = np.rint(redraw + records.counts * score)
+    ones = np.rint(redraw + records.count * score)
     again = joint_null(replace(records, ones=ones), tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
     assert again.observed.max() == null.maxima[5]
     # Other outcomes are judged by other redraws, so that no limit is that of a seed.

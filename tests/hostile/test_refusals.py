@@ -47,7 +47,7 @@ CASES = {
         "scores must be numbers",
     ),
     "one row of none": (lambda: tc.Sketch().update(0.5, 1), "one- or two-dimensional"),
-    "arrays of other lengths": (lambda: tc.clinical.censoring_weights(P, Y, 0.5).predictions(2.5), "but 40 outcomes"),
+    "arrays of other lengths": (lambda: tc.clinical.censoring_weights(P, Y, 0.5).predictions([0.5]), "40 labels"),
     # columns
     "a column of three values a row": (lambda: tc.measure(PREDS, select=tc.by_column("wide", 1)), r"shape \(40, 3\)"),
     "values that read alike": (lambda: tc.Watch(by="mixed").update(PREDS, at=1), "two values of column 'mixed' read"),
@@ -76,7 +76,6 @@ CASES = {
     "an array for a frame": (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
     "nothing to draw": (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
     "no axes": (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, BOTH, ax=0), "ax must be axes of matplotlib"),
-    "an event in ten million rows": ("fewer than 20 events in 10,000,000 rows",),
 }
 
 

@@ -421,7 +421,7 @@ def audit(
         level=level,
         tolerance=tolerance,
         min_rows=smallest,
-        n=round(float(records.counts.sum())),
+        n=round(float(records.count.sum())),
         searched=len(tables),
         tests=len(null.tests.index),
         flagged=len(np.unique(null.tests.segment[np.isfinite(significant)])),
@@ -431,7 +431,7 @@ def audit(
 
 def _smallest_segment(records: Records, min_rows: int | None) -> int:
     """Return the smallest number of rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows."""
-    total = float(records.counts.sum())
+    total = float(records.count.sum())
     if min_rows is not None:
         options.whole(min_rows, "min_rows", 2)
     smallest = max(_MIN_SEGMENT_ROWS, int(total // _MIN_SHARE_DIVISOR)) if min_rows is None else int(min_rows)
@@ -483,9 +483,9 @@ def _warnings(records: Records) -> list[str]:
     """Write notes on certain scores with the opposite outcome, and on too few clusters."""
     notes = []
     certain = (records.score == 0) | (records.score == 1)
-    contradicted = certain & (records.ones != records.counts * records.score)
+    contradicted = certain & (records.ones != records.count * records.score)
     if contradicted.any():
-        count = int(records.counts[contradicted].sum())
+        count = int(records.count[contradicted].sum())
         notes.append(f"{count:,} rows have a score of exactly 0 or 1 and the other outcome")
     clusters = 0 if records.unit is None else len(np.unique(records.unit))
     if 0 < clusters < _FEW_CLUSTERS:
@@ -513,7 +513,7 @@ def _describe_segment(
     return Segment(
         levels=tuple(tables.columns[j].levels[code] for j, code in tables.levels(cause.segment)),
         region=_region(records.edges, contrast),
-        rows=round(float(records.counts[in_region].sum())),
+        rows=round(float(records.count[in_region].sum())),
         share=mass / float(records.mass.sum()),
         mean_score=mean_score,
         mean_outcome=mean_score + float(records.residual(records.score)[in_region].sum()) / mass,
@@ -531,7 +531,7 @@ def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, fl
     """Return mean score, mean outcome and rows in every filled quarter of the scores."""
     region, mass = records.region[inside], records.mass[inside]
     divisor = positive(np.bincount(region, mass, REGIONS))
-    rows = np.bincount(region, records.counts[inside], REGIONS)
+    rows = np.bincount(region, records.count[inside], REGIONS)
     score = np.bincount(region, mass * records.score[inside], REGIONS) / divisor
     outcome = score + np.bincount(region, records.residual(records.score)[inside], REGIONS) / divisor
     return tuple(

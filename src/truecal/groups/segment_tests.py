@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import parallel
-from truecal.groups.segments import Records, Tables
+from truecal.groups.segments import REGIONS, Records, Tables
 from truecal.resampling.draws import redraw_ones
 from truecal.resampling.sign_flips import draw_signs
-from truecal.special import expit, logit
+from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Indices
 
 CONTRASTS = np.array(
@@ -300,15 +300,8 @@ def null_moments(records: Records, tables: Tables, tests: SegmentTests, score: F
 
 def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
     """Compute weighted residuals of observed or redrawn outcomes, shape (records, d)."""
-    if records.count is None:
-        values = ones.astype(np.float32)
-        values -= records.score.astype(np.float32)[:, None]
-    else:
-        # A large count has more digits than single precision.
-        values = (ones - (records.count * records.score)[:, None]).astype(np.float32)
-    if records.weight is not None:
-        values *= records.weight.astype(np.float32)[:, None]
-    return values
+    # A large count has more digits than single precision.
+    return (records.weight[:, None] * (ones - (records.count * records.score)[:, None])).astype(np.float32)
 
 
 def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
@@ -317,7 +310,7 @@ def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
         residuals = _residuals(records, records.ones[:, None])
         yield from (residuals * signs for signs in _cluster_signs(records, draws))
         return
-    rng, score, counts = _generator(records), records.score, records.counts
+    rng, score, counts = _generator(records), records.score, records.count
     expected, variances = counts * score, counts * score * (1 - score)
     for start in range(0, draws, _REDRAWS_AT_ONCE):
         # Double precision, for scores closer to 0 or 1 than 6e-8; whole numbers, as in the data.
@@ -362,7 +355,7 @@ def difference(
     total = float((np.abs(factor) * mass).sum())
     value = -float((factor * residual).sum()) / total
     certain = bool(((score == 0) | (score == 1)).any())
-    if contrast == SLOPE or certain or records.weight is not None or records.unit is not None:
+    if contrast == SLOPE or certain or records.weighted or records.unit is not None:
         half = critical * max(deviation, _observed_deviation(records, rows, factor)) / total
         return value, max(value - half, -1.0), min(value + half, 1.0)
     low, high = _likelihood_limits(score, mass, float(records.ones[rows].sum()), critical)
@@ -371,12 +364,10 @@ def difference(
 
 def _observed_deviation(records: Records, rows: Indices, factor: Float64s) -> float:
     """Compute the deviation of a contrast if the outcomes of each quarter scatter about their own frequency."""
-    weight = factor if records.weight is None else factor * records.weight[rows]
-    region, mass = records.region[rows], records.mass[rows]
-    ones = records.ones[rows] if records.weight is None else records.ones[rows] * records.weight[rows]
-    filled = np.maximum(np.bincount(region, mass, len(CONTRASTS[0])), 1e-300)
-    rate = (np.bincount(region, ones, len(filled)) / filled)[region]
-    return float(np.sqrt((weight**2 * records.counts[rows] * rate * (1 - rate)).sum()))
+    region, weight = records.region[rows], records.weight[rows]
+    mass = np.bincount(region, records.mass[rows], REGIONS)
+    rate = (np.bincount(region, weight * records.ones[rows], REGIONS) / positive(mass))[region]
+    return float(np.sqrt(((factor * weight) ** 2 * records.count[rows] * rate * (1 - rate)).sum()))
 
 
 def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: float) -> tuple[float, float]:
@@ -466,13 +457,12 @@ def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s
     Equal scores are in one piece: divided by the order of rows, those of a sorted column would be corrected value by value.
     """
     _, tied = np.unique(records.score[rows], return_inverse=True)
-    size = np.bincount(tied, records.counts[rows])
+    size = np.bincount(tied, records.count[rows])
     cumulative = np.cumsum(size)
     pieces = int(np.clip(cumulative[-1] // _ROWS_PER_PIECE, *_PIECES))
     piece = np.minimum((cumulative - size / 2) * pieces / cumulative[-1], pieces - 1).astype(np.intp)[tied]
     odds, mass = logit(np.clip(score[rows], 1e-12, 1 - 1e-12)), records.mass[rows]
-    weight = 1.0 if records.weight is None else records.weight[rows]
-    ones = np.bincount(piece, weight * records.ones[rows], pieces)
+    ones = np.bincount(piece, records.weight[rows] * records.ones[rows], pieces)
     shift = np.zeros(pieces)
 
     def shifted() -> Float64s:

@@ -6,7 +6,7 @@ level of their own. Values too rare to be tested, and those beyond the 50 most f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -111,15 +111,14 @@ class Column:
     notes: tuple[str, ...] = ()
 
 
-def read_column(name: str, values: NDArray[Any], counts: Float64s | None, smallest: float) -> Column:
-    """Divide a column into levels; `counts` is the number of rows that each entry stands for (None: one).
+def read_column(name: str, values: NDArray[Any], counts: Float64s, smallest: float) -> Column:
+    """Divide a column into levels; `counts` is the number of rows that each entry stands for.
 
-    >>> [level.text for level in read_column("age", np.arange(100.0), None, 1).levels]
+    >>> [level.text for level in read_column("age", np.arange(100.0), np.ones(100), 1).levels]
     ['below 20', '20 to below 40', '40 to below 60', '60 to below 80', 'from 80']
     """
     if values.ndim != 1:
         raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
-    counts = np.ones(len(values)) if counts is None else counts
     numbers, missing = _numbers(values)
     if missing.all():
         raise InputError(f"column {name!r} holds no values, only missing ones; leave it out")
@@ -239,55 +238,63 @@ _EDGE_SAMPLE = 1 << 17  # rows that give the edges of cells
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Scores and outcomes of rows or cells; None where all counts or weights are 1, or rows are independent.
+    """Scores and outcomes of rows, or of cells of rows with the same levels and neighbouring scores.
 
     Attributes
     ----------
-    score, ones : arrays of shape (records,)
-        Mean score, and number of positive outcomes.
+    score, ones, count, weight : arrays of shape (records,)
+        Mean score, number of positive outcomes, number of rows, and importance weight.
     columns : mapping of str to array
         The columns that define segments.
-    count, weight, unit : arrays of shape (records,) or None
-        Rows, importance weight and cluster of each record.
+    edges : array of shape (3,)
+        Scores between quarters of the rows; equal scores are in one quarter.
+    unit : array of shape (records,) or None
+        Cluster of each record; None where rows are independent.
     class_column : str or None
         The column that a lens on many classes adds.
-    given_edges : array of shape (3,) or None
-        Scores between the quarters, where they are those of the rows that were joined.
     """
 
     score: Float64s
     ones: Float64s
+    count: Float64s
+    weight: Float64s
     columns: Mapping[str, NDArray[Any]]
-    count: Float64s | None = None
-    weight: Float64s | None = None
+    edges: Float64s
     unit: Indices | None = None
     class_column: str | None = None
-    given_edges: Float64s | None = None
+
+    @classmethod
+    def of(
+        cls,
+        score: Float64s,
+        ones: Float64s,
+        columns: Mapping[str, NDArray[Any]],
+        *,
+        count: Float64s | None = None,
+        weight: Float64s | None = None,
+        unit: Indices | None = None,
+        class_column: str | None = None,
+    ) -> Records:
+        """Make records, of one row and weight 1 each by default, with the edges of their quarters."""
+        count, weight = (np.ones(len(score)) if values is None else values for values in (count, weight))
+        order = np.argsort(score, kind="stable")
+        reached = np.cumsum(count[order])
+        position = np.searchsorted(reached, reached[-1] * np.arange(1, REGIONS) / REGIONS, "right")
+        edges = score[order[np.minimum(position, len(order) - 1)]]
+        return cls(score, ones, count, weight, columns, edges, unit, class_column)
 
     def __len__(self) -> int:
         return len(self.score)
 
     @cached_property
-    def counts(self) -> Float64s:
-        return np.ones(len(self)) if self.count is None else self.count
-
-    @cached_property
     def mass(self) -> Float64s:
         """Count times weight."""
-        return self.counts if self.weight is None else self.counts * self.weight
+        return self.count * self.weight
 
     @cached_property
-    def edges(self) -> Float64s:
-        """Scores between quarters of the rows; equal scores are in one quarter."""
-        if self.given_edges is not None:
-            return self.given_edges
-        if self.count is None:
-            ranks = len(self) * np.arange(1, REGIONS) // REGIONS
-            return np.partition(self.score, ranks)[ranks]
-        order = np.argsort(self.score, kind="stable")
-        reached = np.cumsum(self.counts[order])
-        position = np.searchsorted(reached, reached[-1] * np.arange(1, REGIONS) / REGIONS, "right")
-        return self.score[order][np.minimum(position, len(order) - 1)]
+    def weighted(self) -> bool:
+        """Whether rows have importance weights."""
+        return bool((self.weight != 1).any())
 
     @cached_property
     def region(self) -> NDArray[np.intp]:
@@ -296,14 +303,12 @@ class Records:
 
     def residual(self, score: Float64s) -> Float64s:
         """Compute weighted ones minus their expected number."""
-        surplus = self.ones - self.counts * score
-        return surplus if self.weight is None else self.weight * surplus
+        return self.weight * (self.ones - self.count * score)
 
     def moments(self, score: Float64s) -> Float64s:
         """Compute the second and third cumulant of every residual under calibration, shape (records, 2)."""
-        weight = 1.0 if self.weight is None else self.weight
-        second = weight**2 * self.counts * score * (1 - score)
-        return np.stack([second, weight * second * (1 - 2 * score)], axis=1)
+        second = self.weight * self.mass * score * (1 - score)
+        return np.stack([second, self.weight * second * (1 - 2 * score)], axis=1)
 
 
 def records_of(preds: tc.Predictions, lens: Lens) -> Records:
@@ -317,28 +322,24 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
         np.concatenate([getattr(sample, name) for sample in samples]).astype(np.float64)
         for name in ("scores", "outcomes")
     )
-    count, weight = _counts_and_weights(preds.weights)
-    columns, unit = dict(preds.columns), preds.clusters
+    columns, unit, weights = dict(preds.columns), preds.clusters, preds.weights
     if len(score) > len(preds):
         # Pairs of a row that a lens pools are neighbours; classes follow one another.
         rows = np.concatenate([np.repeat(np.arange(len(preds)), len(sample) // len(preds)) for sample in samples])
         columns = {name: values[rows] for name, values in columns.items()}
-        count, weight = (None if a is None else a[rows] for a in (count, weight))
+        weights = None if weights is None else weights[rows]
         unit = rows if unit is None else unit[rows]
     class_column = None
     if len(samples) > 1:
         class_column = "class" if "class" not in columns else "class judged"
         columns[class_column] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
-    return Records(score, ones if count is None else ones * count, columns, count, weight, unit, class_column)
-
-
-def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:
-    """Take whole weights as counts of rows; scale others, importance weights, to Kish's effective size."""
     if weights is None:
-        return None, None
-    if (weights == np.rint(weights)).all():
-        return weights, None
-    return None, weights * (weights.sum() / (weights**2).sum())
+        return Records.of(score, ones, columns, unit=unit, class_column=class_column)
+    if (weights == np.rint(weights)).all():  # whole weights count rows
+        return Records.of(score, ones * weights, columns, count=weights, unit=unit, class_column=class_column)
+    # Others are importance weights, scaled to Kish's effective size.
+    weights = weights * (weights.sum() / (weights**2).sum())
+    return Records.of(score, ones, columns, weight=weights, unit=unit, class_column=class_column)
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
@@ -368,19 +369,18 @@ def records_of_groups(groups: GroupedSketches) -> Records:
         values = np.empty(len(keys), object)
         values[:] = [key[i] for key in keys]
         columns[name] = _as_numbers(values)[joined // _SCORE_CELLS]
-    return Records(np.clip(total / count, 0.0, 1.0), ones, columns, count)
+    return Records.of(np.clip(total / count, 0.0, 1.0), ones, columns, count=count)
 
 
 def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, list[Column]]:
-    """Join independent rows of the same levels and neighbouring scores, where there are many more rows than such cells.
+    """Join independent records of the same levels and neighbouring scores, where there are many more rows than such cells.
 
     Every cell lies in one region of the scores. A cell of n rows and mean score c has the variance n c (1 - c), above that of its
     rows by their spread: with 256 cells of equal mass by less than 1e-4 of it.
     """
     combinations_of_levels = prod(len(column.levels) for column in columns)
     cells = min(_MAX_SCORE_CELLS, _MAX_JOINED // combinations_of_levels)
-    independent = records.unit is None and records.weight is None and records.count is None
-    if not independent or cells < _SCORE_CELLS or len(records) < _MIN_JOINED:
+    if records.unit is not None or records.weighted or cells < _SCORE_CELLS or len(records) < _MIN_JOINED:
         return records, list(columns)
     sample = np.sort(records.score[:: max(1, len(records) // _EDGE_SAMPLE)])
     quantiles = sample[np.arange(1, cells) * len(sample) // cells]
@@ -390,19 +390,16 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
     for column in columns:
         code = code * len(column.levels) + column.codes
     size = (len(edges) + 1) * combinations_of_levels
-    count = np.bincount(code, minlength=size)
-    filled = np.flatnonzero(count)
-    ones, total = (
-        np.bincount(code, values, size)[filled].astype(np.float64) for values in (records.ones, records.score)
-    )
-    counts = count[filled].astype(np.float64)
+    sums = [np.bincount(code, a, size) for a in (records.count, records.ones, records.count * records.score)]
+    filled = np.flatnonzero(sums[0])
+    count, ones, total = (values[filled].astype(np.float64) for values in sums)
     levels, cell = [], filled
     for column in reversed(columns):
         cell, codes = np.divmod(cell, len(column.levels))
         levels.append(replace(column, codes=codes.astype(np.int32)))
     low, high = np.append(0.0, edges)[cell], np.append(np.nextafter(edges, 0.0), 1.0)[cell]
-    score = np.clip(total / counts, low, high)  # no rounding out of the cell, hence of the region
-    return Records(score, ones.astype(np.float64), {}, counts, given_edges=records.edges), levels[::-1]
+    score = np.clip(total / count, low, high)  # no rounding out of the cell, hence of the region
+    return Records(score, ones, count, np.ones(len(count)), {}, records.edges), levels[::-1]
 
 
 def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
@@ -422,20 +419,9 @@ def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Sums over every segment and region of scores at once
+# Sums over every segment and quarter of scores at once
 
-_MIN_CELLS = 4000  # a block may have so many cells however few the records
-_RECORDS_PER_CELL = 8  # beyond, tables would cost more than the product that fills them
 Subset = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Columns summed together by one sparse product, and the subsets of columns that are read from it."""
-
-    columns: Subset
-    product: Any
-    subsets: tuple[Subset, ...]
 
 
 class Tables:
@@ -454,31 +440,27 @@ class Tables:
     def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
         self.columns, self.max_depth, self.smallest = columns, depth, smallest
         self.sizes = [len(column.levels) for column in columns]
-        budget = max(len(records) // _RECORDS_PER_CELL, _MIN_CELLS)
-        self.blocks = [self._block(records, *part) for part in covering(self.sizes, depth, budget)]
-        self.subsets: list[Subset] = [subset for block in self.blocks for subset in block.subsets]
-        counts = {subset: table[..., 0] for subset, table in self._tables(records.counts[:, None])}
-        self._tested: dict[Subset, Indices] = {
-            subset: np.flatnonzero(self._is_tested(subset, counts, smallest)) for subset in self.subsets
+        # One sparse product sums over the combinations of `depth` columns; tables of fewer columns are sums of these.
+        self._products = {
+            subset: self._membership(records, subset) for subset in combinations(range(len(columns)), depth)
         }
+        self.subsets: list[Subset] = [s for d in range(depth, -1, -1) for s in combinations(range(len(columns)), d)]
+        counts = self._tables(records.count[:, None])
+        self._tested = {subset: np.flatnonzero(self._is_tested(subset, counts, smallest)) for subset in self.subsets}
         cells = [self._tested[subset] for subset in self.subsets]
         self.subset = np.repeat(np.arange(len(cells)), [len(cells) for cells in cells])
         self.cell = np.concatenate(cells)
         self.depth = np.array([len(subset) for subset in self.subsets])[self.subset]
-        self.rows: Float64s = np.concatenate(
-            [counts[s].reshape(-1, REGIONS)[self._tested[s]] for s in self.subsets]
-        ).astype(np.float64)
+        self.rows: Float64s = self(records.count[:, None])[..., 0].astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.cell)
 
     def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """Sum values (records, d) over every segment and region, shape (segments, regions, d)."""
-        parts = {
-            subset: table.reshape(-1, REGIONS, values.shape[1])[self._tested[subset]]
-            for subset, table in self._tables(values)
-        }
-        return np.concatenate([parts[subset] for subset in self.subsets])
+        tables = self._tables(values)
+        shape = (-1, REGIONS, values.shape[1])
+        return np.concatenate([tables[subset].reshape(shape)[self._tested[subset]] for subset in self.subsets])
 
     def levels(self, segment: int) -> tuple[tuple[int, int], ...]:
         """Return the columns of a segment and its level of each."""
@@ -493,71 +475,35 @@ class Tables:
             inside &= self.columns[j].codes == code
         return inside
 
-    def _block(self, records: Records, columns: Subset, subsets: tuple[Subset, ...]) -> _Block:
-        """Make the sparse 0/1 matrix (cells, records) of the intersections of `columns` and the quarters of the scores."""
+    def _membership(self, records: Records, subset: Subset) -> Any:
+        """Make the sparse 0/1 matrix (cells, records) of the intersections of columns and the quarters of the scores."""
         from scipy.sparse import csr_array
 
-        code = np.zeros(len(records), np.int64)
-        for j in columns:
-            code = code * self.sizes[j] + self.columns[j].codes
-        code = code * REGIONS + records.region
-        cells = prod(self.sizes[j] for j in columns) * REGIONS
-        order = np.argsort(code.astype(np.uint16) if cells <= 1 << 16 else code, kind="stable").astype(np.int32)
-        ends = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=cells))]).astype(np.int32)
-        ones = np.ones(len(records), np.float32)
-        return _Block(columns, csr_array((ones, order, ends), shape=(cells, len(records))), subsets)
+        sizes = [*(self.sizes[j] for j in subset), REGIONS]
+        codes = np.ravel_multi_index([*(self.columns[j].codes for j in subset), records.region], sizes)
+        cells = prod(sizes)
+        order = np.argsort(codes.astype(np.uint16) if cells <= 1 << 16 else codes, kind="stable").astype(np.int32)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=cells))]).astype(np.int32)
+        return csr_array((np.ones(len(records), np.float32), order, ends), shape=(cells, len(records)))
 
-    def _tables(self, values: NDArray[Any]) -> Iterator[tuple[Subset, NDArray[Any]]]:
-        """Yield the table of every subset: one axis per column, then regions, then the columns of `values`."""
+    def _tables(self, values: NDArray[Any]) -> dict[Subset, NDArray[Any]]:
+        """Compute the table of every subset: one axis per column, then regions, then the columns of `values`."""
         values = np.ascontiguousarray(values)
-        for block in self.blocks:
-            shape = [*(self.sizes[j] for j in block.columns), REGIONS, values.shape[1]]
-            tables = {block.columns: (block.product @ values).reshape(shape)}
-            for subset in block.subsets:
-                finer = min((columns for columns in tables if set(subset) <= set(columns)), key=len)
-                summed = tuple(i for i, j in enumerate(finer) if j not in subset)
-                tables[subset] = tables[finer].sum(axis=summed) if summed else tables[finer]
-                yield subset, tables[subset]
+        tables = {
+            subset: (product @ values).reshape([*(self.sizes[j] for j in subset), REGIONS, values.shape[1]])
+            for subset, product in self._products.items()
+        }
+        for subset in self.subsets[len(tables) :]:
+            further = next(j for j in range(len(self.columns)) if j not in subset)
+            finer = tuple(sorted((*subset, further)))
+            tables[subset] = tables[finer].sum(axis=finer.index(further))
+        return tables
 
     def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
         """Mark segments with enough rows, and fewer than each segment without one of their columns."""
-        rows = counts[subset].sum(axis=-1)
+        rows = counts[subset].sum(axis=(-2, -1))
         large = rows >= smallest
         for axis in range(len(subset)):
-            coarser = counts[subset[:axis] + subset[axis + 1 :]].sum(axis=-1)
+            coarser = counts[subset[:axis] + subset[axis + 1 :]].sum(axis=(-2, -1))
             large &= rows < np.expand_dims(coarser, axis)
         return large.ravel()
-
-
-def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subset, tuple[Subset, ...]]]:
-    """Choose blocks of columns of at most `budget` cells that cover every subset of `depth` columns.
-
-    Returns the columns of each block and the subsets that are read from it.
-
-    >>> [columns for columns, _ in covering([5] * 6, 3, 4 * 5**4)]
-    [(0, 1, 2, 3), (0, 1, 4, 5), (0, 2, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5), (1, 3, 4, 5)]
-    """
-    depth = min(depth, len(sizes))
-    uncovered = set(combinations(range(len(sizes)), depth))
-    done: set[Subset] = set()
-    blocks = []
-    while uncovered:
-        block = set(min(uncovered))
-        covered = 1
-        while True:
-            gains = {}
-            for j in sorted(set(range(len(sizes))) - block):
-                wider = block | {j}
-                if prod(sizes[i] for i in wider) * REGIONS <= budget:
-                    gains[j] = sum(wider.issuperset(subset) for subset in uncovered)
-            best = max(gains, key=lambda j: gains[j], default=None)
-            if best is None or gains[best] <= covered:
-                break
-            block.add(best)
-            covered = gains[best]
-        columns = tuple(sorted(block))
-        subsets = tuple(s for d in range(depth, -1, -1) for s in combinations(columns, d) if s not in done)
-        done.update(subsets)
-        uncovered = {subset for subset in uncovered if not block.issuperset(subset)}
-        blocks.append((columns, subsets))
-    return blocks

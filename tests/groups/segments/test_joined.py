@@ -34,8 +34,8 @@ def test_joined_rows_give_the_findings_of_all_rows(monkeypatch):
 def test_weights_and_clusters_are_not_joined(monkeypatch):
     monkeypatch.setattr(segments, "_MIN_JOINED", 10)
     preds = predictions(2000, np.random.default_rng(2))
-    for further in ({"weights": np.full(2000, 0.5)}, {"clusters": np.arange(2000) // 4}):
+    for further in ({"weights": np.linspace(0.3, 0.7, 2000)}, {"clusters": np.arange(2000) // 4}):
         again = tc.Predictions.from_probs(preds.probs, preds.labels, columns=dict(preds.columns), **further)
         records = segments.records_of(again, tc.OneClass(1))
-        columns = [segments.read_column(name, values, None, 1) for name, values in records.columns.items()]
+        columns = [segments.read_column(name, values, records.count, 1) for name, values in records.columns.items()]
         assert segments.join_records(records, columns)[0] is records

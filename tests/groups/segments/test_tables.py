@@ -17,7 +17,7 @@ from truecal.groups.segment_tests import (
     log_evidence,
     normal_score,
 )
-from truecal.groups.segments import Level, Records, Tables, covering, read_column
+from truecal.groups.segments import Level, Records, Tables, read_column
 from truecal.parallel import unheard
 
 
@@ -25,7 +25,12 @@ def records(n=600, seed=0, **further):
     rng = np.random.default_rng(seed)
     columns = {"a": rng.integers(0, 3, n), "b": rng.integers(0, 2, n), "c": rng.choice(["x", "y", "z"], n)}
     score = rng.random(n)
-    return Records(score, (rng.random(n) < score).astype(float), columns, **further)
+    return Records.of(score, (rng.random(n) < score).astype(float), columns, **further)
+
+
+def column_of(name, values, smallest):
+    """The levels of a column whose entries stand for one row each."""
+    return read_column(name, values, np.ones(len(values)), smallest)
 
 
 def tables(held, depth=3, smallest=20):
@@ -36,7 +41,7 @@ def tables(held, depth=3, smallest=20):
 def test_every_segment_has_the_sums_of_its_rows():
     held = records()
     made, columns = tables(held)
-    values = np.stack([held.residual(held.score), held.counts], axis=1)
+    values = np.stack([held.residual(held.score), held.count], axis=1)
     sums = made(values)
     expected = 0
     for depth in range(4):
@@ -58,14 +63,6 @@ def test_a_segment_with_the_rows_of_a_coarser_one_is_left_out():
     names = {tuple(sorted(made.columns[j].name for j, _ in made.levels(s))) for s in range(len(made))}
     assert ("a", "copy") not in names
     assert ("a", "b") in names
-
-
-def test_blocks_cover_every_subset_once():
-    sizes = [5, 3, 4, 2, 6, 3]
-    blocks = covering(sizes, 3, 4 * 200)
-    listed = [subset for _, subsets in blocks for subset in subsets]
-    assert len(listed) == len(set(listed)) == sum(len(list(combinations(range(6), d))) for d in range(4))
-    assert all(set(subset) <= set(columns) for columns, subsets in blocks for subset in subsets)
 
 
 def test_contrasts_are_sums_over_regions_corrected_by_class():
@@ -97,7 +94,7 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
     finds = ended = 0
     for seed in range(24):
         held = records(300, seed)
-        held = Records(
+        held = Records.of(
             held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
         )
         made, _ = tables(held)
@@ -130,7 +127,7 @@ def test_limits_contain_the_difference_and_grow_with_the_critical_value(kind):
     }.get(kind, {})
     held = records(**further)
     if kind == "certain":
-        held = Records(np.round(held.score), held.ones, held.columns)
+        held = Records.of(np.round(held.score), held.ones, held.columns)
     inside = np.asarray(held.columns["a"]) == 1
     # Scores of 0 and 1 fill two of the four regions.
     for contrast in (0, 7) if kind == "certain" else range(8):
@@ -155,9 +152,9 @@ def test_correction_makes_pieces_agree_and_leaves_the_rest():
 
 def test_correction_of_equal_scores_does_not_depend_on_the_order_of_rows():
     held = records(2000)
-    held = Records(np.round(held.score, 1), held.ones, held.columns)
+    held = Records.of(np.round(held.score, 1), held.ones, held.columns)
     shuffled = np.random.default_rng(1).permutation(2000)
-    other = Records(held.score[shuffled], held.ones[shuffled], held.columns)
+    other = Records.of(held.score[shuffled], held.ones[shuffled], held.columns)
     rows = np.arange(2000)
     np.testing.assert_allclose(
         correct_scores(held, rows, held.score)[shuffled], correct_scores(other, rows, other.score)
@@ -181,28 +178,28 @@ def test_levels_of_all_kinds_hold_the_rows_they_were_made_from():
         "many": rng.choice([f"m{i}" for i in range(80)], n),
     }
     for name, values in columns.items():
-        column = read_column(name, values, None, 5)
+        column = column_of(name, values, 5)
         for code, level in enumerate(column.levels):
             assert (level.holds(values) == (column.codes == code)).all(), (name, level)
             assert Level.of(level.record()) == level
-    assert [level.text for level in read_column("few", columns["few"], None, 5).levels] == ["0", "1", "2", "3"]
-    assert len(read_column("many", columns["many"], None, 5).levels) == 51
-    assert read_column("gone", gone, None, 5).levels[-1].kind == "missing"
-    assert read_column("id", columns["id"], None, 5).levels[0].kind == "other"
+    assert [level.text for level in column_of("few", columns["few"], 5).levels] == ["0", "1", "2", "3"]
+    assert len(column_of("many", columns["many"], 5).levels) == 51
+    assert column_of("gone", gone, 5).levels[-1].kind == "missing"
+    assert column_of("id", columns["id"], 5).levels[0].kind == "other"
 
 
 def test_counts_move_the_quantiles():
     values, counts = np.arange(100.0), np.where(np.arange(100) < 50, 9.0, 1.0)
     levels = read_column("x", values, counts, 1).levels
-    repeated = read_column("x", np.repeat(values, counts.astype(int)), None, 1).levels
+    repeated = column_of("x", np.repeat(values, counts.astype(int)), 1).levels
     assert [level.text for level in levels] == [level.text for level in repeated]
 
 
 def test_columns_that_are_no_columns_are_refused():
     with pytest.raises(InputError, match="has shape"):
-        read_column("x", np.zeros((3, 2)), None, 1)
+        column_of("x", np.zeros((3, 2)), 1)
     with pytest.raises(InputError, match="only missing ones"):
-        read_column("x", np.full(3, np.nan), None, 1)
+        column_of("x", np.full(3, np.nan), 1)
     with pytest.raises(InputError, match="holds text"):
         Level("x", "below 3", "range", high=3.0).holds(np.array(["a"]))
     with pytest.raises(FileError, match="a level must be an object"):
