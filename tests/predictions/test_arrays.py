@@ -161,3 +161,36 @@ def test_n_bins_is_a_second_spelling_of_bins():
         assert kind(n_bins=7) == kind(bins=7)
     with pytest.raises(InputError, match="bins and n_bins"):
         tc.BinnedECE(bins=5, n_bins=7)
+
+
+def test_labels_and_probabilities_may_be_named():
+    by_name = tc.verify(y_true=Y, y_prob=P, threshold=0.1)
+    assert by_name.value == tc.verify(Y, P, threshold=0.1).value
+    with pytest.raises(TypeError, match="preds"):
+        tc.verify(threshold=0.1)
+
+
+def test_numbers_as_classes_have_the_positive_one_that_is_named():
+    expected = tc.calibration_error(Y, P).value
+    assert tc.calibration_error(Y + 1, P, pos_label=2).value == expected
+    with pytest.raises(InputError, match=r"classes=range\(1, 3\)"):
+        tc.calibration_error(2 - Y, P, pos_label=1)
+
+
+def test_labels_of_the_positive_class_alone_are_enough_for_one_column():
+    estimate = tc.calibration_error(np.full(240, "Yes"), P, pos_label="Yes")
+    assert estimate.value == tc.calibration_error(np.ones(240, int), P).value
+    with pytest.raises(InputError, match="Yes"):
+        tc.calibration_error(np.full(240, "Yes"), np.stack([1 - P, P], axis=1), pos_label="Yes")
+
+
+@pytest.mark.parametrize(
+    ("logits", "warned"), [(np.arange(10) / 9, True), (np.arange(9) / 9, False), (np.arange(10) / 8, False)]
+)
+def test_ten_logits_from_0_to_1_are_suspected_to_be_probabilities(logits, warned):
+    labels = np.arange(len(logits)) % 2
+    if warned:
+        with pytest.warns(tc.TruecalWarning, match="probabilities"):
+            tc.Predictions.from_logits(logits, labels)
+    else:
+        tc.Predictions.from_logits(logits, labels)

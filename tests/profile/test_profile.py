@@ -50,6 +50,14 @@ def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, thre
         np.testing.assert_array_equal(outcomes, y[order][None])
 
 
+def test_datasets_of_a_batch_are_sorted_by_themselves_on_several_threads(monkeypatch):
+    monkeypatch.setattr("truecal.profile.sorting._count_threads", lambda rows: 3)
+    monkeypatch.setattr("truecal.profile.sorting._MIN_ROWS_PER_THREAD", 100)
+    c = np.random.default_rng(0).random((3, 500)) / np.array([[1], [2], [3]])
+    scores, _ = packed_sort(c, np.zeros(c.shape, np.uint8))
+    np.testing.assert_array_equal(scores, np.sort(c, axis=1))
+
+
 def test_large_datasets_are_shared_by_threads_and_small_ones_are_not(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(16), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

@@ -158,3 +158,9 @@ def test_arrays_changed_behind_a_profile_are_noticed():
     c[:] = 0.5
     with pytest.raises(InputError, match="changed after"):
         tc.BinnedECE()(profile)
+
+
+def test_one_row_is_selected_as_it_is():
+    selected = select_sums(np.array([0.25]), np.array([1], np.uint8), np.array([0, 1]))
+    assert selected.first.tolist() == selected.last.tolist() == [0, 1]
+    assert selected.below.tolist() == [[0, 0, 0, 0], [0.25, 1, 0.0625, 0.25]]
