@@ -64,8 +64,8 @@ def test_every_metric_equals_its_estimator(lens, ties):
     assert [one.metric for one in found] == list(metrics)
     for one in found:
         estimator = one.metric.estimator()
-        if lens == "class-wise":
-            direct = tc.measure(preds, lens=tc.ClassWise(), estimator=estimator)
+        if lens == "class-wise" or one.metric.kind == "rank":
+            direct = tc.measure(preds, lens=LENSES[lens], estimator=estimator)
         else:
             direct = estimator(LENSES[lens](preds))
         assert one.value == pytest.approx(direct.value, abs=1e-12), one.metric.name
@@ -102,14 +102,24 @@ def test_class_wise_in_blocks(monkeypatch):
         assert one.value == pytest.approx(other.value, abs=1e-12)
 
 
-def test_bootstrap_intervals_are_those_of_the_bootstrap():
+def test_bootstrap_intervals_are_those_of_measure():
     preds = preds_of()
     metrics = [parse_metric(name) for name in ("ece-mass-15-l1", "sweep-mass-l2")]
-    for one, resamples in zip(
-        measure_lens(preds, tc.TopLabel(), metrics, intervals="bootstrap"), (1000, 200), strict=True
-    ):
-        direct = tc.inference.bootstrap(one.metric.estimator(), tc.TopLabel()(preds), resamples=resamples).interval()
+    for one in measure_lens(preds, tc.TopLabel(), metrics, intervals="bootstrap"):
+        direct = tc.measure(preds, lens=tc.TopLabel(), estimator=one.metric.estimator()).interval
         assert (one.low, one.high) == pytest.approx((direct.low, direct.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_interval_of_the_rank_series_is_that_of_measure(seed):
+    """Calibrated and nearly calibrated rows, where the test of calibration decides the lower limit."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(600)
+    preds = tc.Predictions.from_probs(p, rng.random(600) < p ** (1 + 0.1 * (seed % 4)))
+    for norm in ("l1", "l2"):
+        (one,) = measure_lens(preds, tc.OneClass(), [parse_metric(f"rank-series-{norm}")])
+        direct = tc.measure(preds, lens=tc.OneClass(), estimator=one.metric.estimator())
+        assert (one.value, one.low, one.high) == (direct.value, direct.interval.low, direct.interval.high)
 
 
 def scored(preds, metrics, *, level=0.95):

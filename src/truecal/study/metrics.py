@@ -30,11 +30,12 @@ import truecal as tc
 from truecal import names
 from truecal.errors import InputError
 from truecal.estimators import bins
-from truecal.estimators.base import Estimator, FunctionEstimator, fixed_cut
+from truecal.estimators.base import Estimator, FunctionEstimator
 from truecal.estimators.bins import Binning, Bins, combine_powers
 from truecal.estimators.bootstrap import resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series import fit as rank_series
+from truecal.inference.measurement import measure_profile
 from truecal.lenses.lens import Lens
 from truecal.resampling.units import Units
 from truecal.special import positive, root
@@ -165,8 +166,7 @@ def _grid(lens: str) -> tuple[str, ...]:
 
 Intervals = bool | Literal["bootstrap"]
 _DIAGRAM_BINS = 15
-_RESAMPLES, _RESAMPLES_OF_BINS = 200, 1000
-_SEED = 0  # of every bootstrap
+_SEED = 0  # as in tc.measure
 
 
 @dataclass(frozen=True)
@@ -194,32 +194,31 @@ def measure_lens(
 ) -> list[Measurement]:
     """Measure every metric under a lens; `sample` is the sample of the lens, where it was computed before.
 
-    Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
-    come in clusters :func:`truecal.measure` counts those. With `paired`, the metrics that rankings are made by are resampled as
+    The rank series, errors of several probabilities and, with "bootstrap", all metrics have the interval of
+    :func:`truecal.measure` where a row has one outcome. With `paired`, the metrics that rankings are made by are resampled as
     well. A metric that these rows do not allow is nan, with the reason as its warning.
     """
-    if not metrics:
-        return []
     if lens.several:
         return [_measure_directly(preds, lens, metric, intervals, level) for metric in metrics]
     shares = lens.shares(preds)
     if shares is not None:
-        return _measure_columns(preds, lens, metrics, shares, level)
+        return _measure_classes(preds, lens, metrics, shares)
     sample = as_rows(lens.sample(preds)) if sample is None else sample
-    clustered = sample.unit == "clusters" and bool(intervals)
-    if not sample.independent or sample.pooled:
-        intervals = intervals if clustered else False
+    if sample.pooled:
+        intervals = False
     profile = sample.profile
     profile.scores  # noqa: B018 (sorts now: with many metrics one sort is quicker than a pass for each)
     estimators = [metric.estimator(level) for metric in metrics]
     bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
-    measured = [
-        _measure_directly(preds, lens, metric, intervals, level)
-        if clustered and (intervals == "bootstrap" or metric.kind == "rank")
-        else _measure_profile(profile, metric, False if clustered else intervals, level)
-        for metric in metrics
-    ]
-    return [_with_draws(one, sample, level) for one in measured] if paired and not sample.pooled else measured
+    measured = []
+    for metric in metrics:
+        has_interval = intervals == "bootstrap" or (bool(intervals) and metric.kind == "rank")
+        if has_interval and sample.unit == "clusters":
+            one = _measure_directly(preds, lens, metric, intervals, level)
+        else:
+            one = _measure_profile(profile, metric, level if has_interval else None)
+        measured.append(_resample(one, sample, level) if paired and metric.is_resampled and not sample.pooled else one)
+    return measured
 
 
 def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
@@ -235,24 +234,28 @@ def _measure_directly(
         estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
     except InputError as error:
         return Measurement(metric, float("nan"), len(preds), warnings=(str(error),))
-    ends = _ends(estimate.interval if intervals else None)
-    return Measurement(metric, float(estimate.value), estimate.n, *ends, estimate.warnings)
+    limits = _limits(estimate.interval if intervals else None)
+    return Measurement(metric, float(estimate.value), estimate.n, *limits, estimate.warnings)
 
 
-def _measure_columns(
-    preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric], shares: Float64s, level: float
+def _measure_classes(
+    preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric], shares: Float64s
 ) -> list[Measurement]:
-    """Metrics of a lens with one dataset per class, combined by the shares of the classes."""
+    """Measure metrics of a lens with one dataset per class, combined by the shares of the classes (k,)."""
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
-    for part in lens.profiles(preds):
-        part.scores  # noqa: B018 (sorts now)
-        n = _rows(part)
+    for profile in lens.profiles(preds):
+        profile.scores  # noqa: B018 (sorts now)
+        n = _count_rows(profile)
         for metric in metrics:
-            power, _, warnings = _estimate(part, metric, level)
-            powers[metric].append(power)
-            notes[metric] += warnings
+            try:
+                estimate = metric.estimator().estimate(profile)
+                powers[metric].append(estimate.power)
+                notes[metric] += estimate.warnings
+            except InputError as error:
+                powers[metric].append(np.full(profile.batch, np.nan))
+                notes[metric].append(str(error))
     measurements = []
     for metric in metrics:
         norm = metric.estimator().norm
@@ -261,45 +264,26 @@ def _measure_columns(
     return measurements
 
 
-def _measure_profile(profile: tc.profile.Profile, metric: Metric, intervals: Intervals, level: float) -> Measurement:
-    """Estimate a metric of one profile with its interval, in closed form or by the bootstrap."""
-    power, interval, notes = _estimate(profile, metric, level)
-    estimator, n = metric.estimator(level), _rows(profile)
-    if np.isnan(power[0]):
-        return Measurement(metric, float("nan"), n, warnings=notes)
-    if intervals == "bootstrap" and interval is None:
-        resamples = _RESAMPLES if fixed_cut(estimator, profile) is None else _RESAMPLES_OF_BINS
-        try:
-            interval = tc.inference.bootstrap(
-                metric.estimator(), profile, resamples=resamples, level=level, rng=_SEED
-            ).interval()
-        except InputError:  # too few rows; the value, or its warning, says so
-            interval = None
-    value = float(root(power, estimator.norm)[0])
-    return Measurement(metric, value, n, *_ends(interval if intervals else None), notes)
+def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float | None) -> Measurement:
+    """Estimate a metric of one profile, with its interval unless level is None."""
+    n = _count_rows(profile)
+    estimator = metric.estimator(level or 0.95)
+    try:
+        if level is not None:
+            estimate = measure_profile(profile, estimator, level, np.random.default_rng(_SEED))
+            return Measurement(metric, float(estimate.value), n, *_limits(estimate.interval), estimate.warnings)
+        powers = estimator.estimate(profile)
+    except InputError as error:
+        return Measurement(metric, float("nan"), n, warnings=(str(error),))
+    return Measurement(metric, float(root(powers.power, estimator.norm)[0]), n, warnings=powers.warnings)
 
 
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+def _limits(interval: Interval | None) -> tuple[float | None, float | None]:
     """Return the limits of an interval, or two None."""
     return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
-def _estimate(
-    profile: tc.profile.Profile, metric: Metric, level: float
-) -> tuple[Float64s, Interval | None, tuple[str, ...]]:
-    """Powers of all datasets (nan where there are none), the interval where there is a formula, and warnings or the reason."""
-    estimator = metric.estimator(level)
-    try:
-        if metric.kind == "rank":
-            estimate = estimator(profile)
-            return np.atleast_1d(estimate.power), estimate.interval, estimate.warnings
-        powers = estimator.estimate(profile)
-    except InputError as error:
-        return np.full(profile.batch, np.nan), None, (str(error),)
-    return powers.power, None, powers.warnings
-
-
-def _rows(profile: tc.profile.Profile) -> int:
+def _count_rows(profile: tc.profile.Profile) -> int:
     """Return the number of rows of a profile: the sum of weights that are counts, else its length."""
     return round(float(profile.total.max())) if profile.counted else profile.rows
 
@@ -413,18 +397,15 @@ def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
     return SharedDraws(drawn, drawn.draws(RESAMPLES, rng))
 
 
-def _with_draws(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
+def _resample(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
     """Add to a measurement its resamples, and their interval where there is none in closed form."""
-    if not measurement.metric.is_resampled:
-        return measurement
     try:
         values, interval = SharedDraws.of(sample).resample_error(measurement.metric, sample, level)
     except InputError:  # a single unit, or too few rows for this metric
         return measurement
-    measurement = replace(measurement, draws=values)
     if measurement.low is not None or interval is None or not np.isfinite(measurement.value):
-        return measurement
-    return replace(measurement, low=float(interval.low), high=float(interval.high))
+        return replace(measurement, draws=values)
+    return replace(measurement, draws=values, low=float(interval.low), high=float(interval.high))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -499,7 +480,7 @@ def _average(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float
 
 def _abstain(metric: Metric, preds: tc.Predictions, level: float, *, intervals: bool) -> Measurement:
     """Area under the risk-coverage curve, or the cost of abstaining at a rate."""
-    options: dict[str, Any] = {"level": level, "resamples": _RESAMPLES}
+    options: dict[str, Any] = {"level": level, "resamples": RESAMPLES}
     try:
         if metric.rate is None or metric.cost is None:
             result: Any = tc.selective.aurc(preds, **options)
@@ -507,4 +488,4 @@ def _abstain(metric: Metric, preds: tc.Predictions, level: float, *, intervals: 
             result = tc.selective.abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
     except InputError as error:
         return Measurement(metric, float("nan"), len(preds), warnings=(str(error),))
-    return Measurement(metric, float(result.value), len(preds), *_ends(result.interval if intervals else None))
+    return Measurement(metric, float(result.value), len(preds), *_limits(result.interval if intervals else None))
