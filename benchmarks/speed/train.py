@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 import truecal as tc
 from benchmarks.speed.harness import Row
 from truecal.study.interventions.plan import DataPlan, Recipe, load_data
-from truecal.study.interventions.training import Descent, network, objective, repeatable
+from truecal.study.interventions.training import make_optimizer, network, objective, repeatable
 
 ROUNDS = 400
 BOUND = 1.3
@@ -69,11 +69,14 @@ def _step(
     loss: Callable, recipe: Recipe, inputs: torch.Tensor, labels: torch.Tensor, classes: int
 ) -> Callable[[], None]:
     model = network(recipe.network, tuple(inputs.shape[1:]), classes, width=recipe.width, seed=0)
-    descent = Descent(model, recipe, steps=ROUNDS + 20)
+    optimizer, schedule = make_optimizer(model, recipe, steps=ROUNDS + 20)
     order = torch.Generator().manual_seed(0)
 
     def step() -> None:
         batch = torch.randint(len(inputs), (recipe.batch,), generator=order)
-        descent.step(loss(model, inputs[batch], labels[batch]))
+        optimizer.zero_grad()
+        loss(model, inputs[batch], labels[batch]).backward()
+        optimizer.step()
+        schedule.step()
 
     return step

@@ -46,11 +46,10 @@ def _scratch() -> str:
 def _compared(config: Path, folder: Path, workers: int = 1) -> Frame:
     """All numbers of a comparison: mean over seeds, and the change from the base model of the same seed."""
     rows: list[tuple[Field, ...]] = []
-    for s in tc.study.compare_interventions(config, folder, workers=workers).summary:
-        root = s.seeds**0.5
-        errors = [0.0 if sd is None else sd / root for sd in (s.sd, s.difference_sd)]
-        place = (s.intervention, s.lens, s.selection, s.metric)
-        rows.append((*place, s.mean, errors[0], s.seeds, s.if_calibrated, s.difference, errors[1]))
+    for row in tc.study.compare_interventions(config, folder, workers=workers).summary.iter_rows(named=True):
+        errors = [(row[name] or 0.0) / row["seeds"] ** 0.5 for name in ("sd", "difference_sd")]
+        keys = [row[name] for name in ("intervention", "lens", "selection", "metric", "mean")]
+        rows.append((*keys, errors[0], row["seeds"], row["if_calibrated"], row["difference"], errors[1]))
     return tidy(_COLUMNS, rows)
 
 

@@ -1,5 +1,7 @@
 """A comparison small enough for tests: digits as they are, a small network, two seeds."""
 
+from types import SimpleNamespace
+
 TINY = """\
 name: tiny
 data: {set: digits, validation: 0.3, test: 0.4}
@@ -40,3 +42,8 @@ lenses:
   likert: {low: [0, 0.5], high: [0.4, 1]}
   groupings: {a: {b: [1]}}
 """
+
+
+def records(table):
+    """Rows of a table as objects with attributes."""
+    return [SimpleNamespace(**row) for row in table.iter_rows(named=True)]

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import polars as pl
 import pytest
 
 import truecal as tc
-from tests.study.interventions_files import MODELS, TINY
+from tests.study.interventions_files import MODELS, TINY, records
 from truecal.cli.main import main
 from truecal.study import Plan, compare_interventions
 from truecal.study.interventions import models
-from truecal.study.interventions.comparison import summed
-from truecal.study.interventions.judging import Number, numbers
+from truecal.study.interventions.comparison import summarize
+from truecal.study.interventions.judging import judge
 from truecal.study.interventions.models import Outputs, Training, choose
 from truecal.study.interventions.plan import load_data
 
@@ -85,7 +86,7 @@ def test_numbers_are_those_of_direct_calls(config, clean):
             direct[f"groups shape: {group}", "label loops", "confidence"] = np.average(column, weights=vector.weights)
         mine = {
             (f.lens, f.selection, f.metric): f.value
-            for f in found.findings
+            for f in records(found.results)
             if f.intervention == "temperature" and f.seed == seed
         }
         for key, value in direct.items():
@@ -95,7 +96,9 @@ def test_numbers_are_those_of_direct_calls(config, clean):
 def test_interventions_change_the_models(clean):
     found, _ = clean
     by_kind = {
-        s.intervention: s for s in found.summary if (s.lens, s.selection, s.metric) == ("full", "all", "entropy")
+        s.intervention: s
+        for s in records(found.summary)
+        if (s.lens, s.selection, s.metric) == ("full", "all", "entropy")
     }
     assert len(by_kind) == 7
     assert by_kind["label-smoothing"].mean > by_kind["none"].mean
@@ -197,8 +200,7 @@ def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(co
     assert dict(choice.strengths) == {"none": None, "focal": 2, "mixup": 0.1}
     assert len(choice.notes) == 1
     assert "no strength of mixup keeps the accuracy within 0.05" in choice.notes[0]
-    tried = {(t.intervention, t.strength): t for t in choice.tried}
-    assert tried["focal", 1].error == pytest.approx(0.05, abs=2e-3)
+    assert choice.tried[Training("focal", 1, 0)][0] == pytest.approx(0.05, abs=2e-3)
     loose = choose(replace(plan, accuracy_loss=0.2), data, outputs)
     assert loose.strengths["focal"] == 3
 
@@ -208,7 +210,7 @@ def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch
     data = load_data(plan.data)
     outputs = models.outputs_of_all(plan, data, clean[1] / "models")
     pairs = []
-    direct = models.recalibrated
+    direct = models.recalibrate
 
     def watched(kind, strength, learn, labels, apply):
         pairs.append(
@@ -216,22 +218,27 @@ def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch
         )
         return direct(kind, strength, learn, labels, apply)
 
-    monkeypatch.setattr(models, "recalibrated", watched)
+    monkeypatch.setattr(models, "recalibrate", watched)
     choose(plan, data, outputs)
     assert len(pairs) == 2 * 2 * (1 + 1 + 2)
     assert all(not shared for _, shared, _, _ in pairs)
     assert all(a + b == len(data.validation.labels) for *_, a, b in pairs)
 
 
-def finding(kind, seed, value, lens="traditional", metric="error"):
-    return Number(lens, "all", metric, value, 100, 0.01, kind, "", seed)
+def finding(kind, seed, value, lens="traditional", metric="error", selection="all", if_calibrated=0.01):
+    keys = {"intervention": kind, "strength": "", "seed": seed, "lens": lens, "selection": selection, "metric": metric}
+    return {**keys, "value": value, "n": 100, "if_calibrated": if_calibrated}
+
+
+def summaries(rows):
+    return records(summarize(pl.DataFrame(rows)))
 
 
 def test_means_deviations_and_paired_differences():
     rng = np.random.default_rng(0)
     base, other = rng.random(5), rng.random(5)
     rows = [finding("none", s, v) for s, v in enumerate(base)] + [finding("focal", s, v) for s, v in enumerate(other)]
-    none, focal = summed(tuple(rows))
+    none, focal = summaries(rows)
     from scipy.stats import ttest_rel
 
     assert focal.mean == pytest.approx(other.mean())
@@ -242,13 +249,13 @@ def test_means_deviations_and_paired_differences():
     shifted = [finding("none", s, v) for s, v in enumerate(base)] + [
         finding("focal", s, v - 0.2 - 0.01 * s) for s, v in enumerate(base)
     ]
-    assert summed(tuple(shifted))[1].verdict == "lower"
+    assert summaries(shifted)[1].verdict == "lower"
 
 
 def test_an_infinite_log_loss_stays_visible():
     rows = [finding("none", s, 0.5, "full", "log loss") for s in (0, 1)]
     rows += [finding("histogram", s, v, "full", "log loss") for s, v in ((0, np.inf), (1, 0.5))]
-    found = summed(tuple(rows))[1]
+    found = summaries(rows)[1]
     assert (found.mean, found.sd, found.verdict) == (np.inf, None, "")
 
 
@@ -259,13 +266,13 @@ def test_the_calibrated_twin_is_what_calibrated_outputs_get(config):
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     calibrated = tc.Predictions.from_logits(logits, labels, classes=range(10))
     sure = tc.Predictions.from_logits(3 * logits, labels, classes=range(10))
-    for number in numbers(calibrated, plan):
+    for number in judge(calibrated, plan):
         if number.metric == "error":
             assert number.value == pytest.approx(number.if_calibrated, abs=0.02), number
-    errors = {(n.lens, n.selection): n for n in numbers(sure, plan) if n.metric == "error"}
+    errors = {(n.lens, n.selection): n for n in judge(sure, plan) if n.metric == "error"}
     assert errors["full", "all"].value > 5 * errors["full", "all"].if_calibrated
     # Among rows of one label even calibrated outputs are far from it: such an error is no sign of miscalibration.
-    by_label = next(n for n in numbers(calibrated, plan) if n.selection == "label 8")
+    by_label = next(n for n in judge(calibrated, plan) if n.selection == "label 8")
     assert by_label.if_calibrated > 0.3
 
 
@@ -282,7 +289,7 @@ def test_the_answer_counts_what_it_says(clean):
             rows.append(finding(kind, seed, usual + 0.001 * seed, "traditional"))
             rows.append(finding(kind, seed, full + 0.001 * (seed * len(kind) % 3), "full"))
     kinds = {"none": None, "focal": 1, "mixup": 0.2, "temperature": None}
-    made = replace(found, findings=tuple(rows), choice=replace(found.choice, strengths=kinds))
+    made = replace(found, results=pl.DataFrame(rows), choice=replace(found.choice, strengths=kinds))
     lines = made.verdict()
     assert lines[0] == "focal: usual error lower; HIGHER full"
     assert lines[1] == "mixup: usual error lower; lower full"
@@ -301,16 +308,16 @@ def test_the_answer_says_when_the_order_is_another(clean):
             rows.append(finding(kind, seed, 0.1 * i, "full"))
             rows.append(finding(kind, seed, 1.0 / (i + 2), "top-2"))
     kinds = dict.fromkeys(("none", "focal", "mixup", "temperature", "histogram"))
-    made = replace(clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths=kinds))
+    made = replace(clean[0], results=pl.DataFrame(rows), choice=replace(clean[0].choice, strengths=kinds))
     assert "order): full -1.00, top-2 1.00." in made.verdict()[-1]
 
 
 def test_errors_among_one_label_are_shown_beside_those_of_a_calibrated_model(clean):
     rows = [finding("none", s, 0.2 + 0.001 * s) for s in range(3)] + [finding("focal", s, 0.1) for s in range(3)]
     for kind, value in (("none", 0.1), ("focal", 0.3)):
-        rows += [Number("full", "label 8", "error", value, 9, 0.32, kind, "", s) for s in range(3)]
+        rows += [finding(kind, s, value, "full", "error", "label 8", 0.32) for s in range(3)]
     made = replace(
-        clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
+        clean[0], results=pl.DataFrame(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
     )
     said = made.verdict()[-1]
     assert said.startswith("Among the rows of one label, 1 of these interventions' 1 errors are higher")
@@ -323,7 +330,7 @@ def test_tables_show_every_intervention_and_number(clean):
     assert len(shown) == 9
     for table in shown.values():
         assert set(table["intervention"]) >= set(found.choice.strengths)
-    usual = next(s for s in found.summary if s.intervention == "mixup" and s.lens == "traditional")
+    usual = next(s for s in records(found.summary) if s.intervention == "mixup" and s.lens == "traditional")
     assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in found.text()
     assert "| intervention | accuracy | top-2 | top-3 |" in found.text(markdown=True)
 
@@ -339,7 +346,7 @@ def test_pictures_draw_the_summary(clean, tmp_path):
         shown
     )
     frame = shown["errors"].frame()
-    usual = next(s for s in found.summary if s.intervention == "focal" and s.lens == "traditional")
+    usual = next(s for s in records(found.summary) if s.intervention == "focal" and s.lens == "traditional")
     at = list(zip(frame["intervention"], frame["what"], strict=True)).index(("focal", "traditional"))
     assert (frame["mean"][at], frame["sd"][at]) == (usual.mean, usual.sd)
     assert list(dict.fromkeys(shown["groups"].frame()["what"])) == ["shape", "halves", "full"]
@@ -366,8 +373,8 @@ def test_two_classes_from_a_file_of_ones_own(tmp_path):
         "interventions: {mixup: [0.2], histogram: [5]}\nlenses: {likert_of: 'yes'}\n"
     )
     found = compare_interventions(config, tmp_path / "out")
-    assert {s.lens for s in found.summary if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
-    assert all(s.sd is None and s.verdict == "" for s in found.summary)
+    assert {s.lens for s in records(found.summary) if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
+    assert all(s.sd is None and s.verdict == "" for s in records(found.summary))
     assert "None of the 2 interventions" in found.text()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
+from tests.study.interventions_files import records
 from truecal.cli.main import main
 from truecal.study import compare_interventions
 
@@ -68,13 +69,15 @@ def ready(tmp_path):
 def test_ready_logits_and_ensembles(ready):
     found = compare_interventions(ready / "ready.yaml", ready / "out")
     assert list(found.choice.strengths) == ["none", "calmer", "temperature", "histogram-width", "ensemble"]
-    usual = {(s.intervention, s.lens): s for s in found.summary if s.metric == "error" and s.selection == "all"}
+    usual = {
+        (s.intervention, s.lens): s for s in records(found.summary) if s.metric == "error" and s.selection == "all"
+    }
     with np.load(ready / "logits" / "calmer" / "1.npz") as held:
         preds = tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"])
     judge = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
     (own,) = [
         f.value
-        for f in found.findings
+        for f in records(found.results)
         if (f.intervention, f.seed, f.lens, f.metric) == ("calmer", 1, "traditional", "error")
     ]
     assert own == pytest.approx(float(judge(preds)), abs=1e-12)
@@ -86,7 +89,7 @@ def test_ready_logits_and_ensembles(ready):
     mean = tc.Predictions.from_probs((pair[0].probs + pair[1].probs) / 2, pair[0].labels)
     (together,) = [
         f.value
-        for f in found.findings
+        for f in records(found.results)
         if (f.intervention, f.seed, f.lens, f.metric) == ("ensemble", 0, "traditional", "error")
     ]
     assert together == pytest.approx(float(judge(mean)), abs=1e-4)  # kept as float32 logarithms
@@ -129,10 +132,10 @@ def test_a_network_of_ones_own_with_dropout(tmp_path, monkeypatch):
     (tmp_path / "own.yaml").write_text(OWN)
     found = compare_interventions(tmp_path / "own.yaml", tmp_path / "out")
     again = compare_interventions(tmp_path / "own.yaml", tmp_path / "other")
-    assert found.findings == again.findings
-    entropy = {s.intervention: s.mean for s in found.summary if s.metric == "entropy"}
+    assert found.results.equals(again.results)
+    entropy = {s.intervention: s.mean for s in records(found.summary) if s.metric == "entropy"}
     assert entropy["mc-dropout"] > entropy["none"]
-    refusals = {"own_net:plain": "has none", "own_net:number": "no function", "nowhere:make": "cannot import"}
+    refusals = {"own_net:plain": "has none", "own_net:number": "no function", "nowhere:make": "cannot load"}
     for wrong, message in refusals.items():
         (tmp_path / "own.yaml").write_text(OWN.replace("own_net:make", wrong))
         with pytest.raises(tc.InputError, match=message):

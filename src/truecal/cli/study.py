@@ -347,7 +347,7 @@ def interventions(
         "seeds": list(comparison.plan.seeds),
         "verdict": comparison.verdict(),
         "notes": list(comparison.notes),
-        "summary": comparison.summary_frame().to_dicts(),
+        "summary": comparison.summary.to_dicts(),
         "written": [str(file) for file in files],
     }
     listed = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(pictures)} figures"

@@ -26,66 +26,55 @@ class Number:
     value: float
     n: int
     if_calibrated: float | None = None
-    intervention: str = ""
-    strength: str = ""
-    seed: int = 0
 
 
-def numbers(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
+def judge(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
     """Compute every number of one model, and its value for labels drawn from the probabilities with `seed`."""
     labels = draw_labels(preds.probs, np.random.default_rng(seed))
+    calibrated = replace(preds, labels=labels)
     if_calibrated = {
-        (o.lens, o.selection, o.metric): o.value for o in _all_numbers(replace(preds, labels=labels), plan)
+        (one.lens, one.selection, one.metric): one.value
+        for one in (*_errors(calibrated, plan), *_facts(calibrated, plan))
+        # shares, entropies and confidences over all rows are those of the outputs alone
+        if one.selection != "all" or one.metric not in ("share", "entropy", "confidence")
     }
     return [
-        replace(o, if_calibrated=if_calibrated.get((o.lens, o.selection, o.metric))) if _depends_on_labels(o) else o
-        for o in _all_numbers(preds, plan)
+        replace(one, if_calibrated=if_calibrated.get((one.lens, one.selection, one.metric)))
+        for one in (*_errors(preds, plan), *_facts(preds, plan))
     ]
-
-
-def _all_numbers(preds: tc.Predictions, plan: LensPlan) -> list[Number]:
-    """Compute all errors and summary numbers of one model."""
-    return [*_errors(preds, plan), *_facts(preds, plan)]
-
-
-def _depends_on_labels(number: Number) -> bool:
-    """Shares, entropies and confidences over all rows are those of the outputs alone."""
-    return number.selection != "all" or number.metric not in ("share", "entropy", "confidence")
 
 
 def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     """Yield the calibration errors under every lens of the plan."""
     n = len(preds)
-    judge = tc.GeneralizedECE(binning=tc.estimators.KDTree(plan.gamma), level=None)
+    error = tc.GeneralizedECE(binning=tc.estimators.KDTree(plan.gamma), level=None)
     yield Number("traditional", "all", "error", float(TRADITIONAL(preds)), n)
     for k in _ks(preds, plan):
-        yield Number(f"top-{k}", "all", "error", float(replace(judge, lens=tc.TopK(k))(preds)), n)
-    yield Number("full", "all", "error", float(judge(preds)), n)
+        yield Number(f"top-{k}", "all", "error", float(replace(error, lens=tc.TopK(k))(preds)), n)
+    yield Number("full", "all", "error", float(error(preds)), n)
     for i, (name, groups) in enumerate(plan.groupings.items()):
         grouped = tc.Grouping(groups).predictions(preds)
-        yield Number(f"groups {name}", "all", "error", float(judge(grouped)), n)
+        yield Number(f"groups {name}", "all", "error", float(error(grouped)), n)
         for group in groups if i == 0 else ():
-            yield from _among(judge, grouped, group, f"groups {name}")
+            yield from _measure_label(error, grouped, group, f"groups {name}")
     for label in plan.labels:
-        yield from _among(judge, preds, label, "full")
+        yield from _measure_label(error, preds, label, "full")
     judged_preds, of = _scaled_output(preds, plan)
     report = tc.likert(
         judged_preds, plan.likert, class_name=of, binning=tc.estimators.KDTree(plan.gamma), replicates=20
     )
     for category in report.categories:
         yield Number(f"likert {category.name}", "all", "share", category.share, n)
-        for metric, error in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
-            if error is not None:
-                yield Number(f"likert {category.name}", "all", metric, float(error), category.count)
+        for metric, value in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
+            if value is not None:
+                yield Number(f"likert {category.name}", "all", metric, float(value), category.count)
 
 
-def _among(judge: tc.GeneralizedECE, preds: tc.Predictions, label: object, lens: str) -> Iterator[Number]:
+def _measure_label(error: tc.GeneralizedECE, preds: tc.Predictions, label: object, lens: str) -> Iterator[Number]:
     """Yield the error among the rows of one label, if there are any."""
-    selection = tc.by_label(label)
-    count = int(selection.mask(preds).sum())
-    if count:
-        chosen: tc.Predictions = selection(preds)
-        yield Number(lens, f"label {label}", "error", float(judge(chosen)), count)
+    if tc.by_label(label).mask(preds).any():
+        rows: tc.Predictions = tc.by_label(label)(preds)
+        yield Number(lens, f"label {label}", "error", float(error(rows)), len(rows))
 
 
 def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
@@ -93,10 +82,8 @@ def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     n = len(preds)
     ks = _ks(preds, plan)
     top = tc.TopK(max(ks)).sample(preds)
-    yield Number("top-1", "all", "accuracy", float((top.labels < 1).mean()), n)
-    for k in ks:
-        if k > 1:
-            yield Number(f"top-{k}", "all", "accuracy", float((top.labels < k).mean()), n)
+    for k in dict.fromkeys((1, *ks)):
+        yield Number(f"top-{k}", "all", "accuracy", float((top.labels < k).mean()), n)
     for rank in range(1, top.probs.shape[1] + 1):
         yield Number(f"rank {rank}", "all", "confidence", float(top.probs[:, rank - 1].mean()), n)
     yield Number("full", "all", "entropy", float(lower_ranks.entropy(preds).mean()), n)

@@ -3,9 +3,8 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -18,20 +17,20 @@ import truecal as tc
 from truecal import parallel
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.predictions import files
-from truecal.study.interventions import plan
 from truecal.study.interventions.plan import (
     AFTERWARDS,
     BASELINE,
     TOGETHER,
     WHILE_TRAINING,
     DataPart,
+    DataPlan,
     InterventionData,
     Plan,
+    Recipe,
     Strength,
+    load_data,
 )
-
-# ----------------------------------------------------------------------------------------------------
-# Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was
+from truecal.study.store import pl
 
 Logits = NDArray[np.float32]
 
@@ -84,27 +83,22 @@ def outputs_of_all(
         parallel.Step("taken from earlier runs" if outputs_by_job else "starting", len(outputs_by_job), len(trainings))
     )
     missing = [job for job in trainings if job not in outputs_by_job]
-    for job, outputs in _trained(missing, plan.training, data, workers):
-        cache.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
-        outputs_by_job[job] = outputs
-        progress(parallel.Step(str(job), len(outputs_by_job), len(trainings)))
+    with parallel.Pool(max(min(workers, len(missing)), 1)) as pool:
+        for position, outputs in pool.each(_train_task, [(job, plan.training, plan.data) for job in missing]):
+            job = missing[position]
+            cache.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
+            outputs_by_job[job] = outputs
+            progress(parallel.Step(str(job), len(outputs_by_job), len(trainings)))
     return {job: outputs_by_job[job] for job in trainings}
 
 
-def _trained(
-    missing: list[Training], recipe: plan.Recipe, data: InterventionData, workers: int
-) -> Iterator[tuple[Training, Outputs]]:
-    """Yield every job with its outputs, trained in this process or by workers, in order of completion."""
-    if workers == 1 or len(missing) < 2:
-        for job in missing:
-            yield job, train(job, recipe, data)
-        return
-    with parallel.Pool(min(workers, len(missing)), prepare=partial(_remember, recipe, data)) as pool:
-        for position, outputs in pool.each(_train_remembered, missing):
-            yield missing[position], outputs
+def _train_task(task: tuple[Training, Recipe, DataPlan]) -> Outputs:
+    """Train one model, in any process; a process loads the data once."""
+    job, recipe, data = task
+    return train(job, recipe, load_data(data))
 
 
-def train(job: Training, recipe: plan.Recipe, data: InterventionData) -> Outputs:
+def train(job: Training, recipe: Recipe, data: InterventionData) -> Outputs:
     """Train one model, in this process."""
     from truecal.study.interventions import training
 
@@ -121,20 +115,7 @@ def train(job: Training, recipe: plan.Recipe, data: InterventionData) -> Outputs
     return Outputs(logits(model, data.validation.inputs), logits(model, data.test.inputs))
 
 
-_WORKER: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
-
-
-def _remember(recipe: plan.Recipe, data: InterventionData) -> None:
-    """Store recipe and data in a worker process."""
-    _WORKER.update(recipe=recipe, data=data)
-
-
-def _train_remembered(job: Training) -> Outputs:
-    """Train a job in a worker process, with the stored recipe and data."""
-    return train(job, _WORKER["recipe"], _WORKER["data"])
-
-
-def _setting(recipe: plan.Recipe, data: InterventionData) -> Mapping[str, Any]:
+def _setting(recipe: Recipe, data: InterventionData) -> Mapping[str, Any]:
     """Return what the outputs of a training depend on besides the job: recipe, hashes of data and code, version of torch."""
     sources = (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py")
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
@@ -172,38 +153,35 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict
     reserved = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
     if reserved:
         raise InputError(f"{reserved[0]} is made from the base model here; give its logits under another name")
-    seeds = {method: tuple(path.stem for path in paths) for method, paths in files.items()}
-    for method, names in seeds.items():
-        if names != seeds[BASELINE]:
-            raise InputError(
-                f"{method} has the seeds {', '.join(names)} and the base model {', '.join(seeds[BASELINE])}"
-            )
+    seeds = [path.stem for path in files[BASELINE]]
+    for method, paths in files.items():
+        names = [path.stem for path in paths]
+        if names != seeds:
+            raise InputError(f"{method} has the seeds {', '.join(names)} and the base model {', '.join(seeds)}")
     outputs: dict[Training, Outputs] = {}
     labels: dict[str, np.ndarray] = {}
     for method, paths in files.items():
         for seed, path in enumerate(paths):
-            arrays = _arrays(path)
+            arrays = _read_logits(path)
             for side in ("validation", "test"):
                 first_labels = labels.setdefault(side, arrays[f"{side}_labels"])
                 if not np.array_equal(first_labels, arrays[f"{side}_labels"]):
                     raise FileError(f"{path}: the {side} labels are not those of the other files")
             outputs[Training(method, None, seed)] = Outputs(arrays["validation_logits"], arrays["test_logits"])
-    first = next(iter(outputs.values()))
-    count = first.test.shape[1]
-    parts = {side: _part(labels[side], count, side) for side in ("validation", "test")}
-    data = InterventionData(
-        _part(np.empty(0, np.int64), count, "train"), parts["validation"], parts["test"], tuple(range(count))
-    )
+    count = next(iter(outputs.values())).test.shape[1]
+    parts = {side: _make_part(labels.get(side, np.empty(0, np.int64))) for side in ("train", "validation", "test")}
     methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in files if name != BASELINE}
     after = {name: s for name, s in plan.interventions.items() if name in (*AFTERWARDS, TOGETHER)}
-    return (
-        replace(plan, seeds=tuple(range(len(files[BASELINE]))), interventions={**methods, **after}),
-        data,
-        outputs,
-    )
+    plan = replace(plan, seeds=tuple(range(len(seeds))), interventions={**methods, **after})
+    return plan, InterventionData(**parts, classes=tuple(range(count))), outputs
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _make_part(labels: np.ndarray) -> DataPart:
+    """Make a data part of labels alone."""
+    return DataPart(np.empty((len(labels), 0), np.float32), labels.astype(np.int64), np.arange(len(labels)))
+
+
+def _read_logits(path: Path) -> dict[str, np.ndarray]:
     """Read logits and labels of validation and test rows from a file; refuse missing ones and other shapes."""
     arrays = files.read_arrays(path)
     missing = [name for name in _ARRAYS if name not in arrays]
@@ -217,14 +195,6 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             )
         tc.Predictions.from_logits(logits, labels)  # refuses what are no logits, or no classes
     return arrays
-
-
-def _part(labels: np.ndarray, count: int, side: str) -> DataPart:
-    """Make a data part of labels alone; refuse labels out of range."""
-    if labels.size and not 0 <= labels.min() <= labels.max() < count:
-        raise FileError(f"the {side} labels go from {labels.min()} to {labels.max()}, and there are {count} classes")
-    numbers = labels.astype(np.int64)
-    return DataPart(np.empty((len(labels), 0), np.float32), numbers, np.arange(len(labels)))
 
 
 def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Training, Outputs]:
@@ -242,13 +212,13 @@ def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Trai
             chosen = [plan.seeds[(i + k) % len(plan.seeds)] for k in range(size)]
             models = [outputs[Training(BASELINE, None, one)] for one in chosen]
             every[Training(TOGETHER, members, seed)] = Outputs(
-                _mean([m.validation for m in models]), _mean([m.test for m in models])
+                _average_probs([m.validation for m in models]), _average_probs([m.test for m in models])
             )
     return every
 
 
-def _mean(logits: list[Logits]) -> Logits:
-    """Log of the mean of the probabilities."""
+def _average_probs(logits: list[Logits]) -> Logits:
+    """Return the log of the mean of the probabilities of several models, shape (n, classes)."""
     probs = np.mean([tc.Predictions.from_logits(z, np.zeros(len(z), int)).probs for z in logits], axis=0)
     return np.log(np.maximum(probs, np.finfo(np.float64).tiny)).astype(np.float32)
 
@@ -266,57 +236,69 @@ _MAKERS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One strength on the validation rows of one seed."""
-
-    intervention: str
-    strength: Strength
-    seed: int
-    error: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
 class StrengthChoice:
-    """The chosen strength of every intervention, all strengths tried, and notes."""
+    """The chosen strength of every intervention, error and accuracy of all tried on the validation rows by seed, and notes."""
 
     strengths: Mapping[str, Strength]
-    tried: tuple[Tried, ...]
+    tried: Mapping[Training, tuple[float, float]]
     notes: tuple[str, ...]
+
+    def frame(self) -> Any:
+        """Return a table (polars) of every strength on the validation rows of every seed, and whether it was chosen."""
+        rows = [
+            {
+                "intervention": job.kind,
+                "strength": write_strength(job.strength),
+                "seed": job.seed,
+                "error": error,
+                "accuracy": accuracy,
+                "chosen": self.strengths[job.kind] == job.strength,
+            }
+            for job, (error, accuracy) in self.tried.items()
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def write_strength(strength: Strength) -> str:
+    """Write a strength as text; "" for None."""
+    return "" if strength is None else f"{strength:g}" if isinstance(strength, int | float) else strength
 
 
 def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Outputs]) -> StrengthChoice:
-    """Try every strength on the validation rows."""
-    tried = []
-    for job, logits in outputs.items():
-        tried.append(_try(job, of_logits(logits.validation, data.validation, data.classes)))
+    """Try every strength on the validation rows, and choose the one with the lowest usual error that keeps the accuracy."""
+    rows, classes = data.validation, data.classes
+    tried = {job: _try(of_logits(logits.validation, rows, classes)) for job, logits in outputs.items()}
     notes: list[str] = []
     for kind in AFTERWARDS:
         for strength in plan.interventions.get(kind, ()):
             for seed in plan.seeds:
                 base = outputs[Training(BASELINE, None, seed)].validation
-                probs, warned = _cross_fitted(kind, strength, base, data.validation.labels)
-                notes += [note for note in warned if note not in notes]
-                preds = of_probs(probs, data.validation, data.classes)
-                tried.append(_try(Training(kind, strength, seed), preds))
-    means = _means(tried)
-    floor = means[BASELINE, None][1] - plan.accuracy_loss
+                probs, warned = _cross_fit(kind, strength, base, rows.labels)
+                notes += warned
+                tried[Training(kind, strength, seed)] = _try(of_probs(probs, rows, classes))
+
+    def average(kind: str, strength: Strength) -> tuple[float, float]:
+        errors, accuracies = zip(*(tried[Training(kind, strength, seed)] for seed in plan.seeds), strict=True)
+        return float(np.mean(errors)), float(np.mean(accuracies))
+
+    least = average(BASELINE, None)[1] - plan.accuracy_loss
     strengths: dict[str, Strength] = {BASELINE: None}
     for kind, candidates in plan.interventions.items():
-        accurate = [s for s in candidates if means[kind, s][1] >= floor]
+        means = {strength: average(kind, strength) for strength in candidates}
+        accurate = [strength for strength in candidates if means[strength][1] >= least]
         if accurate:
-            strengths[kind] = min(accurate, key=lambda s: means[kind, s][0])
+            strengths[kind] = min(accurate, key=lambda strength: means[strength][0])
         else:
-            strengths[kind] = max(candidates, key=lambda s: means[kind, s][1])
+            strengths[kind] = max(candidates, key=lambda strength: means[strength][1])
             notes.append(
                 f"no strength of {kind} keeps the accuracy within {plan.accuracy_loss:g} of the base model's on the "
                 f"validation rows; {strengths[kind]} loses least and was taken"
             )
-    return StrengthChoice(strengths, tuple(tried), tuple(notes))
+    return StrengthChoice(strengths, tried, tuple(dict.fromkeys(notes)))
 
 
-def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[np.int64], apply: Logits) -> Any:
-    """Probabilities for `apply` by a recalibrator fitted to `learn`, and its warnings in words."""
+def recalibrate(kind: str, strength: Strength, learn: Logits, labels: NDArray[np.int64], apply: Logits) -> Any:
+    """Fit a recalibrator to logits `learn` and labels; return its probabilities for the logits `apply`, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)
         fitted = _MAKERS[kind](strength).fit(learn, labels)
@@ -325,39 +307,23 @@ def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[n
 
 def of_logits(logits: Logits, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
     """Make predictions of logits (n, classes) for the rows of a data part."""
-    return tc.Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
+    return tc.Predictions.from_logits(logits.astype(np.float64), np.array(classes)[part.labels], classes=classes)
 
 
 def of_probs(probs: Any, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
     """Make predictions of probabilities (n, classes) for the rows of a data part."""
-    return tc.Predictions.from_probs(probs, _names(part, classes), classes=classes)
+    return tc.Predictions.from_probs(probs, np.array(classes)[part.labels], classes=classes)
 
 
-def _names(part: DataPart, classes: tuple[object, ...]) -> NDArray[Any]:
-    """Return the labels of a data part by their class names."""
-    return np.array(classes)[part.labels]
-
-
-def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray[np.int64]) -> Any:
-    """Halves are cut, not drawn: versions of one original are neighbours and stay on one side."""
+def _cross_fit(kind: str, strength: Strength, logits: Logits, labels: NDArray[np.int64]) -> Any:
+    """Recalibrate each half of the rows by a map fitted to the other; versions of one original are neighbours and stay together."""
     middle = len(labels) // 2
     first, second = slice(0, middle), slice(middle, None)
-    later, warned = recalibrated(kind, strength, logits[first], labels[first], logits[second])
-    sooner, also = recalibrated(kind, strength, logits[second], labels[second], logits[first])
+    later, warned = recalibrate(kind, strength, logits[first], labels[first], logits[second])
+    sooner, also = recalibrate(kind, strength, logits[second], labels[second], logits[first])
     return np.concatenate((sooner, later)), warned + also
 
 
-def _try(job: Training, preds: tc.Predictions) -> Tried:
-    """Measure the error and accuracy of one strength on validation rows."""
-    return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), tc.scores.accuracy(preds))
-
-
-def _means(tried: list[Tried]) -> dict[tuple[str, Strength], tuple[float, float]]:
-    """Error and accuracy of each strength, averaged over the seeds."""
-    together: dict[tuple[str, Strength], list[Tried]] = {}
-    for one in tried:
-        together.setdefault((one.intervention, one.strength), []).append(one)
-    return {
-        key: (float(np.mean([t.error for t in group])), float(np.mean([t.accuracy for t in group])))
-        for key, group in together.items()
-    }
+def _try(preds: tc.Predictions) -> tuple[float, float]:
+    """Measure the usual error and the accuracy on validation rows."""
+    return float(TRADITIONAL(preds)), tc.scores.accuracy(preds)

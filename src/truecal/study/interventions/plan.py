@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -244,6 +244,7 @@ class InterventionData:
     classes: tuple[object, ...]
 
 
+@lru_cache(1)  # a worker process trains many models on the same data
 def load_data(plan: DataPlan) -> InterventionData:
     """Load the data and split it by the plan's seed. Originals are split before they are warped: no digit is in two parts."""
     inputs, labels, classes = _digits() if plan.source in BUNDLED else _from_file(Path(plan.source))

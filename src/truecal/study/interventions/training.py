@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
+from truecal.names import load_object
 from truecal.study.interventions.plan import Kind, Recipe
 from truecal.train import Module, Tensor, cross_entropy, focal_loss, mixup, smoothed_cross_entropy, torch
 
@@ -30,10 +30,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         if kind == "mlp":
-            size = 1
-            for side in shape:
-                size *= side
-            return _mlp(size, classes, width)
+            return _mlp(math.prod(shape), classes, width)
         if len(shape) not in (2, 3) or min(shape[-2:]) < 2:
             raise InputError(f"a cnn needs images of shape (height, width) or (channels, height, width), not {shape}")
         return _cnn((1, *shape)[-3:], classes, width)
@@ -41,13 +38,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
 
 def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
     """Make a network by calling "module:function" with (shape, classes); `seed` fixes its initial weights."""
-    module, colon, name = path.partition(":")
-    try:
-        make = getattr(import_module(module), name) if colon else None
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"cannot import {path!r}: {error}; give module:function, with the module on PYTHONPATH"
-        ) from error
+    make = load_object(path)
     if not callable(make):
         raise InputError(
             f"{path!r} names no function; give module:function, called with the input shape and the classes"
@@ -64,12 +55,9 @@ def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) 
     return model.train()
 
 
-def set_dropout(model: Module, share: float) -> int:
-    """Give every dropout layer this share; how many there are."""
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
-    for layer in layers:
-        layer.p = share
-    return len(layers)
+def list_dropout(model: Module) -> list[Any]:
+    """Return the dropout layers of a network."""
+    return [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
 
 
 def _mlp(size: int, classes: int, width: int) -> Module:
@@ -114,42 +102,25 @@ _PASSES = 20  # with dropout left on, whose probabilities are averaged
 Strength: TypeAlias = float | Literal["flsd-53"]
 
 
-class Descent:
-    """torch.optim.SGD with momentum under a cosine schedule, step for step.
-
-    Written out because making any optimizer of torch.optim loads torch's compiler first, which takes seconds in every worker.
-    """
-
-    def __init__(self, model: Module, recipe: Recipe, steps: int) -> None:
-        self.weights = list(model.parameters())
-        self.speed = [torch.zeros_like(weight) for weight in self.weights]
-        self.recipe, self.steps, self.taken = recipe, steps, 0
-
-    def step(self, loss: Tensor) -> None:
-        """Go down the gradient of the loss."""
-        recipe = self.recipe
-        rate = recipe.learning_rate * (1 + math.cos(math.pi * self.taken / self.steps)) / 2
-        gradients = torch.autograd.grad(loss, self.weights)
-        self.taken += 1
-        with torch.no_grad():
-            for weight, speed, gradient in zip(self.weights, self.speed, gradients, strict=True):
-                speed.mul_(recipe.momentum).add_(gradient)
-                if recipe.weight_decay:
-                    speed.add_(weight, alpha=recipe.weight_decay)
-                weight.sub_(speed, alpha=rate)
-
-
 @contextmanager
 def repeatable() -> Iterator[None]:
     """Use one thread and deterministic algorithms of torch within the block; restore the settings at its end."""
     threads, strict = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     torch.set_num_threads(1)
-    torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without loading the compiler
+    torch.set_deterministic_debug_mode("error")
     try:
         yield
     finally:
         torch.set_num_threads(threads)
         torch.set_deterministic_debug_mode(strict)
+
+
+def make_optimizer(model: Module, recipe: Recipe, steps: int) -> tuple[Any, Any]:
+    """Make torch's stochastic gradient descent, and the schedule whose rate falls to 0 along a half cosine of `steps` steps."""
+    options = {"lr": recipe.learning_rate, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
+    optimizer = torch.optim.SGD(model.parameters(), **options)
+    half_cosine = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: (1 + math.cos(math.pi * t / steps)) / 2)
+    return optimizer, half_cosine
 
 
 def objective(
@@ -198,25 +169,30 @@ def fit(
             model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
         else:
             model = load_network(recipe.factory, shape, classes, seed=seed)
-        if kind == "mc-dropout" and not set_dropout(model, float(strength)):
-            raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.factory} has none")
+        if kind == "mc-dropout":
+            for layer in list_dropout(model):
+                layer.p = float(strength)
+            if not list_dropout(model):
+                raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.factory} has none")
         order, blends = torch.Generator().manual_seed(int(seed)), torch.Generator().manual_seed(int(seed) + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
         steps = recipe.epochs * -(-len(x) // recipe.batch)
-        descent = Descent(model, recipe, steps)
+        optimizer, schedule = make_optimizer(model, recipe, steps)
         for _ in range(recipe.epochs):
             for rows in torch.randperm(len(x), generator=order).split(recipe.batch):
-                descent.step(loss(model, x[rows], y[rows]))
+                optimizer.zero_grad()
+                loss(model, x[rows], y[rows]).backward()
+                optimizer.step()
+                schedule.step()
     return model.eval()
 
 
 def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
     """Log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
     with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
-        for layer in layers:
+        for layer in list_dropout(model):
             layer.train()
         parts = []
         for part in torch.from_numpy(inputs).split(1024):
