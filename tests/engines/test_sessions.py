@@ -47,16 +47,10 @@ def test_nan_in_a_connection_of_the_user_is_refused(tmp_path):
             scan(source, label="y", score="p", **options)
 
 
-def test_text_at_an_address_is_read_like_a_file():
-    fsspec = pytest.importorskip("fsspec")
-    for i in range(2):
-        with fsspec.open(f"memory://logs/{i}.csv", "wb") as file:
-            file.write(b"y;p\n1;0,5\n0;NA\n")
-    assert scan("memory://logs/0.csv", label="y", score="p", drop_null=True).rows == 1
-    result = scan("memory://logs/*.csv", label="y", score="p", drop_null=True, storage_options={})
-    assert (result.rows, result.dropped) == (2, 2)
-    with pytest.raises(tc.InputError, match=r"nothing\.csv"):
-        scan("memory://logs/nothing.csv", label="y", score="p")
+@pytest.mark.parametrize("address", ["memory://logs/0.csv", "s3://bucket/*.jsonl"])
+def test_text_at_an_address_is_refused_with_the_remedy(address):
+    with pytest.raises(tc.InputError, match=r"hand over a frame, such as polars\.scan_csv"):
+        scan(address, label="y", score="p")
 
 
 def test_storage_options_are_handed_on(tmp_path, monkeypatch):

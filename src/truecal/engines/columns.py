@@ -17,7 +17,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.predictions import frames, validation
 from truecal.predictions.selection import Selection
-from truecal.profile.cells import CELL_RULE
+from truecal.profile.cells import LEAST_ZONE, MIDDLE_CELLS, MIDDLE_ZONE, SPLIT, ZONE_CELLS
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -43,13 +43,12 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     need. `checked`: the frame has a column of rows whose probabilities sum to 1.
     """
     c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
-    rule = CELL_RULE
-    split = v * rule.split
+    split = v * SPLIT
     frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
     frame = frame.with_columns((c - upper).alias(_V))
     frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
-    frame = frame.with_columns(nw.when(z > rule.least_zone).then(z).otherwise(nw.lit(rule.least_zone)).alias(_Z))
-    per_unit = nw.when(z < rule.middle_zone).then(rule.zone_cells / z).otherwise(nw.lit(rule.middle_cells))
+    frame = frame.with_columns(nw.when(z > LEAST_ZONE).then(z).otherwise(nw.lit(LEAST_ZONE)).alias(_Z))
+    per_unit = nw.when(z < MIDDLE_ZONE).then(ZONE_CELLS / z).otherwise(nw.lit(MIDDLE_CELLS))
     frame = frame.with_columns(per_unit.alias(_Q))
     frame = frame.with_columns((_floor(frame, v * q) / q).alias(_EDGE))
     fits = _all([nw.col(PRESENT), *(condition for condition, _ in _checks(weighted=weighted, checked=checked))])

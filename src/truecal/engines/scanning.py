@@ -31,7 +31,6 @@ from truecal.engines.columns import (
 from truecal.engines.sources import (
     Engine,
     engine_errors,
-    expand_pattern,
     files_of,
     folder_values,
     frame_of,
@@ -82,9 +81,7 @@ def parts_of(
     """
     local = not any("://" in file for file in files)
     if is_text(files):
-        if not local:
-            files = [match for file in files for match in (expand_pattern(file, engine) if "*" in file else [file])]
-        else:
+        if local:
             files = [file for file in files if Path(file).stat().st_size] or files  # an empty file has no rows
         return [FilePart([file], _folder_groups(file, request)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
@@ -129,16 +126,11 @@ def refuse_different_columns(
         raise FileError(f"{name}: {error}") from error
     expected = frames.matching(firsts, request.predictions, "predictions")[0]
     if outputs != expected:
+        odd = next((name for name in (*outputs, *expected) if (name in outputs) != (name in expected)), outputs[0])
         raise FileError(
             f"{name} and {other} have different columns for {request.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
-            f"{_differing_column(outputs, expected)!r}); scan files of one kind at a time"
+            f"{odd!r}); scan files of one kind at a time"
         )
-
-
-def _differing_column(columns: list[str], expected: list[str]) -> str:
-    """Return a column that only one of two lists has, or the first at another position."""
-    only = [name for name in (*columns, *expected) if (name in columns) != (name in expected)]
-    return only[0] if only else next(a for a, b in zip(columns, expected, strict=True) if a != b)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -374,7 +366,7 @@ def scan(
     engine : {"polars", "duckdb", "spark", "dask"}, SparkSession, DuckDB connection or Dask client, default None
         What reads files; None is polars, else DuckDB. A session is used as it is. A frame is run by the engine that holds it.
     storage_options : mapping, default None
-        Credentials and the like for addresses, handed on to polars, Dask or fsspec.
+        Credentials and the like for addresses, handed on to polars or Dask.
     drop_null : bool, default False
         Leave out rows with missing values and report their number; otherwise they are an error that counts them.
     progress : callable, default None

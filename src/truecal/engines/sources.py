@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape, glob, has_magic
-from importlib import import_module
 from os import stat
 from os.path import isdir, isfile  # unlike those of Path they answer for names that no file can have
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
@@ -158,8 +156,11 @@ def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
         raise MissingExtraError.of(package, "files" if name == "polars" else name)
     if text:
         (file,) = files
-        with _local(file, engine) as path:
-            frame = read_frame(path)
+        if "://" in file:
+            raise InputError(
+                f"text is read from files of this machine, not from {file}; hand over a frame, such as polars.scan_csv(...)"
+            )
+        frame = read_frame(Path(file))
         with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
             return nw.from_native(_HOLD[name](frame, engine)).lazy(), name
     listed = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
@@ -167,33 +168,6 @@ def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
         frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
         frame.collect_schema()
         return frame, name
-
-
-def expand_pattern(address: str, engine: Engine) -> list[str]:
-    """List the text files behind an address with a pattern."""
-    with engine_errors(f"cannot list {address}"):
-        system, path = _fsspec().core.url_to_fs(address, **(engine.storage_options or {}))
-        return [system.unstrip_protocol(match) for match in sorted(system.glob(path))]
-
-
-@contextmanager
-def _local(file: str, engine: Engine) -> Iterator[Path]:
-    """Return a local file as it is, and copy one at an address to a temporary file of the same name."""
-    if "://" not in file:
-        yield Path(file)
-        return
-    with TemporaryDirectory() as folder, engine_errors(f"cannot read {file}"):
-        path = Path(folder, Path(file).name)
-        with _fsspec().open(file, "rb", **(engine.storage_options or {})) as remote:
-            path.write_bytes(remote.read())
-        yield path
-
-
-def _fsspec() -> Any:
-    """Import fsspec, or say how to install it."""
-    if not installed("fsspec"):
-        raise MissingExtraError("text at an address is read through fsspec; install it with: pip install fsspec")
-    return import_module("fsspec")
 
 
 def installed(package: str) -> bool:

@@ -10,7 +10,7 @@ from truecal.errors import InputError, MissingExtraError
 from truecal.estimators.base import Estimator
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
-from truecal.profile.cells import CELL_RULE, Tally
+from truecal.profile.cells import CELLS, Tally
 
 try:
     import torch
@@ -60,10 +60,9 @@ class CalibrationMetric(Metric):
         refuse_many(lens)
         self.ignore_index, self.multilabel = ignore_index, multilabel
         self.lens, self.estimator = lens, estimator
-        cells = CELL_RULE.count
-        self.add_state("sums", torch.zeros((5, cells), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("low", torch.full((cells,), np.inf, dtype=torch.float64), dist_reduce_fx="min")
-        self.add_state("high", torch.full((cells,), -np.inf, dtype=torch.float64), dist_reduce_fx="max")
+        self.add_state("sums", torch.zeros((5, CELLS), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("low", torch.full((CELLS,), np.inf, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("high", torch.full((CELLS,), -np.inf, dtype=torch.float64), dist_reduce_fx="max")
         self.add_state("precision", torch.tensor(8), dist_reduce_fx="min")
 
     def update(self, preds: Any, target: Any) -> None:

@@ -42,7 +42,7 @@ from truecal.estimators.rank_series.families import JointSigns, label_test
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.inference.judged import measure_judged
 from truecal.lenses.lens import Lens, Sample, check_lens
-from truecal.lenses.one_probability import AllLabels, default_lens
+from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
 from truecal.predictions.predictions import Predictions, as_predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.binning import one_pass
@@ -453,7 +453,7 @@ def _measure_jointly(
 
 def _column_bins(preds: Predictions, estimator: Estimator, lens: Lens) -> Binning | None:
     """Choose the bins (or cells) of all columns where these are so many that groups of rows stand for rows."""
-    if not lens.every_column(preds) or not columns.groups_suffice(preds):
+    if not isinstance(lens, ClassWise) or preds.binary or not columns.groups_suffice(preds):
         return None
     if isinstance(estimator, RankSeries) and estimator.norm == 2:
         return Binning(_SERIES_CELLS, "mass")

@@ -344,21 +344,6 @@ class Lens(ABC):
         """
         return ()
 
-    def every_column(self, preds: Predictions) -> bool:
-        """Tell whether the datasets are the columns of the matrix of probabilities, each with its own class as the outcome.
-
-        Parameters
-        ----------
-        preds : Predictions
-            What is judged.
-
-        Returns
-        -------
-        every_column : bool
-            True for ClassWise on several columns.
-        """
-        return False
-
     def pushed_down(self) -> PushedDown:
         """Say what an engine must find in a row; lenses that need more than that refuse."""
         raise InputError(

@@ -230,9 +230,6 @@ class ClassWise(Lens):
             raise InputError(f"{len(self.weights)} class weights were given for {preds.class_count} classes")
         return np.asarray(self.weights) / np.sum(self.weights)
 
-    def every_column(self, preds: Predictions) -> bool:
-        return not preds.binary
-
     def pushed_down(self) -> PushedDown:
         return PushedDown("classes")
 

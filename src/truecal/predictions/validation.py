@@ -6,7 +6,7 @@ Nothing is parsed: text is text, also where it spells a number. Mixed lists stay
 import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from itertools import compress, pairwise
 from numbers import Real
 from operator import is_
@@ -21,9 +21,6 @@ from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
 # Containers of any kind as numpy arrays: lists, series, tensors, Arrow columns. What numpy would misread is refused
-
-# Tensors that numpy reads as they are.
-_SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64", "int64", "int32", "bool", "uint8")}
 
 _TURNED = 1024  # rows turned into columns at a time
 
@@ -61,17 +58,14 @@ def _misread(values: Any) -> bool:
 def _plain(values: Any, what: str) -> Any:
     """Convert tensors, series and Arrow columns to what numpy can read."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
-        if getattr(values, "is_cpu", False) and (_type_name(values.dtype), _type_name(values.layout)) in _SHARED:
-            return (values.detach() if values.requires_grad else values).numpy()
         if values.device.type == "meta":
             raise InputError(
                 f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
             )
-        if getattr(values, "layout", None) is not None and "strided" not in _type_name(values.layout):
+        if "strided" not in str(values.layout):
             raise InputError(f"{what} are a sparse tensor; convert them by .to_dense()")
-        tensor = values.dequantize() if values.is_quantized else values
-        tensor = tensor.detach().cpu()
-        return tensor.float().numpy() if _type_name(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
+        tensor = values.detach().cpu()
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
         raise InputError(f"{what} are a sparse matrix; convert them by .toarray()")
     if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
@@ -79,12 +73,6 @@ def _plain(values: Any, what: str) -> Any:
     if type(values).__module__.startswith("pyarrow"):  # nulls, booleans and text cannot be lent without a copy
         return np.asarray(values.to_pylist(), object) if values.null_count else values.to_numpy(zero_copy_only=False)
     return values.to_numpy()
-
-
-@lru_cache(64)
-def _type_name(kind: object) -> str:
-    """Write a type or layout of torch; cached, because it takes long."""
-    return str(kind)
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:

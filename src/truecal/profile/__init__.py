@@ -2,8 +2,8 @@
 
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.cell_profile import CellProfile
-from truecal.profile.cells import CELL_RULE, Tally
+from truecal.profile.cells import Tally
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 
-__all__ = ["CELL_RULE", "CellProfile", "Cut", "Profile", "Sketch", "Tally", "width_edges"]
+__all__ = ["CellProfile", "Cut", "Profile", "Sketch", "Tally", "width_edges"]

@@ -46,21 +46,6 @@ _HALF = _TAIL + _MIDDLE
 CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
 
 
-@dataclass(frozen=True)
-class CellRule:
-    """The numbers of the formula above, for whoever writes it in another language: an engine's expressions, a tensor."""
-
-    split: float = SPLIT
-    least_zone: float = LEAST_ZONE
-    middle_zone: float = MIDDLE_ZONE
-    middle_cells: float = MIDDLE_CELLS
-    zone_cells: float = ZONE_CELLS
-    count: int = CELLS  # of all cells
-
-
-CELL_RULE = CellRule()
-
-
 def near_end(c: Float64s) -> Float64s:
     """Compute v, the signed distance from the nearer end: the score below 1/2, the score minus 1 from there on."""
     return np.where(c < 0.5, c, c - 1.0)

@@ -13,7 +13,7 @@ from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, validation
 from truecal.profile.cell_profile import CellProfile
-from truecal.profile.cells import SUMS, FilledCells, Tally, all_edges, cell_edge
+from truecal.profile.cells import SUMS, Tally, all_edges, cell_edge
 from truecal.types import Float64s
 from truecal.writing import write_whole
 
@@ -22,31 +22,6 @@ from truecal.writing import write_whole
 
 _VERSION = 1
 _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
-
-
-def save_cells(sketch: FilledCells, path: str | Path) -> None:
-    """Write a sketch; the file at `path` is replaced in one step. Weights are left out where every row counts once."""
-    arrays = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}
-    if all(np.array_equal(sketch.sums["n"], sketch.sums[name]) for name in ("w", "ww")):
-        del arrays["w"], arrays["ww"]
-    header = {
-        "format": np.array("truecal.sketch"),
-        "version": np.array(_VERSION),
-        "fraction": np.array(sketch.fraction),
-        "precision": np.array(sketch.precision),
-    }
-    write_whole(path, lambda file: np.savez_compressed(file, **header, **arrays))  # type: ignore[arg-type]
-
-
-def load_cells(path: str | Path) -> tuple[Any, ...]:
-    """Read what save_cells wrote: the arguments of :meth:`Sketch.from_cells`."""
-    file = Path(path)
-    arrays = files.read_saved(file, "sketch", _VERSION, (*_ALWAYS, "fraction", "precision"))
-    with np.errstate(all="ignore"):  # what overflows is refused
-        _refuse_damaged(file.name, arrays)
-    sums = {name: arrays[name] for name in SUMS if name in arrays}
-    scalars = float(arrays["fraction"]), int(arrays["precision"])
-    return arrays["edges"], sums, arrays["low"], arrays["high"], *scalars
 
 
 def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
@@ -355,7 +330,16 @@ class Sketch:
         path : str or Path
             The file.
         """
-        save_cells(self, path)
+        arrays = {"edges": self.edges, "low": self.low, "high": self.high, **self.sums}
+        if all(np.array_equal(self.sums["n"], self.sums[name]) for name in ("w", "ww")):
+            del arrays["w"], arrays["ww"]  # every row counts once
+        header = {
+            "format": np.array("truecal.sketch"),
+            "version": np.array(_VERSION),
+            "fraction": np.array(self.fraction),
+            "precision": np.array(self.precision),
+        }
+        write_whole(path, lambda file: np.savez_compressed(file, **header, **arrays))  # type: ignore[arg-type]
 
     @staticmethod
     def load(path: str | Path) -> Sketch:
@@ -372,7 +356,12 @@ class Sketch:
             The sketch.
         """
         options.path(path)
-        return Sketch.from_cells(*load_cells(path))
+        arrays = files.read_saved(path, "sketch", _VERSION, (*_ALWAYS, "fraction", "precision"))
+        with np.errstate(all="ignore"):  # what overflows is refused
+            _refuse_damaged(Path(path).name, arrays)
+        sums = {name: arrays[name] for name in SUMS if name in arrays}
+        scalars = float(arrays["fraction"]), int(arrays["precision"])
+        return Sketch.from_cells(arrays["edges"], sums, arrays["low"], arrays["high"], *scalars)
 
     def __repr__(self) -> str:
         return f"Sketch({self.rows} rows in {self.cells} cells)"
