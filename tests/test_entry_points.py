@@ -146,6 +146,7 @@ NOT_ENTRY_POINTS = {
     "missing_outcomes": "chooses rows",
     "rows_needed": "plans, judges nothing",
     "sample_size": "plans, judges nothing",
+    "sample_size_by_simulation": "plans, judges nothing",
     "like": "names an estimator and a lens",
     "scorer": "measure for models of scikit-learn: see tests/inference/test_scorer.py",
     "calibration_error": "measure on arrays",

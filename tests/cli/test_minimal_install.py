@@ -65,6 +65,7 @@ CALLS = {
     "report_watch": lambda: tc.report(watch, here("w.html")),
     "rows_needed": lambda: tc.inference.rows_needed(0.02, bins=10),
     "sample_size": lambda: tc.clinical.sample_size,
+    "sample_size_by_simulation": lambda: tc.clinical.sample_size_by_simulation,
     "scan": lambda: tc.scan(here("a.csv"), label="y", score="p"),
     "scorer": lambda: tc.scorer(),
     "subgroups": lambda: tc.subgroups(preds, "site"),

@@ -39,6 +39,20 @@ def test_assumed_population_has_its_prevalence_and_c_statistic():
     ]  # fmt: skip
 
 
+def test_simulation_agrees_with_the_formula():
+    risks = WORLDS[0].draw(np.random.default_rng(0), 5000)[0]
+    wanted = {"oe": 0.3}
+    formula = tc.clinical.sample_size(risks, widths=wanted).rows
+    simulated = tc.clinical.sample_size_by_simulation(risks, widths=wanted, cohorts=6).rows
+    assert simulated == pytest.approx(formula, rel=0.35)  # the formula takes the risks as fixed, we count their scatter
+
+
+def test_the_error_of_measure_can_be_planned_for():
+    risks = WORLDS[0].draw(np.random.default_rng(0), 5000)[0]
+    found = tc.clinical.sample_size_by_simulation(risks, widths={"error": 0.2}, cohorts=3)
+    assert 60 <= found.rows < 2000
+
+
 def test_bad_input_is_refused_by_name():
     for options, message in (
         ({}, "give risks="),
@@ -51,3 +65,5 @@ def test_bad_input_is_refused_by_name():
     ):
         with pytest.raises(tc.InputError, match=message):
             tc.clinical.sample_size(**options)
+    with pytest.raises(tc.InputError, match="'auc'"):
+        tc.clinical.sample_size_by_simulation([0.2, 0.4], widths={"auc": 0.1})

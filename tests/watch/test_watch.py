@@ -280,6 +280,25 @@ def test_groups_are_watched_together(tmp_path):
     assert not watch.step().groups["m3",].alarm
 
 
+def test_states_of_disjoint_groups_merge(tmp_path):
+    rng = np.random.default_rng(8)
+    whole, parts = tc.Watch(by="model"), [tc.Watch(by="model") for _ in range(2)]
+    for _ in range(5):
+        preds = day(rng, 900, groups=3)
+        names = np.array(preds.columns["model"])
+        whole.update(preds)
+        parts[0].update(preds.take(names == "m0"))
+        parts[1].update(preds.take(names != "m0"))
+    merged = parts[0].merge(parts[1])
+    assert merged.groups == whole.groups
+    assert merged.step().log_e == pytest.approx(whole.step().log_e)
+    assert merged.step().to_dict()["groups"] == whole.step().to_dict()["groups"]
+    with pytest.raises(tc.InputError, match="both watches hold"):
+        merged.merge(parts[1])
+    with pytest.raises(tc.InputError, match="same settings"):
+        merged.merge(tc.Watch(by="model", tolerance=0.01))
+
+
 def test_many_classes():
     rng = np.random.default_rng(9)
     wise, top = tc.Watch(lens=tc.ClassWise()), tc.Watch()

@@ -1,23 +1,28 @@
-"""Sample size of a validation study, by the formulas of Riley et al. (2021)."""
+"""Sample size of a validation study: by formula (Riley et al. 2021) and by simulation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal import options
 from truecal.clinical.cohort import student
+from truecal.clinical.summaries import summary
 from truecal.errors import InputError
 from truecal.predictions import validation
-from truecal.special import logit
+from truecal.special import expit, logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
 _QUADRATURE = 200_001  # quadrature nodes of a population of risks
 _MAX_ROWS = 10_000_000  # rows beyond which no validation is planned
+_START_EVENTS = 20  # expected in the first simulated cohorts
+_SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,7 @@ def sample_size(
 
     See Also
     --------
-    truecal.lab.samples_needed : Rows at which a test detects an error of a given size.
+    sample_size_by_simulation : For numbers without a formula, and for miscalibrated models.
 
     Examples
     --------
@@ -123,21 +128,136 @@ def sample_size(
     for name, width in targets.items():
         if name not in formulas:
             raise InputError(
-                f"there is no formula for {name!r}, only for {', '.join(formulas)}; simulate cohorts and measure the width"
+                f"there is no formula for {name!r}, only for {', '.join(formulas)}; use sample_size_by_simulation for it"
             )
         options.between(width, f"the width of {name}", 0, np.inf)
         needed += [(label, width, rows) for label, rows in _by_formula(name, p, float(width), points, level)]
-    records = [
-        {
-            "number": name,
-            "width": float(width),
-            "rows": rows,
-            "events": int(np.ceil(rows * p.mean())),
-            "method": "formula",
-        }
-        for name, width, rows in needed
+    return _tabulate(needed, float(p.mean()), "formula")
+
+
+def sample_size_by_simulation(
+    risks: ArrayLike | None = None,
+    *,
+    prevalence: float | None = None,
+    c_statistic: float | None = None,
+    widths: Mapping[str, float],
+    slope: float = 1.0,
+    intercept: float = 0.0,
+    cohorts: int = 20,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> SampleSize:
+    """Compute the rows at which the mean width of intervals over simulated cohorts meets a target.
+
+    Parameters
+    ----------
+    risks : array-like, default None
+        Predicted risks of the same population (from a pilot or the development data); or
+    prevalence : float, default None
+        with `c_statistic`: share of events in a population of normally distributed log odds.
+    c_statistic : float, default None
+        c-statistic of that population.
+    widths : dict of str to float
+        Target widths, by name: any number of :func:`truecal.clinical.summary` (ICI has no formula), and "error", the
+        root-mean-square calibration error of :func:`truecal.measure`.
+    slope : float, default 1.0
+        True slope: outcomes are drawn with logit P(y) = intercept + slope logit p.
+    intercept : float, default 0.0
+        True intercept.
+    cohorts : int, default 20
+        Cohorts simulated at each size.
+    level : float, default 0.95
+        Level of the intervals.
+    rng : int or Generator, default 0
+        Seed of the simulation.
+
+    Returns
+    -------
+    size : SampleSize
+        Rows and events for each number, and for all.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, or a target needs more than 10 million rows.
+
+    Notes
+    -----
+    Widths fall like a power of n near the target: sizes are doubled until they bracket it, and the answer is interpolated on a
+    logarithmic scale, to within the noise of `cohorts` simulated cohorts.
+
+    See Also
+    --------
+    sample_size : By formula, for O/E, intercept, slope, c-statistic and net benefit of a calibrated model.
+
+    Examples
+    --------
+    >>> size = sample_size_by_simulation(prevalence=0.2, c_statistic=0.75, widths={"oe": 0.4}, cohorts=5)
+    >>> 250 < size.rows < 550
+    True
+    """
+    options.level(level)
+    options.resamples(cohorts, "cohorts", 2)
+    p = _population(risks, prevalence, c_statistic)
+    generator = options.generator(rng)
+    wrong = [name for name in widths if name not in _SIMULATED]
+    if wrong or not widths:
+        raise InputError(f"widths must be named by some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
+    for name, width in widths.items():
+        options.between(width, f"the width of {name}", 0, np.inf)
+    q = expit(intercept + slope * logit(p))
+    if q.mean() * _MAX_ROWS < _START_EVENTS:
+        raise InputError(
+            f"a mean risk of {q.mean():g} gives fewer than {_START_EVENTS} events in {_MAX_ROWS:,} rows; check the risks"
+        )
+    sizes = [max(64, int(_START_EVENTS / q.mean()))]
+    reached = [_mean_widths(list(widths), p, q, sizes[-1], cohorts, level, generator)]
+    while wide := [name for name in widths if reached[-1][name] > widths[name]]:
+        if sizes[-1] > _MAX_ROWS // 2:
+            raise InputError(
+                f"{wide[0]} needs more than {_MAX_ROWS:,} rows for a width of {widths[wide[0]]:g}; choose a larger width"
+            )
+        sizes.append(2 * sizes[-1])
+        reached.append(_mean_widths(list(widths), p, q, sizes[-1], cohorts, level, generator))
+    needed = [
+        (name, width, _interpolate_size(sizes, [step[name] for step in reached], width))
+        for name, width in widths.items()
     ]
-    return SampleSize(Frame.from_records(records), float(p.mean()))
+    return _tabulate(needed, float(q.mean()), f"simulation, {cohorts} cohorts")
+
+
+def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: str) -> SampleSize:
+    """Return the result of (number, width, rows) for each target."""
+    names, widths, rows = zip(*needed, strict=True)
+    events = [int(np.ceil(n * prevalence)) for n in rows]
+    columns = {"number": names, "width": [float(w) for w in widths], "rows": rows, "events": events}
+    return SampleSize(Frame({**columns, "method": [method] * len(rows)}), prevalence)
+
+
+def _mean_widths(
+    names: list[str], p: Float64s, q: Float64s, rows: int, cohorts: int, level: float, rng: np.random.Generator
+) -> dict[str, float]:
+    """Simulate cohorts of `rows` rows with risks p and true risks q, and average the width of the interval of every number."""
+    total = dict.fromkeys(names, 0.0)
+    for _ in range(cohorts):
+        drawn = rng.integers(0, len(p), rows)
+        preds = tc.Predictions.from_probs(p[drawn], rng.random(rows) < q[drawn])
+        numbers = None if names == ["error"] else summary(preds, level=level, rng=rng)
+        for name in names:
+            interval: Any = (
+                tc.measure(preds, level=level, rng=0).interval if name == "error" else getattr(numbers, name)
+            )
+            total[name] += float(interval.high) - float(interval.low)
+    return {name: value / cohorts for name, value in total.items()}
+
+
+def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> int:
+    """Return the smallest size whose width meets the target, on a power law between the two sizes around it."""
+    i = next(i for i, width in enumerate(widths) if width <= target)
+    if i == 0 or not widths[i - 1] > widths[i]:
+        return sizes[i]
+    share = np.log(widths[i - 1] / target) / np.log(widths[i - 1] / widths[i])
+    return int(np.ceil(sizes[i - 1] * (sizes[i] / sizes[i - 1]) ** min(share, 1.0)))
 
 
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
@@ -211,22 +331,13 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
 
 
 def _newcombe(c: float, share: float, se: float) -> int:
-    """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4)."""
+    """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4).
 
-    def error(n: float) -> float:
-        half = n / 2 - 1
-        top = c * (1 - c) * (1 + half * (1 - c) / (2 - c) + half * c / (1 + c))
-        return float(np.sqrt(top / (n**2 * share * (1 - share))))
-
-    low, high = 2, 4
-    while error(high) > se:
-        low, high = high, high * 2
-        if high > _MAX_ROWS * 100:
-            raise InputError("the c-statistic cannot be estimated that precisely; choose a larger width")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if error(middle) > se else (low, middle)
-    return high
+    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n.
+    """
+    k = (1 - c) / (2 - c) + c / (1 + c)
+    square, linear, constant = se**2 * share * (1 - share), c * (1 - c) * k / 2, c * (1 - c) * (1 - k)
+    return _whole((linear + float(np.sqrt(linear**2 + 4 * square * constant))) / (2 * square))
 
 
 def _whole(n: float) -> int:

@@ -302,7 +302,7 @@ class Watch:
         Raises
         ------
         InputError
-            There is no batch to take back: only the last one can be, and none after `restart`.
+            There is no batch to take back: only the last one can be, and none after `restart` or `merge`.
         """
         if self._before is None:
             raise InputError(
@@ -449,6 +449,40 @@ class Watch:
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self._log_e, 0.0) if self._groups else 0.0
         self._before = None
+
+    @_locked
+    def merge(self, other: Watch) -> Watch:
+        """Add the groups of another watch with the same settings.
+
+        Parameters
+        ----------
+        other : Watch
+            A watch of other groups.
+
+        Returns
+        -------
+        Watch
+            This watch.
+
+        Raises
+        ------
+        InputError
+            Settings or lenses differ, or a group is in both.
+        """
+        if other.settings != self.settings or other.lens != self.lens:
+            raise InputError(f"only watches with the same settings merge: {self.settings} and {other.settings}")
+        both = sorted(set(self._groups) & set(other._groups))
+        if both:
+            raise InputError(f"both watches hold the group {', '.join(both[0])!r}; merge states of disjoint groups")
+        if self._target is not None and other._target is not None:
+            self._target.refuse_other(other._target)
+        self._target = self._target or other._target
+        shift = max((group.position for group in self._groups.values()), default=0)
+        for key, group in other._groups.items():
+            self._groups[key] = replace(group, position=group.position + shift if group.position else 0)
+        self._peak = max(self._peak, self._log_e) if self._groups else 0.0
+        self._before = None
+        return self
 
     @_locked
     def save(self, path: str | Path) -> Path:
