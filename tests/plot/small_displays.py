@@ -159,9 +159,6 @@ DISPLAYS: dict[str, Callable[[Any], Any]] = {
     "BeforeAfterDisplay": lambda ax: tc.plot.BeforeAfterDisplay.from_predictions(
         Y, {"before": P, "after temperature scaling": P**1.3}, ax=ax
     ),
-    "BiasMapDisplay": lambda ax: tc.plot.BiasMapDisplay(
-        {"n": [100, 1000, 10_000] * 3, "bins": [5, 15, 100] * 3, "bias": RNG.normal(0, 0.02, 9)}
-    ).plot(ax),
     "BinTrendDisplay": _bin_trend,
     "ClassWiseDisplay": _class_wise,
     "ContextDisplay": _context,
@@ -186,14 +183,6 @@ DISPLAYS: dict[str, Callable[[Any], Any]] = {
     "OverTimeDisplay": lambda ax: tc.plot.OverTimeDisplay.from_watch(_watch(), ax=ax),
     "ParetoDisplay": lambda ax: tc.plot.ParetoDisplay(
         {"name": MODELS, "error": _error(), "calibration": [0.02, 0.03, 0.01, 0.04, 0.02, 0.05, 0.03]}
-    ).plot(ax),
-    "PowerDisplay": lambda ax: tc.plot.PowerDisplay(
-        {
-            "n": [100, 1000, 10_000] * 2,
-            "power": [0.1, 0.4, 0.9, 0.2, 0.8, 1.0],
-            "true error": ["2 %"] * 3 + ["5 %"] * 3,
-        },
-        series="true error",
     ).plot(ax),
     "RecalibrationDisplay": lambda ax: tc.plot.RecalibrationDisplay(
         _study(error=_error(), before=_error() / 4, after=_error() / 9), metric="rank-series-l2", after="temperature"

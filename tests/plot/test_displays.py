@@ -11,7 +11,6 @@ import truecal as tc
 from truecal.plot import (
     AbstentionDisplay,
     BeforeAfterDisplay,
-    BiasMapDisplay,
     ClassWiseDisplay,
     ContextDisplay,
     EvaluationDisplay,
@@ -19,7 +18,6 @@ from truecal.plot import (
     LikertDisplay,
     OverTimeDisplay,
     ParetoDisplay,
-    PowerDisplay,
     ReliabilityDisplay,
     TopKDisplay,
 )
@@ -93,23 +91,12 @@ def test_weights_count_in_the_histogram(binary):
     assert display.frame("histogram")["share"] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("zoom", [False, True])
-def test_reliability_draws_its_numbers(binary, zoom):
-    display = drawn(ReliabilityDisplay.from_predictions(*binary, bins=10, zoom=zoom, isotonic=True))
+def test_reliability_draws_its_numbers(binary):
+    display = drawn(ReliabilityDisplay.from_predictions(*binary, bins=10, isotonic=True))
     (dots,) = [c for c in display.ax_.collections if c.get_label() == "bins"]
     shown = dots.get_offsets().data
     frame = display.frame()
     expected = np.column_stack([frame["score"], frame["outcome"]])
-    if zoom:
-        expected = np.maximum(1 - expected, 1e-4)
-        assert display.ax_.get_xlim() == (1.0, 1e-4)
-        assert [t.get_text() for t in display.histogram_ax_.get_xticklabels()] == [
-            "0",
-            "0.9",
-            "0.99",
-            "0.999",
-            "0.9999",
-        ]
     assert shown == pytest.approx(expected)
     assert len(display.ax_.texts) == len(frame["count"])  # a count beside every bin
     assert len(display.histogram_ax_.patches) == 50
@@ -168,12 +155,12 @@ def test_refusals(binary, many):
         ReliabilityDisplay.from_profile(tc.profile.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
     with pytest.raises(tc.InputError, match=r"part must be 'bins' or .*, not 'all'"):
         ReliabilityDisplay.from_predictions(*binary, plot=False).frame("all")
-    with pytest.raises(tc.InputError, match="no column 'power'"):
-        PowerDisplay({"n": [1], "series": ["a"]})
+    with pytest.raises(tc.InputError, match="no column 'cost'"):
+        AbstentionDisplay({"answered": [1], "series": ["a"]})
     with pytest.raises(tc.InputError, match="different lengths"):
-        PowerDisplay({"n": [1, 2], "power": [0.5], "series": ["a"]})
+        AbstentionDisplay({"answered": [1, 2], "cost": [0.5], "series": ["a"]})
     with pytest.raises(tc.InputError, match="nothing to draw"):
-        PowerDisplay({"n": [], "power": [], "series": []})
+        AbstentionDisplay({"answered": [], "cost": [], "series": []})
     with pytest.raises(tc.InputError, match="can be told apart"):
         BeforeAfterDisplay.from_predictions(binary[0], {str(k): binary[1] for k in range(6)})
 
@@ -245,20 +232,6 @@ def test_granularity(many):
     assert display.frame() == sweep.frame()
 
 
-def test_bias_map():
-    frame = {"n": [200, 100, 200], "estimator": ["b", "a", "a"], "bias": [-0.02, 0.01, 0.03]}
-    display = drawn(BiasMapDisplay(frame, y="estimator").plot())
-    assert display.table() == pytest.approx(np.array([[np.nan, -0.02], [0.01, 0.03]]), nan_ok=True)
-    assert sorted(text.get_text() for text in display.ax_.texts) == ["+1.00", "+3.00", "-2.00"]
-
-
-def test_power():
-    frame = {"n": [1000, 100, 100, 1000], "power": [0.9, 0.2, 0.1, 0.4], "error": [0.05, 0.05, 0.02, 0.02]}
-    display = drawn(PowerDisplay(frame, series="error").plot())
-    assert display.ax_.lines[0].get_xydata().tolist() == [[100, 0.2], [1000, 0.9]]
-    assert display.ax_.lines[0].get_linestyle() != display.ax_.lines[1].get_linestyle()
-
-
 def test_pareto():
     frame = {
         "name": ["a", "b", "$c", "d", "twin of a"],
@@ -328,14 +301,11 @@ def test_evaluation_numbers(binary):
 def test_errors_in_context(many):
     labels, probs = many
     preds = tc.Predictions.from_probs(probs, labels)
-    frame = drawn(ContextDisplay.from_labels(preds, [1, 3])).frame()
     expected = [tc.measure(preds, select=tc.by_label(k)) for k in (1, 3)]
+    frame = drawn(ContextDisplay.from_estimates(dict(zip("ab", expected, strict=True)))).frame()
+    assert frame["name"].tolist() == ["a", "b"]
     assert frame["error"].tolist() == [float(e.value) for e in expected]
     assert frame["if_calibrated"].tolist() == [e.chance for e in expected]
-    groups = tc.Grouping({"a": [0, 1], "b": [2, 3, 4]})
-    frame = drawn(ContextDisplay.from_grouping(preds, groups)).frame()
-    assert frame["name"].tolist() == ["a", "b", "all groups"]
-    assert frame["error"][2] == float(tc.measure(preds, lens=groups).value)
 
 
 def test_axes_of_a_reliability_diagram_fit_the_scores_and_its_legend_covers_no_bin():
@@ -388,7 +358,7 @@ def test_text_is_light_on_a_dark_background():
 
 
 def test_a_single_line_is_named_where_the_user_named_it():
-    power = PowerDisplay({"n": [100, 1000], "power": [0.2, 0.9], "error": ["2 %"] * 2}, series="error").plot()
-    assert [text.get_text() for text in power.ax_.get_legend().get_texts()] == ["2 %"]
+    frame = {"answered": [0.5, 1.0], "cost": [0.02, 0.1], "series": ["forest"] * 2}
+    assert [text.get_text() for text in AbstentionDisplay(frame).plot().ax_.get_legend().get_texts()] == ["forest"]
     curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(np.linspace(0.1, 0.9, 200), np.arange(200) % 2))
     assert tc.plot.FlexibleDisplay.from_curves({"spline": curve}).ax_.get_legend() is None

@@ -8,9 +8,8 @@ from truecal.plot.curves import (
     FlexibleDisplay,
     GranularityDisplay,
     OverTimeDisplay,
-    PowerDisplay,
 )
-from truecal.plot.grids import AgreementDisplay, BiasMapDisplay, CostMapDisplay
+from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.intervals import AuditDisplay, ContextDisplay, EvaluationDisplay, ForestDisplay, LikertDisplay
 from truecal.plot.reliability import BeforeAfterDisplay, ClassWiseDisplay, ReliabilityDisplay
 from truecal.plot.study import (
@@ -28,7 +27,6 @@ __all__ = [
     "AgreementDisplay",
     "AuditDisplay",
     "BeforeAfterDisplay",
-    "BiasMapDisplay",
     "BinTrendDisplay",
     "ClassWiseDisplay",
     "ContextDisplay",
@@ -44,7 +42,6 @@ __all__ = [
     "LikertDisplay",
     "OverTimeDisplay",
     "ParetoDisplay",
-    "PowerDisplay",
     "RecalibrationDisplay",
     "ReliabilityDisplay",
     "ResidualDisplay",

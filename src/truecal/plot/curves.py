@@ -1,4 +1,4 @@
-"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, power, granularity, time."""
+"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, granularity, time."""
 
 from __future__ import annotations
 
@@ -284,37 +284,6 @@ class FlexibleDisplay(Display):
             ax.bar(edges[:-1], height, bottom=bottom, **bars)
         ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(low, high), ylim=(bottom, top))
         add_legend(ax, min_entries=2)
-
-
-class PowerDisplay(Display):
-    """Draw the probability of detecting an error against the sample size, one line per true error (or estimator).
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `n`, `power` and the series.
-    series : str, default "series"
-        Column of the lines' names.
-    level : float, default 0.05
-        Size of the test, drawn as a dotted line.
-
-    Examples
-    --------
-    >>> display = PowerDisplay({"n": [100, 1000], "power": [0.2, 0.9], "series": ["2%", "2%"]})
-    >>> display.frame()["power"]
-    array([0.2, 0.9])
-    """
-
-    def __init__(self, numbers: Numbers, *, series: str = "series", level: float = 0.05) -> None:
-        self.series, self.level, self.needed = series, level, ("n", "power", series)
-        super().__init__(numbers)
-
-    def _draw(self, ax: Any) -> None:
-        self._draw_lines(ax, self.series, "n", "power")
-        ax.axhline(self.level, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
-        ax.set_xscale("log")
-        ax.set(xlabel="Rows", ylabel="Probability of detection", ylim=(0, 1.02))
-        add_legend(ax, self.series)
 
 
 class GranularityDisplay(Display):

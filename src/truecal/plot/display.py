@@ -5,8 +5,10 @@ Series differ in marker or dash as well as in colour, so that a grey print can b
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from textwrap import fill
 from typing import Any, Self
 
@@ -32,7 +34,6 @@ SMALL = 7.5  # points of the text of narrow axes
 _NARROW = 3.2  # inches below which axes are those of a column of a paper
 _TICK_ROOM = 0.4  # inches between the ticks of narrow axes
 _LETTER = 0.55  # width of a character as a share of its size
-_MARGIN = 0.03  # inches between text and the edge of the canvas
 _HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
 _MARKERS = 20  # on a line; one per point would hide it
 
@@ -179,28 +180,18 @@ def shrink_ticks(ax: Any) -> bool:
 
 
 def wrap(words: str, inches: float, points: float) -> str:
-    """Break words into lines of a width; lines there are stay lines, with their indentation."""
+    """Break words into lines of a width, but not within n = 5 or [0.1, 0.2]; lines there are stay lines, indented as they are."""
     letters = max(12, int(inches * 72 / (_LETTER * points)))
-    words = words.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    words = re.sub(r" = |(?<=\d), (?=\d)", lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), words)
     return "\n".join(
         fill(line, letters, subsequent_indent=" " * (len(line) - len(line.lstrip()))) for line in words.split("\n")
     )
 
 
-def interval_text(value: float, low: float, high: float) -> str:
-    """Write a value with its limits, which are not broken into two lines.
-
-    >>> interval_text(0.02, 0.01, 0.04).split()
-    ['0.020', '[0.010,', '0.040]']
-    """
-    return f"{value:.3f} [{low:.3f},\N{NO-BREAK SPACE}{high:.3f}]"
-
-
 def fit_small(axes: Sequence[Any]) -> None:
-    """Fit text to narrow axes: small, and broken into lines; lay out a figure without a layout if text leaves its canvas."""
+    """Fit text to narrow axes: small, and broken into lines; lay out a figure without a layout."""
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
     from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
 
     figure = axes[0].figure
     width, height = _share_of_figure(axes[0])
@@ -220,10 +211,7 @@ def fit_small(axes: Sequence[Any]) -> None:
             if text.get_text():
                 text.set_text(wrap(text.get_text(), inches, text.get_size()))
     if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
-        covered = Bbox.union([ax.get_tightbbox() for ax in axes])
-        canvas = figure.bbox.padded(-_MARGIN * figure.dpi)
-        if Bbox.union([covered, canvas]).bounds != canvas.bounds:
-            figure.tight_layout(pad=0.4)
+        figure.tight_layout(pad=0.4)
 
 
 def _share_of_figure(ax: Any) -> tuple[float, float]:
@@ -283,17 +271,20 @@ def plain_text(legend: Any) -> None:
 
 
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
-    """Write names beside points: right, else left where the axes end or another name stands, else not at all."""
+    """Write names beside points, at a side where the axes have room and no other name stands; else not at all."""
     points = SMALL if axes_width(ax) < _NARROW else 9.0
     ax.get_xlim(), ax.get_ylim()  # settles limits that are computed when needed
     frame = ax.get_window_extent()
     boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
-        for side, align in ((1, "left"), (-1, "right")):
-            style = {"ha": align, "va": "bottom", "textcoords": "offset points", "fontsize": points}
-            text = ax.annotate(name, (x, y), (5 * side, 2), parse_math=False, **style)
+        for (drop, vertical), (shift, horizontal) in product(
+            ((2, "bottom"), (-2, "top")), ((5, "left"), (-5, "right"))
+        ):
+            style = {"ha": horizontal, "va": vertical, "textcoords": "offset points", "fontsize": points}
+            text = ax.annotate(name, (x, y), (shift, drop), parse_math=False, **style)
             box = text.get_window_extent()
-            if frame.x0 <= box.x0 and box.x1 <= frame.x1 and not box.count_overlaps(boxes):
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
+            if inside and not box.count_overlaps(boxes):
                 boxes.append(box)
                 break
             text.remove()

@@ -1,4 +1,4 @@
-"""Displays of numbers over two settings: the bias of an estimator, relative costs, agreement of rankings."""
+"""Displays of numbers over two settings: relative costs, agreement of rankings."""
 
 from __future__ import annotations
 
@@ -9,91 +9,9 @@ import numpy as np
 import truecal as tc
 from truecal.plot.display import BLUE, GREY, ORANGE, Display, Numbers
 from truecal.plot.study import ConditionDisplay
-from truecal.table import Frame
 from truecal.types import Float64s
 
-_MAX_CELLS = 400  # in which numbers are written
 _DARK = 1.2  # sum of red, green and blue below which text on a cell is white
-
-
-def _diverging() -> Any:
-    """Return a map of colours from blue (negative) over white to orange (positive)."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("diverging", [BLUE, "#ffffff", ORANGE])
-
-
-def _ordered(values: list[Any]) -> list[Any]:
-    """Return distinct values, numbers in rising order."""
-    distinct = list(dict.fromkeys(values))
-    return distinct if any(isinstance(value, str) for value in distinct) else sorted(distinct)
-
-
-def _pivot(frame: Frame, x: str, y: str, value: str) -> tuple[list[Any], list[Any], Float64s]:
-    """Return the values of x, those of y, and a matrix with a row per y and a column per x, NaN where there is none."""
-    rows = list(zip(*(frame[name].tolist() for name in (x, y, value)), strict=True))
-    across, down = (_ordered([row[i] for row in rows]) for i in (0, 1))
-    matrix = np.full((len(down), len(across)), np.nan)
-    for column, line, number in rows:
-        matrix[down.index(line), across.index(column)] = np.nan if number is None else number
-    return across, down, matrix
-
-
-def _draw_matrix(ax: Any, matrix: Float64s, template: str, across: list[Any], down: list[Any], **colours: Any) -> Any:
-    """Draw a cell per number, with the number in it, and names at the ticks; return the image."""
-    image = ax.imshow(matrix, **colours)
-    if matrix.size <= _MAX_CELLS:
-        for i, j in np.argwhere(~np.isnan(matrix)):
-            dark = sum(image.cmap(image.norm(matrix[i, j]))[:3]) < _DARK
-            style = {"ha": "center", "va": "center", "fontsize": "small", "color": "white" if dark else "black"}
-            ax.text(j, i, template.format(matrix[i, j]), **style)
-    ax.set_xticks(range(len(across)), [str(tick) for tick in across], parse_math=False)
-    ax.set_yticks(range(len(down)), [str(tick) for tick in down], parse_math=False)
-    return image
-
-
-class BiasMapDisplay(Display):
-    """Draw a heat map of bias: one cell per pair of settings, with its value in percentage points.
-
-    Blue is a negative bias, orange a positive one, white none; the sign is written, so that grey prints can be read.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        The two settings and the bias.
-    x : str, default "n"
-        Column of the horizontal axis.
-    y : str, default "bins"
-        Column of the vertical axis.
-    value : str, default "bias"
-        Column of the bias.
-
-    Examples
-    --------
-    >>> frame = {"n": [100, 100, 200, 200], "bins": [5, 10, 5, 10], "bias": [0.03, 0.05, 0.02, 0.03]}
-    >>> BiasMapDisplay(frame, x="n", y="bins").table().tolist()
-    [[0.03, 0.02], [0.05, 0.03]]
-    """
-
-    def __init__(self, numbers: Numbers, *, x: str = "n", y: str = "bins", value: str = "bias") -> None:
-        self.x, self.y, self.value, self.needed = x, y, value, (x, y, value)
-        super().__init__(numbers)
-
-    def table(self) -> Float64s:
-        """Return the values as a matrix: a row per value of y, a column per value of x, NaN where a pair is missing."""
-        return _pivot(self._frame, self.x, self.y, self.value)[2]
-
-    def _size(self) -> tuple[float, float]:
-        down, across = self.table().shape
-        return 2 + 0.7 * across, 1.5 + 0.45 * down
-
-    def _draw(self, ax: Any) -> list[Any]:
-        across, down, matrix = _pivot(self._frame, self.x, self.y, self.value)
-        limit = float(np.nanmax(np.abs(matrix))) or 1.0
-        colours = {"cmap": _diverging(), "vmin": -100 * limit, "vmax": 100 * limit, "aspect": "auto"}
-        image = _draw_matrix(ax, 100 * matrix, "{:+.2f}", across, down, **colours)
-        ax.set(xlabel=self.x, ylabel=self.y, title=f"{self.value}, percentage points")
-        return [self.figure_.colorbar(image, ax=ax).ax]
 
 
 class CostMapDisplay(Display):
@@ -154,14 +72,20 @@ class CostMapDisplay(Display):
         matrix : ndarray of shape (rates, cost ratios)
             A row per rate, a column per cost ratio.
         """
-        return _pivot(self._frame, "cost_ratio", "rate", name)[2]
+        rates, rows = np.unique(self._frame["rate"], return_inverse=True)
+        ratios, columns = np.unique(self._frame["cost_ratio"], return_inverse=True)
+        matrix = np.full((len(rates), len(ratios)), np.nan)
+        matrix[rows, columns] = self._frame[name].astype(float)
+        return matrix
 
     def _draw(self, ax: Any) -> list[Any]:
-        ratios, rates, matrix = _pivot(self._frame, "cost_ratio", "rate", "relative")
-        finite = np.abs(matrix[np.isfinite(matrix)])
-        limit = float(finite.max(initial=0.0)) or 1.0
-        x, y = _cell_edges(ratios), _cell_edges(rates)
-        image = ax.pcolormesh(x, y, np.clip(matrix, -limit, limit), cmap=_diverging(), vmin=-limit, vmax=limit)
+        from matplotlib.colors import LinearSegmentedColormap
+
+        x, y = (_cell_edges(np.unique(self._frame[name])) for name in ("cost_ratio", "rate"))
+        matrix = self.table()
+        limit = float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) or 1.0
+        colours = LinearSegmentedColormap.from_list("diverging", [BLUE, "#ffffff", ORANGE])
+        image = ax.pcolormesh(x, y, np.clip(matrix, -limit, limit), cmap=colours, vmin=-limit, vmax=limit)
         for row in np.flatnonzero((self.table("supported") != 1).any(axis=1)):
             ax.axhspan(y[row], y[row + 1], facecolor="none", edgecolor=GREY, hatch="///", alpha=0.5, linewidth=0)
         ax.set(xlabel="Cost of abstaining / cost of an error", ylabel="Share of cases not answered")
@@ -170,11 +94,11 @@ class CostMapDisplay(Display):
         return [self.figure_.colorbar(image, ax=ax, label="Relative difference of cost").ax]
 
 
-def _cell_edges(values: list[float]) -> Float64s:
+def _cell_edges(values: Float64s) -> Float64s:
     """Return edges of cells around sorted values, halfway between neighbours."""
     if len(values) == 1:
         return np.array([values[0] - 0.025, values[0] + 0.025])
-    middle = (np.array(values[1:]) + np.array(values[:-1])) / 2
+    middle = (values[1:] + values[:-1]) / 2
     return np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
 
 
@@ -217,6 +141,11 @@ class AgreementDisplay(ConditionDisplay):
 
     def _draw(self, ax: Any) -> list[Any]:
         matrix, names = self.table(), self.names()
-        image = _draw_matrix(ax, matrix, "{:.2f}", names, names, cmap="cividis", vmin=-1, vmax=1)
-        ax.tick_params(axis="x", rotation=90)
+        image = ax.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
+        for i, j in np.argwhere(~np.isnan(matrix)):
+            dark = sum(image.cmap(image.norm(matrix[i, j]))[:3]) < _DARK
+            style = {"ha": "center", "va": "center", "fontsize": "small", "color": "white" if dark else "black"}
+            ax.text(j, i, f"{matrix[i, j]:.2f}", **style)
+        ax.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
+        ax.set_yticks(range(len(names)), names, parse_math=False)
         return [self.figure_.colorbar(image, ax=ax, label="Kendall's tau").ax]

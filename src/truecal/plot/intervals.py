@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ import truecal as tc
 from truecal import options
 from truecal.clinical.summaries import QUANTITIES, Sites
 from truecal.groups import answer_scales, segment_search
-from truecal.lenses.lens import Lens
 from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, add_legend
 from truecal.table import Frame
 
@@ -237,54 +236,6 @@ class ContextDisplay(_ListDisplay):
             limits = (None, None) if e.interval is None else (float(e.interval.low), float(e.interval.high))
             rows.append(dict(zip(cls.needed, (name, float(e.value), *limits, e.chance, e.n), strict=True)))
         return cls(Frame.from_records(rows)).plot(ax)
-
-    @classmethod
-    def from_labels(
-        cls, preds: tc.Predictions, labels: Sequence[object] | None = None, *, lens: Lens | None = None, ax: Any = None
-    ) -> Self:
-        """Draw the error among the rows of each label.
-
-        Parameters
-        ----------
-        preds : Predictions
-            The predictions.
-        labels : sequence, default None
-            Which labels; None is every class.
-        lens : Lens, default None
-            What is judged; None is the default lens.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : ContextDisplay
-            The display, drawn.
-        """
-        names = labels if labels is not None else preds.classes or range(preds.class_count)
-        estimates = {str(name): tc.measure(preds, lens=lens, select=tc.by_label(name)) for name in names}
-        return cls.from_estimates(estimates, ax=ax)
-
-    @classmethod
-    def from_grouping(cls, preds: tc.Predictions, grouping: tc.Grouping, ax: Any = None) -> Self:
-        """Draw the error of each group's probability, and of all groups together.
-
-        Parameters
-        ----------
-        preds : Predictions
-            The predictions.
-        grouping : Grouping
-            Groups of classes.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : ContextDisplay
-            The display, drawn.
-        """
-        parts = dict(zip(grouping.names, grouping.parts(preds), strict=True))
-        lenses: dict[str, Lens] = {**parts, "all groups": grouping}
-        return cls.from_estimates({name: tc.measure(preds, lens=lens) for name, lens in lenses.items()}, ax=ax)
 
     def _draw(self, ax: Any) -> None:
         rows = list(self._frame)

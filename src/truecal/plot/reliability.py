@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.lenses.lens import Lens, check_lens
@@ -30,7 +30,6 @@ from truecal.plot.display import (
     axes_width,
     fill_band,
     fitted_limits,
-    interval_text,
     new_axes,
 )
 from truecal.profile.profile import check_profile
@@ -82,7 +81,6 @@ class ReliabilityNumbers:
     smooth: Frame  # score, outcome, low, high
     isotonic: Frame  # score, outcome
     histogram: Frame  # left, right, share
-    zoomed_histogram: Frame  # the same in steps of 1 - score, for the zoomed scale
     estimate: tc.Estimate
     limits: tuple[float, float] = (0.0, 1.0)  # of the axes: around nearly all scores
 
@@ -99,11 +97,8 @@ def reliability_numbers(
     """
     options.level(level)
     options.bins(bins)
-    if not isinstance(profile, tc.profile.Profile) or profile.batch != 1:
-        raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     if not profile.single:
-        parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
-        profile = tc.profile.Profile(*parts, single=True)
+        raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     limits = fitted_limits(profile)
     if scheme is None:  # bins of equal width would be few where scores lie in a part of the axis
         scheme = "width" if limits == (0.0, 1.0) else "mass"
@@ -111,31 +106,14 @@ def reliability_numbers(
     estimate = tc.RankSeries(level=level)(profile)
     steps = tc.estimators.IsotonicError()(profile).curve
     assert steps is not None
-    distances = np.geomspace(1.0, _zoom_floor(estimate.n), _HISTOGRAM_BINS + 1)
-    distances[-1] = 0.0
     return ReliabilityNumbers(
         bins=_bin_frame(binned.bins, level),
         smooth=_smooth_frame(profile, estimate, level),
         isotonic=Frame({"score": steps.score, "outcome": steps.outcome}),
         histogram=_histogram(profile, np.linspace(*limits, _HISTOGRAM_BINS + 1)),
-        zoomed_histogram=_histogram(profile, 1 - distances),
         estimate=estimate,
         limits=limits,
     )
-
-
-def _zoom_floor(n: float) -> float:
-    """Return the smallest distance from 1 worth showing for n predictions, a power of ten."""
-    return float(max(1e-6, 10.0 ** np.floor(np.log10(0.5 / max(n, 1.0)))))
-
-
-def _zoom_axis(ax: Any, which: str, floor: float) -> None:
-    """Turn an axis of distances from 1 into one of probabilities that spreads out towards 1: 0, 0.9, 0.99, ..."""
-    digits = range(round(-np.log10(floor)) + 1)
-    ax.set(**{f"{which}scale": "log"})
-    getattr(ax, f"set_{which}ticks")([10.0**-k for k in digits], [f"{1 - 10.0**-k:.{k}f}" for k in digits])
-    ax.minorticks_off()
-    ax.set(**{f"{which}lim": (1.0, floor)})
 
 
 class ReliabilityDisplay(Display):
@@ -304,7 +282,6 @@ class ReliabilityDisplay(Display):
         isotonic: bool = False,
         histogram: bool = True,
         counts: bool = True,
-        zoom: bool = False,
     ) -> Self:
         """Draw the picture.
 
@@ -322,8 +299,6 @@ class ReliabilityDisplay(Display):
             Draw a histogram of the scores beneath.
         counts : bool, default True
             Write counts beside the bins.
-        zoom : bool, default False
-            Spread both axes out towards 1, for scores of which most are above 0.99.
 
         Returns
         -------
@@ -331,32 +306,22 @@ class ReliabilityDisplay(Display):
             The display itself.
         """
         drawn = {"bins": bins, "smooth": smooth, "isotonic": isotonic, "histogram": histogram, "counts": counts}
-        self._drawn, self._zoom = {part for part, enabled in drawn.items() if enabled}, zoom
+        self._drawn = {part for part, enabled in drawn.items() if enabled}
         return super().plot(ax)
 
-    def _scale(self, values: Any) -> Float64s:
-        """Return distances from 1 on the zoomed scale, else the values."""
-        values = np.asarray(values, np.float64)
-        return np.maximum(1 - values, _zoom_floor(self.numbers.estimate.n)) if self._zoom else values
-
-    def _points(self, part: str, *columns: str) -> list[Float64s]:
-        """Return columns of a table of `numbers` on the scale of the axes."""
-        frame: Frame = getattr(self.numbers, part)
-        return [self._scale(frame[name]) for name in columns]
-
     def _draw(self, ax: Any) -> list[Any]:
-        ends = self._scale([0.0, 1.0])
-        ax.plot(ends, ends, zorder=1, **DASHED)
+        ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         if "smooth" in self._drawn:
-            x, y, low, high = self._points("smooth", "score", "outcome", "low", "high")
-            fill_band(ax, x, low, high, ORANGE, label="its band", zorder=1)
-            ax.plot(x, y, color=ORANGE, linewidth=2, label="smooth", zorder=3)
+            smooth = self.numbers.smooth
+            fill_band(ax, smooth["score"], smooth["low"], smooth["high"], ORANGE, label="its band", zorder=1)
+            ax.plot(smooth["score"], smooth["outcome"], color=ORANGE, linewidth=2, label="smooth", zorder=3)
         if "isotonic" in self._drawn:
+            steps = self.numbers.isotonic
             style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
-            ax.plot(*self._points("isotonic", "score", "outcome"), label="isotonic", **style)
+            ax.plot(steps["score"], steps["outcome"], label="isotonic", **style)
         if "bins" in self._drawn:
             self._draw_bins(ax)
-        self._limit(ax, "xy")
+        ax.set(xlim=self.numbers.limits, ylim=self._outcome_limits())
         below = [self._draw_histogram(ax)] if "histogram" in self._drawn else []
         ax.set_ylabel(self.outcome)
         [ax, *below][-1].set_xlabel("Confidence")
@@ -366,12 +331,11 @@ class ReliabilityDisplay(Display):
 
     def _draw_bins(self, ax: Any) -> None:
         """Draw bins with intervals, sized by their share of the rows."""
-        x, y, low, high = self._points("bins", "score", "outcome", "low", "high")
-        count = np.asarray(self.numbers.bins["count"])
+        x, y, low, high, count = (self._frame[name] for name in ("score", "outcome", "low", "high", "count"))
         ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
         size = 20 + 180 * np.minimum(count / count.sum(), 0.5)
         first, last = self.numbers.limits
-        beyond = (self._frame["score"] < first) | (self._frame["score"] > last)  # else dots at 0 and 1 are drawn whole
+        beyond = (x < first) | (x > last)  # else dots at 0 and 1 are drawn whole
         style = {"color": BLUE, "edgecolor": ax.get_facecolor(), "linewidth": 0.8, "clip_on": bool(beyond.any())}
         ax.scatter(x, y, s=size, label="bins", zorder=4, **style)
         if "counts" in self._drawn and len(x) <= _MAX_LABELS and not self.narrow_:  # they would cover the points
@@ -381,22 +345,13 @@ class ReliabilityDisplay(Display):
 
     def _draw_histogram(self, above: Any) -> Any:
         """Draw the histogram of the scores below other axes, and return its axes."""
-        part = "zoomed_histogram" if self._zoom else "histogram"
-        start, end = self._points(part, "left", "right")
+        bars = self.numbers.histogram
+        start, end = bars["left"], bars["right"]
         ax = self.histogram_ax_ = add_below(above, 0.22)
-        ax.bar(start, getattr(self.numbers, part)["share"], width=end - start, align="edge", color=GREY, alpha=0.8)
-        ax.set_ylabel("Share")
-        self._limit(ax, "x")
+        ax.bar(start, bars["share"], width=end - start, align="edge", color=GREY, alpha=0.8)
+        ax.set(ylabel="Share", xlim=self.numbers.limits)
         ax.spines[["top", "right"]].set_visible(False)
         return ax
-
-    def _limit(self, ax: Any, axes: str) -> None:
-        """Set the limits of axes of probabilities."""
-        for which, limits in zip(axes, (self.numbers.limits, self._outcome_limits()), strict=False):
-            if self._zoom:
-                _zoom_axis(ax, which, _zoom_floor(self.numbers.estimate.n))
-            else:
-                ax.set(**{f"{which}lim": limits})
 
     def _outcome_limits(self) -> tuple[float, float]:
         """Return limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
@@ -412,7 +367,7 @@ class ReliabilityDisplay(Display):
         estimate = self.numbers.estimate
         assert estimate.interval is not None
         limits = (float(estimate.interval.low), float(estimate.interval.high))
-        words = f"RMS error {interval_text(float(estimate.value), *limits)}, n = {estimate.n:,}"
+        words = f"RMS error {digits.with_interval(float(estimate.value), *limits)}, n = {estimate.n:,}"
         return f"{self.name}: {words}" if self.name else words
 
 
@@ -670,7 +625,7 @@ class BeforeAfterDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], **DASHED)
-        labels = {name: f"{name}: {interval_text(*error)}" for name, error in self.errors.items()}
+        labels = {name: f"{name}: {digits.with_interval(*error)}" for name, error in self.errors.items()}
         self._draw_lines(ax, "name", "score", "outcome", ("low", "high"), labels=labels, marker="")
         low, high = self.limits
         visible = (self._frame["score"] >= low) & (self._frame["score"] <= high)
