@@ -121,3 +121,20 @@ def test_folders_and_sketches_are_compared_day_against_day(truecal, tmp_path):
         truecal("verify", tmp_path / "monday.npz", "--max-error", "0.5", "--assume-smooth").out.splitlines()[1:]
         == (verified.out.splitlines()[1:])
     )
+
+
+def test_the_page_and_the_answer_rest_on_one_computation(truecal, tmp_path, monkeypatch):
+    import truecal as tc
+
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    for name, scores in (("a", p), ("b", p**2)):
+        pl.DataFrame({"p": scores, "y": y}).write_csv(tmp_path / f"{name}.csv")
+    plain = truecal("compare", tmp_path / "a.csv", tmp_path / "b.csv", "--resamples", "99").out
+    calls = []
+    compute = tc.inference.compare_many
+    monkeypatch.setattr(tc.inference, "compare_many", lambda *a, **k: calls.append(1) or compute(*a, **k))
+    words = ("--resamples", "99", "--report", tmp_path / "page.html")
+    assert truecal("compare", tmp_path / "a.csv", tmp_path / "b.csv", *words).out == plain
+    assert calls == [1]

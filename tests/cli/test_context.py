@@ -1,4 +1,4 @@
-"""Lens, selection, distance, binning and scale in words: the command line says what the library says."""
+"""Lens, selection and scale in words: the command line says what the library says."""
 
 import json
 
@@ -35,7 +35,6 @@ def files(tmp_path):
     frame(sharpness=3.0).write_csv(tmp_path / "b.csv")
     frame().write_parquet(tmp_path / "a.parquet")
     (tmp_path / "groups.json").write_text(json.dumps(GROUPS))
-    (tmp_path / "costs.json").write_text(json.dumps([[2.0, 0.0], [0.0, 2.0]]))
     return tmp_path
 
 
@@ -45,38 +44,8 @@ CASES = {
     "all-labels": (["--lens", "all-labels"], {"lens": tc.AllLabels()}),
     "one class": (["--lens", "class=wolf"], {"lens": tc.OneClass("wolf")}),
     "groups": (["--lens", "grouping={folder}/groups.json"], {"lens": tc.Grouping(GROUPS)}),
-    "costs": (
-        ["--lens", "grouping={folder}/groups.json", "--distance", "matrix={folder}/costs.json"],
-        {
-            "lens": tc.Grouping(GROUPS),
-            "estimator": tc.GeneralizedECE(distance=tc.estimators.Mahalanobis([[2, 0], [0, 2]])),
-        },
-    ),
-    "distance and binning": (
-        ["--lens", "top-2", "--distance", "lp=2", "--binning", "kd-tree=0.2", "--norm", "2"],
-        {
-            "lens": tc.TopK(2),
-            "estimator": tc.GeneralizedECE(distance=tc.estimators.Lp(2), binning=tc.estimators.KDTree(0.2), norm=2),
-        },
-    ),
-    "weights": (
-        ["--lens", "canonical", "--distance", "weights=1,1,2,4"],
-        {"lens": tc.Canonical(), "estimator": tc.GeneralizedECE(distance=tc.estimators.ClassWeighted([1, 1, 2, 4]))},
-    ),
-    "bins of the top label": (
-        ["--binning", "mass=5"],
-        {"lens": tc.TopLabel(), "estimator": tc.GeneralizedECE(binning=tc.estimators.EqualMass(5))},
-    ),
-    "an interval": (
-        ["--select", "output=0.6:", "--distance", "interval=0.6:1", "--binning", "width=1"],
-        {
-            "lens": tc.TopLabel(),
-            "select": tc.by_output(low=0.6),
-            "estimator": tc.GeneralizedECE(
-                distance=tc.estimators.InterInterval(0.6, 1), binning=tc.estimators.EqualWidth(1)
-            ),
-        },
-    ),
+    "norm": (["--lens", "top-2", "--norm", "2"], {"lens": tc.TopK(2), "estimator": tc.GeneralizedECE(norm=2)}),
+    "an interval": (["--select", "output=0.6:"], {"lens": tc.TopLabel(), "select": tc.by_output(low=0.6)}),
     "labels": (
         ["--lens", "class=wolf", "--select", "label=dog,wolf"],
         {"lens": tc.OneClass("wolf"), "select": tc.by_label("dog", "wolf")},
@@ -120,8 +89,6 @@ def test_rows_of_a_label_stand_beside_a_calibrated_model(truecal, files):
         (["--lens", "top-9"], "only 4 classes"),
         (["--lens", "top-2", "--bins", "5"], "--bins is for one probability"),
         (["--lens", "grouping=nowhere.json"], "cannot read the grouping"),
-        (["--distance", "far"], "'far' is not total-variation"),
-        (["--binning", "width=x"], "'width=x' is not kd-tree"),
         (["--select", "site"], "--select is label="),
         (["--select", "nope=1"], "no column 'nope'"),
         (["--select", "age=old"], "holds numbers"),

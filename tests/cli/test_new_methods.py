@@ -35,10 +35,10 @@ def test_several_labels_are_read_by_the_names_of_their_columns(truecal, labels_c
     assert answer["results"][0]["value"] == tc.measure(preds).value
     arrays = run_json(truecal, "measure", path.with_suffix(".npz"), "--multilabel")
     assert arrays["results"][0]["value"] == tc.measure(preds).value
-    one = run_json(truecal, "measure", path, "--multilabel", "--lens", "class=night", "--thresholds", "0.2")
+    one = run_json(truecal, "measure", path, "--multilabel", "--lens", "class=night")
     assert one["results"][0]["value"] == tc.measure(preds, lens=tc.OneClass("night")).value
-    loss = tc.decision_loss(preds, [0.2], lens=tc.OneClass("night")).at(0.2)
-    assert one["conclusion"]["losses"][0]["value"] == pytest.approx(loss.value)
+    decision = run_json(truecal, "decision", path, "--multilabel", "--lens", "class=night", "--threshold", "0.2")
+    assert decision["loss"][0] == pytest.approx(tc.decision_loss(preds, [0.2], lens=tc.OneClass("night")).at(0.2).value)
     assert len(run_json(truecal, "measure", path, "--multilabel", "--by", "site")["results"]) == 2
 
 

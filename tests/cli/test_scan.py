@@ -181,3 +181,21 @@ def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, 
     ran = truecal("measure", logs, "--engine", "duckdb")
     assert ran.code == 2
     assert "pip install 'truecal[duckdb]'" in ran.err
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_columns_of_a_folder_are_detected_by_their_values_as_those_of_a_file(truecal, tmp_path, engine):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    left = np.where(rng.random(300) < p, "Yes", "No")
+    frame = pl.DataFrame({"left": left, "churn_x": p, "age": rng.integers(18, 80, 300)})
+    (tmp_path / "days").mkdir()
+    frame.write_csv(tmp_path / "days" / "1.csv")
+    frame.write_csv(tmp_path / "one.csv")
+    scanned = truecal("measure", tmp_path / "days", "--engine", engine)
+    assert "label 'left' [detected], probabilities 'churn_x' [detected]" in scanned.err
+    assert "label 'left' [detected], probabilities 'churn_x' [detected]" in truecal("measure", tmp_path / "one.csv").err
+    frame.with_columns(other=1 - p).write_csv(tmp_path / "days" / "1.csv")
+    refused = truecal("measure", tmp_path / "days")
+    assert refused.code == 2
+    assert f"try: truecal measure {tmp_path / 'days'} --score churn_x" in refused.err

@@ -66,4 +66,4 @@ def test_the_verdict_says_what_miscalibration_costs_at_the_thresholds(several, t
     assert conclusion.additions == (f"A{str(loss)[1:]}.",)
     assert conclusion.to_dict()["losses"][0]["threshold"] == 0.2
     with pytest.raises(tc.InputError, match="needs rows"):
-        tc.report(tc.OneClass()(preds), tmp_path / "page.html", fast=True, thresholds=[0.2])
+        tc.report(tc.Sketch.from_arrays(preds.probs, preds.labels), tmp_path / "page.html", fast=True, thresholds=[0.2])

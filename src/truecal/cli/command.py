@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import click
 
-from truecal.cli.output import Reply, render
+from truecal.cli.output import RENDERERS, Reply
 from truecal.errors import InputError
 from truecal.writing import check_not_input, check_output, write_whole
 
@@ -127,7 +127,7 @@ WriteFolder = Annotated[str, partial(OutputFile, folder=True)]
 
 def command(
     group: click.Group | None = None, *, formats: tuple[str, ...] = ("text", "json"), name: str | None = None
-) -> Callable[[Callable[..., Reply | None]], click.Command]:
+) -> Callable[[Callable[..., Reply]], click.Command]:
     """Make a command of a function that returns a Reply, which is printed as --format, --json and --out say.
 
     Parameters
@@ -142,11 +142,10 @@ def command(
     Returns
     -------
     decorate : callable
-        Its exit code is 1 where the answer failed a gate, else 0. A function with an `out` of its own writes to it; it
-        returns None where its product went to standard output.
+        Its exit code is 1 where the answer failed a gate, else 0. A function with an `out` of its own writes to it.
     """
 
-    def decorate(function: Callable[..., Reply | None]) -> click.Command:
+    def decorate(function: Callable[..., Reply]) -> click.Command:
         parameters = inspect.signature(function).parameters
         hints = get_type_hints(function, include_extras=True)
         bundles = {key: hints[key] for key in parameters if is_dataclass(_base(hints[key]))}
@@ -158,9 +157,7 @@ def command(
                 bundle: Any = _base(hint)
                 options[key] = bundle(**{f.name: options.pop(f.name) for f in fields(bundle) if f.name in options})
             answer = function(**options)
-            if answer is None:
-                return 0
-            text = render(answer, "json" if as_json else form or formats[0])
+            text = RENDERERS["json" if as_json else form or formats[0]](answer)
             if answer_file in (None, "-"):
                 click.echo(text)
             else:

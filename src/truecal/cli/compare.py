@@ -63,16 +63,19 @@ def compare(
     if sketched and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
     common: dict[str, Any] = {"lens": None if sketched else make_lens(source.lens, first), "level": level, "rng": seed}
-    pairing = {"key": key, "paired": not (unpaired or sketched), "resamples": resamples}
-    gate = {"reference": reference, "max_increase": max_increase}
+    pairing: dict[str, Any] = {"key": key, "paired": not (unpaired or sketched), "resamples": resamples}
+    gate: dict[str, Any] = {"reference": reference, "max_increase": max_increase}
     with working("resampling"):
-        comparisons = tc.inference.compare_many(data, reference=reference, **pairing, **common)  # type: ignore[arg-type]
+        if report is not None:
+            from truecal.pages.comparison import gather_comparison
+            from truecal.pages.render import write_page
+
+            page = gather_comparison(data, command=command_line(), **gate, **pairing, **common)
+            note(f"wrote {write_page(report, page.html)}")
+            return _reply(page.conclusion, page.estimates)
+        comparisons = tc.inference.compare_many(data, reference=reference, **pairing, **common)
         estimates = {name: tc.measure(each, **common) for name, each in data.items()}
-    if report is not None:
-        with working("writing the page"):
-            path = tc.report(data, report, command=command_line(), **gate, **pairing, **common)
-        note(f"wrote {path}")
-    return _reply(conclude_ranking(comparisons, level, **gate), estimates)  # type: ignore[arg-type]
+    return _reply(conclude_ranking(comparisons, level, **gate), estimates)
 
 
 def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[str, Any]":

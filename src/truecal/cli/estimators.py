@@ -1,17 +1,17 @@
-"""Options that name estimators, lenses, selections, distances and scales, and what they stand for."""
+"""Options that name estimators, lenses, selections and scales, and what they stand for."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.command import Count, Fraction, Parsed, Seed, parse_numbers
+from truecal.cli.command import Count, Fraction, Parsed, Seed
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from truecal.predictions.selection import Selection
 
 # ----------------------------------------------------------------------------------------------------
-# --select, --distance, --binning, --lens grouping=FILE and scales of words
+# --select, --lens grouping=FILE and scales of words
 
 
 def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
@@ -89,36 +89,13 @@ def _value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def _distance(word: str) -> Any:
-    """Parse a distance of probability vectors, such as "lp=1" or "total-variation"."""
-    name, _, text = word.partition("=")
-    limits = _limits(text)
-    if word == "total-variation":
-        return tc.estimators.TotalVariation()
-    if name == "lp":
-        return tc.estimators.Lp(float(text))
-    if name == "weights":
-        return tc.estimators.ClassWeighted(parse_numbers(text))
-    if name == "matrix" and text:
-        return tc.estimators.Mahalanobis(_json(text, "the matrix"))
-    if name == "interval" and limits is not None and max(map(abs, limits)) < inf:
-        return tc.estimators.InterInterval(*limits)
-    raise ValueError(word)
-
-
-def _binning(word: str) -> Any:
-    """Parse a binning: kd-tree, kd-tree=GAMMA, width=N or mass=N."""
-    name, _, text = word.partition("=")
-    if name == "kd-tree":
-        return tc.estimators.KDTree(float(text)) if text else tc.estimators.KDTree()
-    if name not in ("width", "mass"):
-        raise ValueError(word)
-    return tc.estimators.EqualWidth(int(text)) if name == "width" else tc.estimators.EqualMass(int(text))
-
-
 def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
     """Read a grouping from a JSON file: {"group": ["class", ...], ...}."""
-    groups = _json(file, "the grouping")
+    try:
+        groups = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or f"it is not JSON ({error})"
+        raise FileError(f"cannot read the grouping in {file}: {reason}") from error
     if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
         raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')
     return tc.Grouping(
@@ -144,16 +121,6 @@ Scale = Annotated[
 ]
 
 
-def _json(file: str, what: str) -> Any:
-    """Read a JSON file; `what` names its content in a refusal."""
-    try:
-        return json.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"cannot read {what} in {file}: {error.strerror}") from error
-    except ValueError as error:
-        raise FileError(f"cannot read {what} in {file}: it is not JSON ({error})") from error
-
-
 # ----------------------------------------------------------------------------------------------------
 # Estimators and lenses
 
@@ -164,47 +131,38 @@ def _norm(text: str) -> float:
 
 
 Norm = Annotated[float, Parsed(_norm, "a number of at least 1, or inf")]
-_DISTANCES = (
-    "total-variation, lp=P, weights=W,..., matrix=FILE or interval=LOW:HIGH, with numbers for P, W, LOW and HIGH"
-)
 
 
 @dataclass(frozen=True)
 class EstimatorOptions:
     """How the error is measured.
 
-    --estimator NAME     How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several
-                         probabilities where the lens judges those]
-    --bins N             Number of bins (binned, label-binned, debiased).
-    --scheme SCHEME      Bins of equal width or equal mass.
-    --norm P             1 mean absolute, 2 root mean square, inf maximum.
-    --distance DISTANCE  Between mean output and mean outcome of a bin: total-variation, lp=P, weights=W,..., matrix=FILE or
-                         interval=LOW:HIGH.
-    --binning BINNING    Which predictions share a bin: kd-tree=0.1, width=15 or mass=15.
-    --level P            Confidence level of intervals and gates.
-    --seed N             Seed of random numbers.
+    --estimator NAME  How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several
+                      probabilities where the lens judges those]
+    --bins N          Number of bins (binned, label-binned, debiased).
+    --scheme SCHEME   Bins of equal width or equal mass.
+    --norm P          1 mean absolute, 2 root mean square, inf maximum.
+    --level P         Confidence level of intervals and gates.
+    --seed N          Seed of random numbers.
     """
 
     estimator: Annotated[str | None, click.Choice([*names.ESTIMATORS, *names.CITED, "all"])] = None
     bins: Count | None = None
     scheme: Literal["width", "mass"] | None = None
     norm: Norm | None = None
-    distance: Annotated[Any, Parsed(_distance, _DISTANCES)] = None
-    binning: Annotated[Any, Parsed(_binning, "kd-tree=FRACTION, width=BINS or mass=BINS")] = None
     level: Fraction = 0.95
     seed: Seed = 0
 
     def estimators(self, lens: "Lens | None") -> "list[Estimator]":
         """Make the estimators for what a lens judges; settings that do not go together are refused."""
-        if self.distance is not None or self.binning is not None or (lens is not None and lens.several):
+        if lens is not None and lens.several:
             for name in ("estimator", "bins", "scheme"):
                 if getattr(self, name) is not None:
                     raise InputError(
-                        f"--{name} is for one probability per row; here bins of whole predictions are judged, which "
-                        "--distance and --binning choose"
+                        f"--{name} is for one probability per row; this lens judges several by bins of whole predictions, "
+                        "which estimator=tc.GeneralizedECE(binning=...) chooses in Python"
                     )
-            options = {"norm": self.norm, "distance": self.distance, "binning": self.binning}
-            return [tc.GeneralizedECE(**{name: value for name, value in options.items() if value is not None})]
+            return [tc.GeneralizedECE() if self.norm is None else tc.GeneralizedECE(norm=self.norm)]
         if self.estimator == "all":
             return [make_estimator(name) for name in names.ESTIMATORS]
         return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]

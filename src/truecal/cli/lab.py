@@ -12,7 +12,7 @@ import truecal as tc
 from truecal import names, parallel
 from truecal.cli.command import Count, Fraction, Numbers, Parsed, Seed, Several, Words, command
 from truecal.cli.estimators import Norm, make_estimator
-from truecal.cli.input import Input, OneFile, OptionalFile, PlainOptionalFile, load
+from truecal.cli.input import OneFile, OptionalFile, PlainOptionalFile, load
 from truecal.cli.output import Reply
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame
@@ -97,60 +97,6 @@ def worlds() -> Reply:
 
 
 @command(lab)
-def fit(source: OneFile) -> Reply:
-    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC.
-
-    true_error is that of the best curve on scores distributed like those of FILE, as in `lab bias`; true_error_beta that on scores
-    of the fitted Beta, as in Roelofs et al.
-    """
-    fitted = _fit_world(source)
-    curves = Frame.from_records(
-        {"curve": c.name, "aic": c.aic, "b0": c.curve.b0, "b0_se": c.b0_standard_error, "b1": c.curve.b1}
-        | {"b1_se": c.b1_standard_error}
-        for c in fitted.curves
-    )
-    beta, world = fitted.beta, fitted.empirical_world
-    facts = {
-        "alpha": beta.scores.alpha,
-        "alpha_se": beta.alpha_standard_error,
-        "beta": beta.scores.beta,
-        "beta_se": beta.beta_standard_error,
-        "scores_of_0": beta.zeros,
-        "scores_of_1": beta.ones,
-        "resolution": beta.resolution,
-        "true_error": world.true_error(),
-        "true_error_beta": fitted.world.true_error(),
-        **_goodness(tc.lab.goodness(fitted, world)),
-    }
-    best = fitted.best
-    text = "\n".join(
-        [
-            f"scores: Beta({beta.scores.alpha:.4g} +- {beta.alpha_standard_error:.2g}, "
-            f"{beta.scores.beta:.4g} +- {beta.beta_standard_error:.2g}); "
-            f"exactly 0: {beta.zeros:g}, exactly 1: {beta.ones:g}",
-            f"curve with the smallest AIC: {best.name}, b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}",
-            f"true error (norm 2): {facts['true_error']:.4f} on scores like those of FILE, "
-            f"{facts['true_error_beta']:.4f} on scores of the Beta",
-            f"check: ECE of FILE {facts['ece_on_data']:.4f}, of simulated data {facts['ece_simulated']:.4f} "
-            f"+- {facts['ece_simulated_std']:.4f} (standard deviation)",
-        ]
-    )
-    return _answer("lab fit", curves, facts, f"{text}\n\n{curves.to_text()}")
-
-
-def _goodness(check: "tc.lab.Goodness") -> dict[str, float]:
-    """Return the ECE of the data, and mean and standard deviation of the simulated ones."""
-    errors = {"ece_on_data": check.on_data, "ece_simulated": check.simulated}
-    return {**errors, "ece_simulated_std": check.simulated_std}
-
-
-def _fit_world(source: Input) -> "tc.lab.WorldFit":
-    """Fit a simulated world to the input."""
-    loaded = load(source)
-    return tc.lab.fit_world((loaded.lens or default_lens(loaded.preds))(loaded.preds))
-
-
-@command(lab)
 def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: Several = 200) -> Reply:
     """Estimate how biased every estimator is on data like that in FILE, by simulating a world fitted to it.
 
@@ -159,7 +105,9 @@ def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: 
     """
     loaded = load(source)
     result = tc.lab.how_biased(loaded.preds, n=n, m=m, lens=loaded.lens, **simulation.settings)
-    facts = {"curve": result.fit.best.name, "true_error": result.world.true_error(), **_goodness(result.goodness)}
+    check = result.goodness
+    errors = {"ece_on_data": check.on_data, "ece_simulated": check.simulated, "ece_simulated_std": check.simulated_std}
+    facts = {"curve": result.fit.best.name, "true_error": result.world.true_error(), **errors}
     return _answer("lab bias", result.table, facts, str(result))
 
 
@@ -191,7 +139,8 @@ def power(
         raise click.UsageError("FILE and --world exclude each other; give one")
     simulated = None if world is None else _world(world)
     if source.files:
-        simulated = _fit_world(source).empirical_world
+        loaded = load(source)
+        simulated = tc.lab.fit_world((loaded.lens or default_lens(loaded.preds))(loaded.preds)).empirical_world
     estimator = tried.make(default_norm=2)
     question: dict[str, Any] = {"error": error, "target": target, "alpha": alpha, "m": m}
     needed = tc.lab.samples_needed(estimator, world=simulated, **question, **simulation.settings)

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from truecal.lenses.lens import Lens
 
 _ALONE = "every group is judged by itself, and some of many look wrong by chance: truecal report judges them together"
+_ONE_LABEL = (
+    "every group of {} has one label, and given its label even a calibrated model is off: --select label=NAME compares the rows of "
+    "a label with a calibrated model"
+)
 _VIEWS = ("values", "clinical", "net_benefit", "abstention")
 _LEFT_OUT_OF_JSON = ("curve", "vector_bins", "settings")
 _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
@@ -97,12 +101,14 @@ def measure(
     --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
     --net-benefit       Net benefit of acting at --thresholds.
     --abstention        Share of wrong answers if the least confident are left out.
-    --thresholds T,...  Scores from which one acts: what miscalibration costs there, or with --net-benefit the net benefit.
+    --thresholds T,...  Scores from which one acts, with --net-benefit.
     --combine           With several --by: every combination of their values instead.
     """
     views = [name for name, chosen in zip(_VIEWS, (values, clinical, net_benefit, abstention), strict=True) if chosen]
-    if thresholds is not None and not net_benefit and (source.scans or source.by or views):
-        raise InputError("--thresholds needs the rows of one file, without --by and with no table but --net-benefit")
+    if thresholds is not None and not net_benefit:
+        raise InputError(
+            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
+        )
     if views:
         flag = f"--{views[-1].replace('_', '-')}"
         if max_error is not None or like is not None or len(views) > 1:
@@ -112,35 +118,39 @@ def measure(
         raise InputError("--max-error judges one estimator; leave out --estimator all")
     if like is not None and (max_error is not None or source.scans):
         raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-    if source.scans:
-        measured, conclusion, facts = _measure_scan(source, options, max_error, combine)
-    else:
-        measured, conclusion, facts = _measure_rows(source, options, max_error, combine, like, thresholds)
+    measured = (
+        _measure_scan(source, options, max_error, combine)
+        if source.scans
+        else _measure_rows(source, options, max_error, combine, like)
+    )
+    conclusion = measured.conclusion
     content: dict[str, object] = {"source": source.name, "level": options.level}
-    content |= {"results": [m.record() for m in measured], **facts}
+    content |= {"results": [each.record() for each in measured.estimates], **measured.facts}
     if conclusion is not None and max_error is not None:
         worst = {} if conclusion.worst_group is None else {"worst": conclusion.worst_group.name}
         content["gate"] = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed, **worst}
     return Reply(
         "measure",
         content,
-        _text(measured, conclusion),
-        [_statement(m, source.name, max_error) for m in measured],
+        _text(measured),
+        [_statement(each, source.name, max_error) for each in measured.estimates],
         conclusion,
-        list(dict.fromkeys(note for m in measured for note in m.estimate.warnings)),
+        list(dict.fromkeys(note for each in measured.estimates for note in each.estimate.warnings)),
     )
 
 
-Measured = tuple[list[GroupEstimate], Conclusion | None, dict[str, object]]
+@dataclass(frozen=True)
+class Measured:
+    """Estimates by group and estimator, the conclusion about all rows, further facts, and a remark about the groups."""
+
+    estimates: list[GroupEstimate]
+    conclusion: Conclusion | None
+    facts: Mapping[str, object]
+    remark: str = _ALONE
 
 
 def _measure_rows(
-    source: Input,
-    options: EstimatorOptions,
-    max_error: float | None,
-    combine: bool,
-    like: str | None,
-    thresholds: list[float] | None,
+    source: Input, options: EstimatorOptions, max_error: float | None, combine: bool, like: str | None
 ) -> Measured:
     """Measure the rows of one file: all of them or group by group, then as another tool does."""
     loaded = load(source)
@@ -159,6 +169,7 @@ def _measure_rows(
     columns = [source.by] if combine and source.by else [(column,) for column in source.by]
     groups = [(", ".join(each), *part) for each in columns for part in split_rows(whole, each).items()]
     groups = [(by, group, rows) for by, group, rows in groups if select is None or select.mask(rows).any()]
+    one_label = bool(groups) and all((rows.labels == rows.labels[0]).all() for *_, rows in groups)
     with working("measuring"):
         parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
         one_gate = max_error is not None and len(estimators) == 1
@@ -179,19 +190,10 @@ def _measure_rows(
             profile=None if profile is not None and profile.batch > 1 else profile,
             groups=_group_errors(parts) if max_error is not None else (),
             rows=loaded.counts,
-            losses=() if thresholds is None else _losses(loaded.preds, thresholds, lens, options),
             every_group=True,
         )
-    return [*(parts or overall), *others], conclusion, {}
-
-
-def _losses(
-    preds: "tc.Predictions", thresholds: list[float], lens: "Lens", options: EstimatorOptions
-) -> "list[tc.inference.LossAt]":
-    """Compute what miscalibration costs at every threshold."""
-    loss = tc.decision_loss(preds, thresholds, lens=lens, level=options.level, rng=options.seed)
-    assert isinstance(loss, tc.inference.DecisionLoss)
-    return [loss.at(t) for t in thresholds]
+    remark = _ONE_LABEL.format(" and ".join(source.by)) if one_label else _ALONE
+    return Measured([*(parts or overall), *others], conclusion, {}, remark)
 
 
 def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
@@ -211,7 +213,7 @@ def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | N
         rows = RowCounts(scan.rows + scan.dropped, scan.rows, scan.dropped, scan.selection)
         groups = _group_errors(parts) if scan.by else ()
         conclusion = conclude(overall, tolerance=max_error, groups=groups, rows=rows, every_group=True)
-    return parts, conclusion, {"scan": {"engine": scan.engine, "rows": scan.rows, "dropped": scan.dropped}}
+    return Measured(parts, conclusion, {"scan": {"engine": scan.engine, "rows": scan.rows, "dropped": scan.dropped}})
 
 
 def _group_errors(parts: Sequence[GroupEstimate]) -> list[GroupError]:
@@ -251,17 +253,18 @@ def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Sta
     return replace(statement, numbers={**statement.numbers, "sketch_error": e.sketch_error})
 
 
-def _text(measured: Sequence[GroupEstimate], conclusion: Conclusion | None) -> str:
+def _text(measured: Measured) -> str:
     """Write one estimate in full, or several as tables with notes."""
-    if len(measured) == 1:
-        return _one_estimate(measured[0], conclusion)
-    parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
+    estimates = measured.estimates
+    if len(estimates) == 1:
+        return _one_estimate(estimates[0], measured.conclusion)
+    parts = [estimates_table([m for m in estimates if m.by == by]) for by in dict.fromkeys(m.by for m in estimates)]
     notes = [
         f"warning: {m.group and f'{m.group}: '}{type(m.estimate.estimator).__name__}: {text}"
-        for m in measured
+        for m in estimates
         for text in m.estimate.warnings
     ]
-    notes += [_ALONE] if len({m.group for m in measured}) > 1 else []
+    notes += [measured.remark] if len({m.group for m in estimates}) > 1 else []
     return "\n".join(["\n\n".join(parts), *dict.fromkeys(notes)])
 
 
@@ -278,9 +281,6 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
         lines["on average"] = f"{names.tendency(e.lens, direction)} by {abs(direction):{spec}}"
     if conclusion is not None and conclusion.region is not None and conclusion.miscalibrated:
         lines["largest error"] = conclusion.region_sentence.rstrip(".")
-    for loss in () if conclusion is None else conclusion.losses:
-        start, _, rest = str(loss).partition(", ")
-        lines[start] = rest
     if e.chance is not None:
         lines["if it were calibrated"] = f"{e.chance:{spec}}"
     if isinstance(e, tc.inference.JudgedEstimate):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import click
@@ -51,16 +51,6 @@ class Statement:
         return cls(name, sentence, {**numbers, "rows": float(c.n), **limit}, c.passed, labels)
 
 
-class Concluded(Protocol):
-    """The conclusion behind an answer: of a dataset, of a comparison or of a watch."""
-
-    @property
-    def gate(self) -> str: ...
-    @property
-    def passed(self) -> bool | None: ...
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True)
 class Reply:
     """What a command answers: name and content of its JSON document, text for people, and statements.
@@ -72,7 +62,7 @@ class Reply:
     content: Mapping[str, object]
     text: str
     statements: Sequence[Statement] = ()
-    conclusion: Concluded | None = None
+    conclusion: Any = None  # of a dataset, of a comparison or of a watch: `gate`, `passed`, `to_dict()`
     warnings: Sequence[str] = ()
     failed: bool = False
     totals: Mapping[str, float] = field(default_factory=dict)  # numbers of all statements together
@@ -80,7 +70,7 @@ class Reply:
     @property
     def gate(self) -> str:
         """PASS or FAIL and why; empty without a gate."""
-        return "" if self.conclusion is None else self.conclusion.gate
+        return "" if self.conclusion is None else str(self.conclusion.gate)
 
     @property
     def exit_code(self) -> int:
@@ -100,11 +90,6 @@ class Reply:
 
 # ----------------------------------------------------------------------------------------------------
 # One renderer per format
-
-
-def render(answer: Reply, form: str) -> str:
-    """Render an answer in a format."""
-    return _RENDERERS[form](answer)
 
 
 def _text(answer: Reply) -> str:
@@ -213,7 +198,7 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-_RENDERERS: dict[str, Callable[[Reply], str]] = {
+RENDERERS: dict[str, Callable[[Reply], str]] = {
     "text": _text,
     "line": _line,
     "markdown": _markdown,

@@ -1,13 +1,10 @@
 """`truecal report`, a page to forward, and `truecal demo`, which trains classifiers and measures them."""
 
 import hashlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal
-
-import click
 
 import truecal as tc
 from truecal import digits
@@ -36,7 +33,7 @@ def report(
     out: WriteTo = "report.html",
     level: Fraction = 0.95,
     seed: Seed = 0,
-) -> Reply | None:
+) -> Reply:
     """Write a self-contained HTML report about the predictions in FILE.
 
     A pattern such as 'logs/*.parquet', a folder, several files or --engine give a report from a scan in bounded memory, which says
@@ -52,14 +49,12 @@ def report(
     --title TEXT    Heading of the page.
     --scale, --bands WORD=LOW:HIGH,...  Words for scores, e.g. 'low=0:0.1,high=0.1:1'.
     --thresholds T,...  Scores from which one acts; the verdict then says what miscalibration costs there.
-    --out FILE      Where to write the page; .pdf is printed by an installed Chromium, - is standard output.
+    --out FILE      Where to write the page; .pdf is printed by an installed Chromium.
     """
     if source.lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
-    if dossier is not None and (source.scans or out == "-"):
-        raise InputError(
-            "a dossier needs one file in memory and is written to a file: one FILE, no --engine, --out FILE"
-        )
+    if dossier is not None and source.scans:
+        raise InputError("a dossier needs the rows of one file; leave out --engine and further files")
     common: dict[str, Any] = {"level": level, "source": source.name, "command": command_line(), "rng": seed}
     page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast, "clinical": clinical}
     page |= {"scale": scale, "thresholds": thresholds}
@@ -67,29 +62,24 @@ def report(
     if data is None:
         loaded = load(source)
         common |= {"rows": loaded.counts, "lens": loaded.lens, "by": list(source.by) or None}
-        data, page = loaded.whole, {**page, "select": loaded.select, "files": digests([source.file])}
+        data, page = loaded.whole, {**page, "select": loaded.select, "files": _digest(source.file)}
         if dossier is not None:
             from truecal.pages.dossier import write_dossier
 
             with working("writing the dossier"):
-                path = write_dossier(loaded.preds, out, kind=dossier, tolerance=tolerance, **common)
+                path = write_dossier(loaded.preds, out, tolerance=tolerance, **common)
             return page_written("report-written", path, source=source.name)
-    with working() as show, tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "report.html" if out == "-" else Path(out)
-        path = tc.report(data, target, progress=show, **page, **common)
-        if out == "-":
-            click.echo(path.read_text(encoding="utf-8"), nl=False)
-            return None
+    with working() as show:
+        path = tc.report(data, out, progress=show, **page, **common)
     return page_written("report-written", path, source=source.name)
 
 
-def digests(files: list[str]) -> dict[str, str]:
-    """Return the SHA-256 of files by their names, as sha256sum gives it; none for standard input."""
-    sums = {}
-    for file in filter(Path.is_file, map(Path, files)):
-        with file.open("rb") as stream:
-            sums[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return sums
+def _digest(file: str) -> dict[str, str]:
+    """Return the SHA-256 of a file by its name, as sha256sum gives it; nothing for standard input."""
+    if not Path(file).is_file():
+        return {}
+    with open(file, "rb") as stream:
+        return {Path(file).name: hashlib.file_digest(stream, "sha256").hexdigest()}
 
 
 # ----------------------------------------------------------------------------------------------------

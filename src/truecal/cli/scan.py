@@ -20,6 +20,7 @@ from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
 
 SKETCH = "sketch.npz"  # file of a group
+_DETECTION_ROWS = 10_000  # of the first file, whose values tell columns that no name tells
 # Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
 _SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
 _ONE_CLASS = "a class-wise scan has one sketch per class; judge one class with --lens class=NAME"
@@ -52,15 +53,15 @@ def read_sketch(source: Input) -> "tc.Sketch":
 def scan_files(source: Input) -> "tc.engines.Scan":
     """Scan files in one pass; print on stderr what was read."""
     from truecal.engines import sources
-    from truecal.predictions import frames
+    from truecal.predictions import frames, readers
 
     _refuse_rows(source)
     files = sources.files_of(list(source.files))
-    schema = sources.open_frame(files[:1], source.engine)[0].collect_schema()
-    columns, classes = list(schema), source.classes
-    other = [] if source.weights is None else [source.weights]
-    choice = frames.choose(
-        columns, label=source.label, probs=source.probabilities, logits=source.logits, other=other, by=source.by
+    frame = sources.open_frame(files[:1], source.engine)[0]
+    schema, classes = frame.collect_schema(), source.classes
+    columns, other = list(schema), [] if source.weights is None else [source.weights]
+    choice = readers.choose_columns(
+        columns, lambda: frame.head(_DETECTION_ROWS).collect(), source.read_request(), other
     )
     outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.matching(columns, [choice.label], "label")

@@ -47,7 +47,6 @@ def update(
     source: GroupedFiles,
     *,
     time: str | None = None,
-    since: str | None = None,
     tolerance: Annotated[float, NumberRange(0, 0.5, max_open=True)] | None = None,
     alpha: Fraction | None = None,
     run_length: Several | None = None,
@@ -62,7 +61,6 @@ def update(
     and the command lists them. If nothing was counted, it ends with 2. Other updates of STATE wait until this one has ended.
 
     --at, --time TIME  When the batch is from; otherwise dates are read from the names of files.
-    --since TIME    Leave out batches from before this time.
     --tolerance E   Error that is acceptable.  [default: 0.02]
     --alpha P       Chance of a false alarm.  [default: 0.05]
     --run-length N  Batches between false alarms about a change.  [default: 1000]
@@ -80,7 +78,7 @@ def update(
             source = replace(source, lens=_check_settings(watching, Path(state).name, settings, source))
         batches = _batches(source, time)
         for i, (when, part) in enumerate(batches):
-            reason = None if when is None or late else _reason_to_skip(watching, when, since, replayed=time is None)
+            reason = None if when is None or late else _reason_to_skip(watching, when, replayed=time is None)
             if reason is not None:
                 skipped[str(when)] = reason
                 continue
@@ -201,12 +199,8 @@ def _batches(source: Input, time: str | None) -> list[tuple[str | None, Input]]:
     return [(day, replace(source, files=tuple(days[day]))) for day in sorted(days, key=time_order)]
 
 
-def _reason_to_skip(watching: "tc.Watch | None", when: str, since: str | None, *, replayed: bool) -> str | None:
-    """Return why a batch is not counted: it is from before --since or, in a replay, not later than the last one."""
-    if since is not None:
-        check_same_kind(when, since, "--since is")
-        if time_order(when) < time_order(since):
-            return f"before --since {since}"
+def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -> str | None:
+    """Return why a batch is not counted: in a replay, it is not later than the last one."""
     if not replayed or watching is None or not watching.latest:
         return None
     check_same_kind(when, watching.latest, "the last counted batch was at")

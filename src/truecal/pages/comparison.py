@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.inference.ranking import conclude_ranking
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.pages.model import Row, thin_curve, value_row, with_band
+from truecal.pages.model import Row, thin_curve, with_band
 from truecal.pages.records import Provenance, fingerprint
 from truecal.pages.render import Page
 from truecal.plot.display import fitted_limits
@@ -82,6 +82,7 @@ def gather_comparison(
         level=level,
         paired=first is not None and paired,
         conclusion=conclusion,
+        estimates=estimates,
         models=[_model_row(name, e, with_rows.get(name), risks.get(name)) for name, e in estimates.items()],
         curves={name: with_band(curve, profiles[name], level) for name, curve in curves.items() if curve is not None},
         bins=[{"name": name, **row} for name, profile in profiles.items() for row in _bins(profile, level)],
@@ -117,7 +118,12 @@ def _model_row(
     name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
 ) -> Row:
     """Return the error of a model, and accuracy, log loss, Brier score and AURC, which are None for a sketch."""
-    row = {"name": name, "n": estimate.n, **value_row(estimate, "error"), "direction": float(estimate.direction)}
+    (measured,) = estimate.frame()
+    row = {
+        "name": name,
+        "error": measured["value"],
+        **{key: measured[key] for key in ("n", "low", "high", "direction")},
+    }
     if preds is None or curve is None:
         return row | {"accuracy": None, "log_loss": None, "brier": None, "aurc": None, "impossible": False}
     log_loss = tc.scores.log_loss(preds)
@@ -138,6 +144,5 @@ def _task_rows(models: Mapping[str, tc.Predictions], settings: Mapping[str, Any]
         for name, preds in models.items():
             part = preds.take(columns[name] == task)
             if len(part) >= _MIN_TASK_ROWS:
-                row = value_row(tc.measure(part, **settings), "error")
-                rows.append({"task": task, "model": name, "n": len(part), **row})
+                rows.append({"task": task, "model": name, **tc.measure(part, **settings).frame()[0]})
     return rows

@@ -6,13 +6,11 @@ Items not about calibration or its evaluation are left to the authors.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import truecal as tc
-from truecal import options
 from truecal.clinical.decisions import DecisionCurve
 from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, extra
@@ -22,7 +20,6 @@ from truecal.pages.model import group_errors
 from truecal.pages.records import Provenance, fingerprint
 from truecal.pages.render import render, write_page
 
-KINDS = ("tripod-ai",)
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
 _MAX_FOREST_GROUPS = 40  # whose forest plot fits on a page; more are in the table only
 
@@ -31,7 +28,6 @@ def write_dossier(
     preds: tc.Predictions,
     path: str | os.PathLike[str],
     *,
-    kind: str = "tripod-ai",
     lens: Lens | None = None,
     by: str | Sequence[str] | None = None,
     thresholds: Sequence[float] = _THRESHOLDS,
@@ -51,8 +47,6 @@ def write_dossier(
         The cohort, with clusters where patients have several rows.
     path : str or PathLike
         Where to write; a name that ends in .pdf is printed by an installed Chromium.
-    kind : str, default "tripod-ai"
-        Which checklist.
     lens : Lens, optional
         What is judged; default the positive class.
     by : str or sequence of str, optional
@@ -84,7 +78,6 @@ def write_dossier(
     >>> "Calibration slope" in page, "<script" in page
     (True, False)
     """
-    options.choice(kind, KINDS, "dossier")
 
     def make() -> str:
         settings: dict[str, Any] = {"level": level, "lens": lens, "rng": rng}
@@ -94,17 +87,22 @@ def write_dossier(
             raise InputError("a dossier is about one model; give its Predictions")
         used = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
         prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
-        page = Dossier(
-            title,
-            source,
-            numbers,
-            benefit,
-            _conclude(preds, numbers, settings, tolerance, rows),
-            rows,
-            preds.clusters is not None,
-            _figures(numbers, curve),
-            Provenance(prints, command, used),
-        )
+        if rows is None:
+            missing = "rows left out before this page are not known to it"
+        else:
+            missing = rows.sentence.rstrip(".") or f"every one of {rows.read:,} rows read was judged"
+        page = {
+            "title": title,
+            "source": source,
+            "result": numbers,
+            "benefit": benefit,
+            "conclusion": _conclude(preds, numbers, settings, tolerance, rows),
+            "clustered": preds.clusters is not None,
+            "missing": missing,
+            "heterogeneity": _heterogeneity(numbers),
+            "figures": _figures(numbers, curve),
+            "provenance": Provenance(prints, command, used),
+        }
         return render("dossier.html", page=page)
 
     return write_page(path, make)
@@ -128,39 +126,6 @@ def _conclude(
         slope=tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high),
         rows=rows,
     )
-
-
-@dataclass(frozen=True)
-class Dossier:
-    """All numbers and words of the dossier."""
-
-    title: str
-    source: str | None
-    result: Clinical
-    benefit: DecisionCurve
-    conclusion: tc.inference.Conclusion
-    row_counts: tc.inference.RowCounts | None
-    clustered: bool
-    figures: Mapping[str, str]
-    provenance: Provenance
-
-    @property
-    def units(self) -> str:
-        """Numbers of patients and rows as text."""
-        rows = f"{self.result.rows:,} rows"
-        return f"{self.result.patients:,} patients with {rows}" if self.clustered else f"{rows}, one per patient"
-
-    @property
-    def missing(self) -> str:
-        """What happened to rows with missing values."""
-        if self.row_counts is None:
-            return "rows left out before this page are not known to it"
-        return self.row_counts.sentence.rstrip(".") or f"every one of {self.row_counts.read:,} rows read was judged"
-
-    @property
-    def heterogeneity(self) -> str:
-        """The spread between groups in words."""
-        return _heterogeneity(self.result)
 
 
 def _heterogeneity(result: Clinical) -> str:

@@ -16,7 +16,6 @@ from truecal.predictions.arrays import takes_arrays
 
 Reported: TypeAlias = (
     tc.Predictions
-    | tc.profile.Profile
     | tc.Sketch
     | tc.engines.Scan
     | tc.Watch
@@ -34,7 +33,7 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
 
     Parameters
     ----------
-    x : Predictions, Profile, Sketch, Scan, mapping of Predictions or Sketches by name, Watch or study.Store
+    x : Predictions, Sketch, Scan, mapping of Predictions or Sketches by name, Watch or study.Store
         What the page is about: one model, a comparison of two to eight named models, calibration over time, or a study.
         `tc.report(y_true, y_prob, path="report.html")` takes labels and probabilities of one model.
     path : str or PathLike

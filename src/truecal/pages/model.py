@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 import truecal as tc
 from truecal import names, options
@@ -22,8 +21,6 @@ from truecal.pages.sources import MAX_BINS, PageSource, cells_of, source_of
 from truecal.plot.display import fitted_limits
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Selection, check_selection, column
-from truecal.special import kish
-from truecal.types import Float64s
 
 Row = Mapping[str, Any]
 CurveRow = dict[str, list[float]]  # score, outcome, and the limits low and high of a band
@@ -114,17 +111,21 @@ class AbsentPartError(Exception):
     """A part of the page that the data do not allow; its text says why."""
 
 
-def gather_model(data: object, **settings: Any) -> ModelPage:
+def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings: Any) -> ModelPage:
     """Compute the page; settings are those of PageSettings."""
-    check_predictions(data, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
+    check_predictions(data, tc.Sketch, tc.engines.Scan)
     setting = PageSettings(**settings)
     lens, level, rng, progress = setting.lens, setting.level, setting.rng, setting.progress
     progress("measuring")
     columns = () if setting.by is None else (setting.by,) if isinstance(setting.by, str) else tuple(setting.by)
     # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
     page_lens = None if lens is None or lens.several else lens
-    rows_chosen = isinstance(data, tc.Predictions) and setting.select is not None and not setting.select.uses_labels
-    rows = setting.select(data) if rows_chosen and setting.select is not None else data  # type: ignore[arg-type]
+    select = None if setting.select is None or setting.select.uses_labels else setting.select
+    if setting.select is not None and not isinstance(data, tc.Predictions):
+        raise InputError(
+            "select= needs rows, and a sketch keeps sums; select where it is made: tc.scan(..., select=...)"
+        )
+    rows = data if select is None or not isinstance(data, tc.Predictions) else select(data)
     verdicts = rows if isinstance(rows, tc.Predictions) and rows.judge is not None else None
     # everything but the error itself is about the rows with trusted labels
     rows = rows if verdicts is None else verdicts.take(verdicts.labels >= 0)
@@ -144,10 +145,7 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
         else None
     )
     likert = None if setting.scale is None else _likert(source, setting.scale)
-    parts, absent = {} if setting.fast else _slow_parts(source, setting), {}
-    for name, part in list(parts.items()):
-        if isinstance(part, AbsentPartError):
-            absent[name], parts[name] = str(part), None
+    parts, absent = _slow_parts(source, setting)
     smooth, cells = thin_curve(alone.curve), cells_of(profile)
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     if judge is not None and verdicts is not None:
@@ -160,6 +158,11 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
         "by": group_names or None,
         "rng": rng,
     }
+    sketch = None
+    if head.sketch_error is not None:
+        engine = None if source.scan is None else source.scan.engine
+        sketch = {"cells": profile.rows, "error": head.sketch_error, "bound": head.sketch_bound, "engine": engine}
+    clusters = None if source.preds is None or source.preds.clusters is None else len(np.unique(source.preds.clusters))
     progress("measuring in context")
     return ModelPage(
         title=setting.title,
@@ -168,16 +171,22 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
         top_label=source.top_label,
         n=head.n,
         class_count=source.class_count,
-        clusters=source.clusters,
+        clusters=clusters,
         by=group_names,
         level=level,
         tolerance=setting.tolerance,
-        conclusion=_conclude(source, head, subgroups, parts.get("clinical"), _losses(rows, setting), setting),
+        conclusion=tc.inference.conclude(
+            head,
+            tolerance=setting.tolerance,
+            profile=profile,
+            groups=group_errors(subgroups),
+            slope=None if parts["clinical"] is None else parts["clinical"]["slope"],
+            rows=setting.rows,
+            losses=_losses(rows, setting),
+        ),
         head=head.to_dict(),
         absolute=absolute.to_dict(),
-        sketch=None
-        if head.sketch_error is None
-        else {"cells": profile.rows, "error": head.sketch_error, "bound": head.sketch_bound, "engine": source.engine},
+        sketch=sketch,
         mean_score=score,
         mean_outcome=rate,
         estimates=[_estimator_row(estimate) for estimate in (head, absolute, *others.values())],
@@ -186,12 +195,9 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
         judge=judge,
         groups=[_group_table(table, subgroups) for table in subgroups],
         likert=likert,
-        segments=parts.get("segments"),
-        clinical=parts.get("clinical"),
-        recalibration=parts.get("recalibration"),
-        bias=parts.get("bias"),
+        **parts,
         context=_context(data, setting),
-        selected=str(setting.select) if rows_chosen else "",
+        selected="" if select is None else str(select),
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         limits=fitted_limits(profile),
         curves={
@@ -203,24 +209,24 @@ def gather_model(data: object, **settings: Any) -> ModelPage:
     )
 
 
-def _slow_parts(source: PageSource, setting: PageSettings) -> dict[str, Any]:
-    """Compute the parts that take seconds; each is a record, None where nobody asked for it, or why it is absent."""
-    parts: dict[str, Any] = {}
-    steps: list[tuple[str, str, Callable[[], Any]]] = [
-        ("segments", "searching for segments", lambda: _segments(source, setting.tolerance)),
-        ("clinical", "validating clinically", lambda: _clinical(source) if setting.clinical else None),
-        ("recalibration", "recalibrating on held-out folds", lambda: recalibrate(source)),
-        ("bias", "simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
-    ]
-    for name, words, compute in steps:
+def _slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, Any], dict[str, str]]:
+    """Compute the parts that take seconds, None where nobody asked for one; and why others are absent, by name."""
+    steps: dict[str, tuple[str, Callable[[], Any]]] = {
+        "segments": ("searching for segments", lambda: _segments(source, setting.tolerance)),
+        "clinical": ("validating clinically", lambda: _clinical(source) if setting.clinical else None),
+        "recalibration": ("recalibrating on held-out folds", lambda: recalibrate(source)),
+        "bias": ("simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
+    }
+    parts, absent = dict.fromkeys(steps), {}
+    for name, (words, compute) in steps.items() if not setting.fast else ():
         setting.progress(words)
         try:
             parts[name] = compute()
         except AbsentPartError as reason:
-            parts[name] = reason
+            absent[name] = str(reason)
         except InputError as error:
-            parts[name] = AbsentPartError(f"Not possible on these data: {error}.")
-    return parts
+            absent[name] = f"Not possible on these data: {error}."
+    return parts, absent
 
 
 def _losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
@@ -242,8 +248,8 @@ def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) ->
     trusted = preds.labels >= 0
     right = preds.labels[trusted] == 1
     estimates = [
-        {"name": "Trusted labels alone", "labels": both.trusted, **value_row(alone, "error")},
-        {"name": "With the judge", "labels": both.worth, **value_row(both, "error")},
+        {"name": "Trusted labels alone", "labels": both.trusted, **alone.frame()[0]},
+        {"name": "With the judge", "labels": both.worth, **both.frame()[0]},
     ]
     judges = []
     for number, verdicts in enumerate(preds.judge.T, 1):
@@ -265,28 +271,6 @@ def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
     """Return the name of a group, with its column where there are several tables."""
     return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
-
-
-def _conclude(
-    source: PageSource,
-    head: tc.Estimate,
-    subgroups: Sequence[tc.groups.Subgroups],
-    clinical: Mapping[str, Any] | None,
-    losses: Sequence[tc.inference.LossAt],
-    setting: PageSettings,
-) -> tc.inference.Conclusion:
-    """Reach the verdict of the page from all that it shows."""
-    numbers = [] if clinical is None else clinical["rows"]
-    slope = next((row for row in numbers if row["name"] == "slope"), None)
-    return tc.inference.conclude(
-        head,
-        tolerance=setting.tolerance,
-        profile=source.profile,
-        groups=group_errors(subgroups),
-        slope=None if slope is None else tc.inference.Slope(slope["value"], slope["low"], slope["high"]),
-        rows=setting.rows,
-        losses=losses,
-    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -322,32 +306,17 @@ def _other(estimator: Estimator, source: PageSource, *, fast: bool) -> tc.Estima
     return estimate if interval is None else estimate.replace(interval=interval)
 
 
-def _variant(estimate: tc.Estimate, scheme: object) -> str:
-    """Return "with the judge", or the scheme of a binned estimator, as text; "" for others."""
-    if isinstance(estimate, tc.inference.JudgedEstimate):
-        return "with the judge"
-    return f"equal {scheme}" if "Binned" in type(estimate.estimator).__name__ and scheme else ""
-
-
 def _estimator_row(estimate: tc.Estimate) -> Row:
     """Return name, norm, value and interval of an estimate as a row of the table of estimators."""
     kind, scheme = type(estimate.estimator).__name__, getattr(estimate.estimator, "scheme", None)
-    title = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
-    return {
-        "name": f"{title}, {variant}" if (variant := _variant(estimate, scheme)) else title,
-        "norm": float(estimate.norm),
-        **value_row(estimate),
-        "bins": None if estimate.bins is None else len(estimate.bins.frame()),
-        "sketch_error": estimate.sketch_error,
-        "kind": kind,
-    }
-
-
-def value_row(estimate: tc.Estimate, name: str = "value") -> dict[str, float | None]:
-    """Return the value of an estimate and the limits of its interval."""
-    low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
-    limits = {"low": None if low is None else float(low), "high": None if high is None else float(high)}
-    return {name: float(estimate.value), **limits}
+    name = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
+    if isinstance(estimate, tc.inference.JudgedEstimate):
+        name += ", with the judge"
+    elif "Binned" in kind and scheme:
+        name += f", equal {scheme}"
+    bins = None if estimate.bins is None else len(estimate.bins.frame())
+    more = {"name": name, "norm": float(estimate.norm), "bins": bins, "sketch_error": estimate.sketch_error}
+    return {**estimate.frame()[0], **more}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -355,57 +324,29 @@ def value_row(estimate: tc.Estimate, name: str = "value") -> dict[str, float | N
 
 
 def per_class(preds: tc.Predictions, *, level: float) -> dict[str, Any]:
-    """Return for every class its frequency, mean probability, their difference and the error, with intervals.
+    """Return for every class its labels, frequency, mean probability and error with interval, largest errors first.
 
-    The difference has the normal interval of a mean of n values of p - y, or of as many clusters. The error is that of
-    ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with its interval.
+    The error is that of ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with its interval.
     """
-    z = float(ndtri(0.5 + level / 2))
-    means = [_class_means(sample, z) for sample in tc.ClassWise().samples(preds)]
-    order = np.arange(preds.class_count)
+    means = [
+        {
+            "labels": float(sample.outcomes @ (np.ones(len(sample)) if sample.weights is None else sample.weights)),
+            "rate": float(np.average(sample.outcomes, weights=sample.weights)),
+            "mean": float(np.average(sample.scores, weights=sample.weights)),
+        }
+        for sample in tc.ClassWise().samples(preds)
+    ]
+    order: list[int] = list(range(preds.class_count))
     if preds.clusters is None:
-        batches = [_limits(tc.RankSeries(level=level)(part)) for part in tc.ClassWise().profiles(preds)]
-        errors = np.concatenate(batches)
+        errors = [row for part in tc.ClassWise().profiles(preds) for row in tc.RankSeries(level=level)(part).frame()]
     else:
         # the classes most off on average, as many as can be judged cluster by cluster in bounded time
-        order = np.argsort([-abs(row["difference"]) for row in means], kind="stable")[:_MAX_CLUSTERED_CLASSES]
-        labels = [int(k) if preds.classes is None else preds.classes[k] for k in order]
-        errors = np.concatenate([_limits(tc.measure(preds, lens=tc.OneClass(label), level=level)) for label in labels])
-    first = np.argsort(-errors[:, 0], kind="stable")[:_MAX_CLASSES]
-    rows = [
-        {
-            "name": preds.class_name(int(order[i])),
-            **means[order[i]],
-            **dict(zip(("error", "error_low", "error_high"), errors[i].tolist(), strict=True)),
-        }
-        for i in first
-    ]
+        order = sorted(order, key=lambda k: -abs(means[k]["mean"] - means[k]["rate"]))[:_MAX_CLUSTERED_CLASSES]
+        labels = [k if preds.classes is None else preds.classes[k] for k in order]
+        errors = [tc.measure(preds, lens=tc.OneClass(label), level=level).frame()[0] for label in labels]
+    rows = [{**error, "name": preds.class_name(k), **means[k]} for k, error in zip(order, errors, strict=True)]
+    rows = sorted(rows, key=lambda row: -row["value"])[:_MAX_CLASSES]
     return {"rows": rows, "left_out": preds.class_count - len(rows)}
-
-
-def _limits(estimate: tc.Estimate) -> Float64s:
-    """Return value, lower and upper limit of every dataset of an estimate, shape (batch, 3)."""
-    assert estimate.interval is not None
-    parts = (estimate.value, estimate.interval.low, estimate.interval.high)
-    return np.stack([np.atleast_1d(part) for part in parts], axis=1)
-
-
-def _class_means(sample: tc.lenses.Sample, z: float) -> dict[str, float]:
-    """Return labels, frequency, mean probability, their difference and the limits of its interval."""
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    total, outcome = weight.sum(), sample.outcomes.astype(np.float64)
-    rate, mean = float(weight @ outcome / total), float(weight @ sample.scores / total)
-    gap = weight * (sample.scores - outcome - (mean - rate))
-    size = total if bool((weight == np.rint(weight)).all()) else float(kish(weight))
-    if sample.units is None:
-        variance = float(gap @ (gap / np.maximum(weight, 1e-300))) / total / max(size - 1, 1.0)
-    else:
-        cluster_sums = np.bincount(np.unique(sample.units, return_inverse=True)[1], gap)
-        count = len(cluster_sums)
-        variance = float(cluster_sums @ cluster_sums) / total**2 * count / max(count - 1, 1)
-    half, difference = z * float(np.sqrt(variance)), mean - rate
-    limits = {"low": difference - half, "high": difference + half}
-    return {"labels": float(rate * total), "rate": rate, "mean": mean, "difference": difference, **limits}
 
 
 def _subgroups(source: PageSource) -> list[tc.groups.Subgroups]:
@@ -450,13 +391,9 @@ def _context(data: object, setting: PageSettings) -> Sequence[Row]:
     ]
     return [
         {
-            "lens": estimate.lens,
+            **estimate.frame()[0],
             "where": estimate.selection.partition(" (")[0] or "all rows",
-            "metric": estimate.metric,
-            "n": estimate.n,
-            **value_row(estimate, "error"),
             "if_calibrated": estimate.chance,
-            "p_value": None if estimate.p_value is None else float(estimate.p_value),
         }
         for estimate in estimates
     ]
@@ -504,7 +441,8 @@ def _clinical(source: PageSource) -> dict[str, Any]:
     units = f" of {numbers.patients:,} clusters" if preds.clusters is not None else ""
     counts = f"{numbers.rows:,} rows{units}, {numbers.events:,} events ({numbers.prevalence:.1%})"
     texts = {"counts": counts, "warnings": numbers.warnings, "without_forest": without_forest}
-    return {"rows": list(numbers.frame()), "forests": forests, **texts}
+    slope = tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
+    return {"rows": list(numbers.frame()), "slope": slope, "forests": forests, **texts}
 
 
 def recalibrate(source: PageSource) -> dict[str, Any] | None:

@@ -113,54 +113,9 @@ class PageSource:
     by: tuple[str, ...] = ()
     top_label: bool = False
     class_count: int | None = None
-    clusters: int | None = None
     preds: tc.Predictions | None = None
     lens: CachedLens | None = None
     scan: tc.engines.Scan | None = None
-    engine: str | None = None
-
-    @classmethod
-    def from_rows(
-        cls, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int
-    ) -> "PageSource":
-        """Judge predictions row by row under a lens."""
-        lens = (tc.AllLabels() if preds.multilabel else default_lens(preds)) if lens is None else lens
-        if lens.shares(preds) is not None:
-            raise InputError(
-                "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
-            )
-        sample = lens.sample(preds)
-        return cls(
-            sample.profile,
-            level,
-            rng,
-            lens_name=lens.describe(preds),
-            by=tuple(by),
-            top_label=lens.outcome_name == "accuracy",
-            class_count=preds.class_count,
-            clusters=None if preds.clusters is None else len(np.unique(preds.clusters)),
-            preds=preds,
-            lens=CachedLens(lens, sample),
-        )
-
-    @classmethod
-    def from_scan(cls, scan: tc.engines.Scan, level: float, rng: int) -> "PageSource":
-        """Judge the sketch of a scan."""
-        if any(len(sketches) > 1 for sketches in scan.sketches.values()):
-            raise InputError(
-                "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
-            )
-        return cls(
-            _single(scan.sketch.to_profile()),
-            level,
-            rng,
-            lens_name=scan.lens_name,
-            by=tuple(scan.by),
-            top_label=scan.lens.outcome_name == "accuracy",
-            class_count=scan.classes,
-            scan=scan,
-            engine=scan.engine,
-        )
 
     def estimates(self) -> tuple[tc.Estimate, tc.Estimate]:
         """Estimate the root-mean-square and the mean absolute error by rank series, with interval and test."""
@@ -182,19 +137,13 @@ class PageSource:
             return None
         clustered = self.lens is not None and not self.lens.sample_.independent
         data, lens = (self.preds, {"lens": self.lens}) if clustered else (self.profile, {})
-        return tc.inference.bootstrap(
-            estimator,
-            data,
-            resamples=_RESAMPLES,
-            level=self.level,
-            rng=self.rng,
-            **lens,
-        ).interval()
+        settings = {"resamples": _RESAMPLES, "level": self.level, "rng": self.rng, **lens}
+        return tc.inference.bootstrap(estimator, data, **settings).interval()
 
     def design_effect(self) -> float:
         """Return by how much clusters enlarge the variance of a rate, against as many independent rows."""
-        sample = None if self.lens is None else self.lens.sample_
-        if self.clusters is None or sample is None or sample.units is None:
+        sample = None if self.lens is None or self.preds is None or self.preds.clusters is None else self.lens.sample_
+        if sample is None or sample.units is None:
             return 1.0
         gap = sample.outcomes.astype(np.float64) - sample.scores
         weight = np.ones(len(gap)) if sample.weights is None else sample.weights
@@ -209,30 +158,43 @@ class PageSource:
         return fingerprint((self.profile.scores, self.profile.outcomes, self.profile.weights))
 
 
-def _single(profile: tc.profile.Profile) -> tc.profile.Profile:
-    """Mark a profile as one dataset."""
-    if profile.single:
-        return profile
-    parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
-    return tc.profile.Profile(*parts, single=True)
-
-
-def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> PageSource:
-    """Return the source of a page; refuse what cannot be one."""
+def source_of(
+    data: tc.Predictions | tc.Sketch | tc.engines.Scan, *, lens: Lens | None, by: Sequence[str], level: float, rng: int
+) -> PageSource:
+    """Return the source of a page; refuse what it cannot judge."""
     if isinstance(data, tc.Predictions):
-        return PageSource.from_rows(data, lens, by, level, rng)
-    if isinstance(data, tc.engines.Scan | tc.Sketch):
-        if lens is not None or by:
+        lens = (tc.AllLabels() if data.multilabel else default_lens(data)) if lens is None else lens
+        if lens.shares(data) is not None:
             raise InputError(
-                "a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)"
+                "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
             )
-        if isinstance(data, tc.engines.Scan):
-            return PageSource.from_scan(data, level, rng)
-        return PageSource(_single(data.to_profile()), level, rng)
-    if isinstance(data, tc.profile.Profile) and data.batch == 1:
-        if by:
-            raise InputError("a Profile has no columns to group by; pass Predictions")
-        return PageSource(_single(data), level, rng)
-    raise InputError(
-        f"a report is made from Predictions, the Profile of one dataset, a Sketch or a Scan, not {type(data).__name__}"
+        sample = lens.sample(data)
+        return PageSource(
+            sample.profile,
+            level,
+            rng,
+            lens_name=lens.describe(data),
+            by=tuple(by),
+            top_label=lens.outcome_name == "accuracy",
+            class_count=data.class_count,
+            preds=data,
+            lens=CachedLens(lens, sample),
+        )
+    if lens is not None or by:
+        raise InputError("a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)")
+    if isinstance(data, tc.Sketch):
+        return PageSource(data.to_profile(), level, rng)
+    if data.shares is not None:
+        raise InputError(
+            "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
+        )
+    return PageSource(
+        data.sketch.to_profile(),
+        level,
+        rng,
+        lens_name=data.lens_name,
+        by=tuple(data.by),
+        top_label=data.lens.outcome_name == "accuracy",
+        class_count=data.classes,
+        scan=data,
     )

@@ -213,16 +213,7 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     other = [name for name in (request.weights, request.clusters) if name is not None]
     judges = [] if request.judge is None else frames.matching(table.columns, request.judge, "judge")[0]
     other += judges
-    choice = frames.choose(
-        table.columns,
-        label=request.label,
-        probs=request.probs,
-        logits=request.logits,
-        other=other,
-        by=request.by,
-        score_like=lambda free: _score_like(table, free),
-        label_like=lambda free: _label_like(table, free),
-    )
+    choice = choose_columns(table.columns, lambda: table, request, other)
     if request.by:
         frames.matching(table.columns, request.by, "groups")
     names, stars = frames.match_outputs(table.columns, choice.outputs, request.classes)
@@ -326,6 +317,22 @@ def _distinct_values(labels: Any) -> set[object]:
 
 
 _TWO_WORDS = ({"yes", "no"}, {"true", "false"}, {"0", "1"}, {"0.0", "1.0"}, {"y", "n"}, {"t", "f"})
+
+
+def choose_columns(
+    columns: Sequence[str], rows: "Callable[[], nw.DataFrame[Any]]", request: ReadRequest, other: Sequence[str]
+) -> frames.ColumnChoice:
+    """Choose the columns of labels and predictions by name, or by the values of `rows()` where no name tells."""
+    return frames.choose(
+        columns,
+        label=request.label,
+        probs=request.probs,
+        logits=request.logits,
+        other=other,
+        by=request.by,
+        score_like=lambda free: _score_like(rows(), free),
+        label_like=lambda free: _label_like(rows(), free),
+    )
 
 
 def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
