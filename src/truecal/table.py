@@ -363,26 +363,17 @@ def plain(value: Any) -> Any:
 
 
 def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
-    """Return a small HTML table with its headline for a notebook; a long one shows its first and last rows."""
+    """Return an HTML table with its headline for a notebook; a long one shows its first and last rows."""
     from html import escape
 
-    cells = frame._cells()
+    shown = frame
     if len(frame) > 2 * _SHOWN:
-        cells = [*cells[: _SHOWN + 1], ["…"] * len(frame.columns), *cells[-_SHOWN:]]
-        notes = (*notes, f"{len(frame) - 2 * _SHOWN} of {len(frame)} rows are not shown; .frame() has all of them")
-    ends = ["right" if values.dtype.kind in "iuf" else "left" for values in frame._columns.values()]
-    edge = "border:0;border-bottom:1px solid #8888;padding:2px 10px;text-align:"
-
-    def line(tag: str, row: Sequence[str]) -> str:
-        table_cells = (f'<{tag} style="{edge}{end}">{escape(c)}</{tag}>' for c, end in zip(row, ends, strict=True))
-        return f"<tr>{''.join(table_cells)}</tr>"
-
-    body = "".join(line("td", row) for row in cells[1:])
-    head = f'<p style="margin:0 0 4px;font-weight:600">{escape(headline)}</p>' if headline else ""
-    below = "".join(f'<p style="margin:2px 0;opacity:.75">{escape(note)}</p>' for note in notes)
-    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:90%"
-    table = f'<table style="{style}"><thead>{line("th", cells[0])}</thead><tbody>{body}</tbody></table>'
-    return f'<div style="overflow-x:auto">{head}{table}{below}</div>'
+        ends = np.r_[:_SHOWN, len(frame) - _SHOWN : len(frame)]
+        shown = Frame({name: frame[name][ends] for name in frame.columns})
+        notes = (*notes, f"{len(frame) - 2 * _SHOWN} rows in the middle are not shown; .frame() has all {len(frame)}")
+    head = f"<p><b>{escape(headline)}</b></p>" if headline else ""
+    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f'<div style="overflow-x:auto">{head}{shown.to_html()}{below}</div>'
 
 
 def _column(values: Iterable[Any], name: str) -> Column:

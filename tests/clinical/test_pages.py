@@ -96,8 +96,6 @@ def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
         assert f"Table {number}." in words
     again = write_dossier(PREDS, tmp_path / "again.html", by="site", source="cohort.csv").read_text()
     assert page.rpartition("Made")[0] == again.rpartition("Made")[0]
-    with pytest.raises(tc.InputError, match="dossier must be 'tripod-ai'"):
-        write_dossier(PREDS, tmp_path / "x.html", kind="consort")
 
 
 def test_the_commands_say_what_python_says(table, tmp_path, capsys):

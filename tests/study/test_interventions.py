@@ -338,10 +338,10 @@ def test_tables_show_every_intervention_and_number(clean):
 def test_pictures_draw_the_summary(clean, tmp_path):
     from matplotlib import pyplot
 
-    from truecal.plot.bars import InterventionsDisplay, pictures, write_pictures
+    from truecal.plot.bars import InterventionsDisplay, write_pictures
 
     found, _ = clean
-    shown = pictures(found)
+    shown = {name: InterventionsDisplay(columns, ylabel=y) for name, (y, columns) in found.pictures().items()}
     assert {"errors", "groups", "labels", "likert", "likert_share", "top_k_accuracy", "entropy", "confidence"} <= set(
         shown
     )
@@ -356,7 +356,7 @@ def test_pictures_draw_the_summary(clean, tmp_path):
     looks = {(b.patches[0].get_facecolor(), b.patches[0].get_hatch()) for b in bars if hasattr(b, "patches")}
     assert len(looks) == 7  # all interventions look different
     pyplot.close("all")
-    assert len(write_pictures(replace(found), tmp_path)) == len(shown)
+    assert len(write_pictures(found.pictures(), tmp_path)) == len(shown)
     assert pyplot.get_fignums() == []
     with pytest.raises(tc.InputError, match="no column 'sd'"):
         InterventionsDisplay({"intervention": ["a"], "what": ["b"], "mean": [1.0]})

@@ -130,11 +130,8 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
     """Make the reply with errors of models and differences of pairs."""
     first = conclusion.comparisons[0]
     interval = f"{conclusion.level:.0%} interval"
-    models: list[dict[str, Any]] = []
-    for name in conclusion.ranking:
-        limits = estimates[name].interval
-        low, high = (None, None) if limits is None else (float(limits.low), float(limits.high))
-        models.append({"name": name, "low": low, "high": high, "error": float(estimates[name].value)})
+    rows = {name: estimates[name].frame()[0] for name in conclusion.ranking}
+    models = [{"name": name, "low": r["low"], "high": r["high"], "error": r["value"]} for name, r in rows.items()]
     metric = first.estimator.name or "root-mean-square calibration error"
     errors = [[m["name"], *estimate_cells(m["error"], m["low"], m["high"])] for m in models]
     pairs = []

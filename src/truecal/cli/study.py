@@ -338,7 +338,7 @@ def interventions(
             path, target, workers=workers or parallel.cores(), progress=progress
         )
     files = comparison.write(target)
-    pictures = write_pictures(comparison, target / "figures")
+    pictures = write_pictures(comparison.pictures(), target / "figures")
     files += [*pictures, write_interventions(comparison, comparison.plan.name, pictures, target / "index.html")]
     content = {
         "name": comparison.plan.name,

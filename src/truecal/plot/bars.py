@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -136,27 +136,18 @@ class InterventionsDisplay(Display):
         add_legend(ax)
 
 
-class HasPictures(Protocol):
-    """A comparison of interventions."""
+def write_pictures(pictures: Mapping[str, tuple[str, Numbers]], folder: str | PathLike[str]) -> list[Path]:
+    """Draw the figures of Kirchenbauer, Oaks & Heim (2022) into `<folder>/<name>.png` and return the paths.
 
-    def pictures(self) -> Mapping[str, tuple[str, Numbers]]:
-        """Return, by name, the title of the vertical axis and the columns to draw."""
-
-
-def pictures(result: HasPictures) -> dict[str, InterventionsDisplay]:
-    """Return the figures of Kirchenbauer, Oaks & Heim (2022) by name, those that the plan's lenses allow."""
-    return {name: InterventionsDisplay(frame, ylabel=ylabel) for name, (ylabel, frame) in result.pictures().items()}
-
-
-def write_pictures(result: HasPictures, folder: str | PathLike[str]) -> list[Path]:
-    """Draw every figure into `<folder>/<name>.png` and return the paths."""
+    `pictures` has, by name, the title of the vertical axis and the columns to draw.
+    """
     from matplotlib import pyplot
 
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, display in pictures(result).items():
-        figure = display.plot().figure_
+    for name, (ylabel, columns) in pictures.items():
+        figure = InterventionsDisplay(columns, ylabel=ylabel).plot().figure_
         paths.append(target / f"{name}.png")
         write_whole(paths[-1], partial(figure.savefig, dpi=110, format="png", metadata={"Software": None}))
         pyplot.close(figure)
