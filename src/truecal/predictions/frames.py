@@ -29,7 +29,7 @@ SCORES = (
     *("p", "prob", "proba", "probs", "probability", "probabilities", "score", "scores", "risk"),
     *("y_prob", "y_score", "y_proba"),
 )
-CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated_confidence")  # that the answer is correct
+CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated", "stated_confidence")  # that the answer is correct
 ANSWERS = ("pred", "prediction", "predicted", "predicted_label", "y_pred", "answer", "response")
 LOGITS = ("logit", "logits", "log_odds")
 SCORE_ENDINGS = ("_prob", "_proba", "_probability", "_score", "_risk", "_confidence")
