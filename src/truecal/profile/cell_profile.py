@@ -43,8 +43,7 @@ class CellProfile(Profile):
     def __init__(self, sketch: FilledCells) -> None:
         rows = rows_from_cells(sketch)
         w, ww = sketch.sums["w"], sketch.sums["ww"]
-        self.low, self.high = rows.low, rows.high
-        self._spread, self._tilt = rows.spread, rows.tilt
+        self.cell_rows, self.low, self.high = rows, rows.low, rows.high
         self.row_count = sketch.rows
         self._whole = sketch.fraction == 0
         self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
@@ -121,7 +120,7 @@ class CellProfile(Profile):
         if name == "w":
             return share
         lean = -np.sqrt(3.0) * fraction * (1 - fraction) * w
-        score, mean = lean * self._spread[cell], self.scores[0, cell]
+        score, mean = lean * self.cell_rows.spread[cell], self.cell_rows.score[cell]
         if name == "c":
             return share + score
         if name == "cc":
@@ -129,17 +128,14 @@ class CellProfile(Profile):
         ones = self._cell_sums("y", cell)
         fair = fraction * ones
         min_ones, max_ones = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
-        correction = np.clip(fair + lean * self._tilt[cell], min_ones, max_ones) - fair
+        correction = np.clip(fair + lean * self.cell_rows.tilt[cell], min_ones, max_ones) - fair
         return share + (correction if name == "y" else mean * correction)
 
     def _cell_sums(self, name: Sum, cell: Indices) -> Float64s:
         """Return the sums over whole cells."""
-        assert self.weights is not None
-        assert self.squares is not None
-        assert self.products is not None
-        w = self.weights[0, cell]
-        means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
-        return w if name == "w" else w * means[name][0, cell]
+        rows = self.cell_rows
+        means = {"c": rows.score, "y": rows.outcome, "cc": rows.squares, "cy": rows.products}
+        return rows.weight[cell] if name == "w" else rows.weight[cell] * means[name][cell]
 
     def spread(self, cells: int) -> Profile:
         """Split cells that hold more than 1 / (4 `cells`) of the data into rows of evenly spread scores.
@@ -216,11 +212,9 @@ class _Pieces:
     """
 
     def __init__(self, profile: CellProfile, cells: int) -> None:
-        assert profile.weights is not None
-        assert profile.squares is not None
-        self._profile = profile
-        weight: Float64s = profile.weights[0]
-        several = (profile.low < profile.high) & (weight > 1)
+        self._profile, rows = profile, profile.cell_rows
+        weight = rows.weight
+        several = (rows.low < rows.high) & (weight > 1)
         max_weight = max(1.0, float(profile.total[0]) / (_FINER * cells))
         times = np.where(several, np.minimum(np.ceil(weight / max_weight), weight), 1).astype(np.intp)
         self._cell = cell = np.repeat(np.arange(profile.rows), times)
@@ -228,12 +222,12 @@ class _Pieces:
         split_cell = cell[self._parted]
         piece = self._parted - (np.cumsum(times) - times)[split_cell]
         row_limits = [np.rint(weight[split_cell] * (piece + step) / times[split_cell]) for step in (0, 1)]  # whole rows
-        self._start, self._end = (rows / weight[split_cell] for rows in row_limits)
+        self._start, self._end = (limit / weight[split_cell] for limit in row_limits)
         self._weight = self._of_cells(weight, row_limits[1] - row_limits[0])
-        self._squares = self._of_cells(profile.squares[0] * weight, self._piece("cc"))
-        room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[split_cell]
-        middle = profile.scores[0, split_cell] + (self._start + self._end - 1) * room  # the mean of a cell stays
-        self._score = self._of_cells(profile.scores[0].astype(np.float64), middle)
+        self._squares = self._of_cells(rows.squares * weight, self._piece("cc"))
+        room = np.minimum(rows.high - rows.score, rows.score - rows.low)[split_cell]
+        middle = rows.score[split_cell] + (self._start + self._end - 1) * room  # the mean of a cell stays
+        self._score = self._of_cells(rows.score, middle)
         self._several = several
 
     def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
@@ -250,22 +244,17 @@ class _Pieces:
 
     def evenly(self) -> Profile:
         """Build the profile in which every piece has the sums of :meth:`CellProfile.part`."""
-        profile = self._profile
-        assert profile.weights is not None
-        assert profile.products is not None
-        cell_sums = {"y": profile.weights[0] * profile.outcomes[0], "cy": profile.weights[0] * profile.products[0]}
+        rows = self._profile.cell_rows
+        cell_sums = {"y": rows.weight * rows.outcome, "cy": rows.weight * rows.products}
         y, cy = (self._of_cells(cell_sums[name], self._piece(name)) for name in ("y", "cy"))
         return self._rows(y[None], cy[None], single=True)
 
     def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
         """Place the zeros of each cell before or after its ones: one dataset for each row of `zeros_first` (batch, cells)."""
-        profile = self._profile
-        assert profile.weights is not None
-        assert profile.products is not None
-        weight, rate = profile.weights[0], profile.outcomes[0]
-        cell = self._cell[self._parted]
+        rows = self._profile.cell_rows
+        weight, rate, cell = rows.weight, rows.outcome, self._cell[self._parted]
         several = self._several[self._cell]
-        ones, product = weight * rate, weight * profile.products[0]
+        ones, product = weight * rate, weight * rows.products
         begin = np.where(zeros_first, 1 - rate, 0.0)[:, cell]  # where the ones begin
         inside = np.minimum(self._end, begin + rate[cell]) - np.maximum(self._start, begin)
         y = np.repeat(ones[self._cell][None], len(begin), axis=0)
