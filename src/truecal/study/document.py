@@ -102,9 +102,9 @@ def _explain(error: Any, path: Where) -> list[tuple[Where, str]]:
     return [(path, f"{title} must be {schema['description']}, not {value!r}")]
 
 
-def load_schema(folder: str, name: str) -> dict[str, Any]:
-    """Read a schema that is part of the package."""
-    schema: dict[str, Any] = json.loads((resources.files(folder) / name).read_text(encoding="utf-8"))
+def load_schema(name: str) -> dict[str, Any]:
+    """Read a schema that is part of this package."""
+    schema: dict[str, Any] = json.loads((resources.files("truecal.study") / name).read_text(encoding="utf-8"))
     return schema
 
 

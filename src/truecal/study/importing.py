@@ -101,8 +101,8 @@ def import_table(
         assert mapping is not None
         rows, covariates, notes = read_mapped_table(measured, mapping)
     if about is not None:
-        rows, described = _join_models(rows, read_table(about))
-        covariates = [*covariates, *described]
+        rows, more = _join_models(rows, read_table(about))
+        covariates = [*covariates, *more]
     rows = _complete_columns(rows)
     _refuse_duplicates(rows)
     datasets = rows["dataset"].unique().to_list()
@@ -113,20 +113,20 @@ def import_table(
     bins = make_table(DIAGRAMS) if diagrams is None else read_public_diagrams(read_table(diagrams), rows)
     part = hashlib.blake2b(rows.select(sorted(RESULTS)).hash_rows().to_numpy().tobytes(), digest_size=12).hexdigest()
     jobs = rows.unique("job", keep="first", maintain_order=True).select("job", *covariates)
-    values = {job: row for job, *row in jobs.iter_rows()} if covariates else {}
+    described = {job.pop("job"): job for job in jobs.to_dicts()} if covariates else {}
     target = Store(store)
     target.begin(
         {
             "name": str(name or preset or os.path.basename(table)),
             "study": {"imported": True, "notes": notes},
             "jobs": [part],
-            "covariates": {"names": covariates, "of": values},
+            "covariates": described,
             "clean": {dataset: reference for dataset in datasets if dataset != reference}
             if reference in datasets
             else {},
         }
     )
-    target.add_table(part, rows.select(list(RESULTS)), bins)
+    target.add(part, rows.select(list(RESULTS)), bins)
     return target
 
 
@@ -163,7 +163,7 @@ def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, li
     Rows without a value are dropped, with a note; accuracies become errors.
     """
     document = read_document(path)
-    document.check(load_schema("truecal.study", "mapping.schema.json"))
+    document.check(load_schema("mapping.schema.json"))
     columns, constants, metrics = (document.value.get(part, {}) for part in ("columns", "constants", "metrics"))
     covariates = [str(name) for name in document.value.get("covariates", ())]
     for name in ("model", "dataset"):

@@ -36,7 +36,7 @@ def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spe
     document = read_document(file)
     written = copy.deepcopy(document.value)
     covariates = _read_covariates(document)
-    schema = load_schema("truecal.study", "study.schema.json")
+    schema = load_schema("study.schema.json")
     for part in ("entry", "model", "dataset"):
         schema["$defs"][part]["properties"] |= {name: {} for name in covariates}
     document.check(schema)

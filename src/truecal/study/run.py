@@ -471,7 +471,6 @@ def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, A
         }
         for job in jobs
     }
-    covariates = {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {}
     return {
         "name": spec.name,
         "study": spec.written,
@@ -482,7 +481,7 @@ def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, A
         "protocol": protocol,
         "fits": sorted({fit for job in jobs for _, fit in job.fits}),
         "clean": {name: clean for name in names if (clean := options.clean_of(name)) != name},
-        "covariates": {"names": list(spec.covariates), "of": covariates},
+        "covariates": {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {},
         "broken": dict(spec.broken),
     }
 

@@ -138,7 +138,7 @@ class Spec:
     by_content: bool = False  # a file is new if its content changed, not its size or time
     broken: Mapping[str, str] = field(default_factory=dict)  # path of a skipped file -> reason
 
-    def covariates_of(self, source: PredictionFile) -> list[object]:
-        """Return the covariates of a file in the order of `covariates`: its values, else those of its dataset, else None."""
+    def covariates_of(self, source: PredictionFile) -> dict[str, object]:
+        """Return the covariates of a file by name: its values, else those of its dataset, else None."""
         values = {**self.options.dataset(source.dataset).covariates, **source.covariates}
-        return [values.get(name) for name in self.covariates]
+        return {name: values.get(name) for name in self.covariates}

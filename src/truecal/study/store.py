@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import truecal as tc
 from truecal.errors import FileError, InputError, extra
+from truecal.study.document import load_schema
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import polars
 
-VERSION = 2
+VERSION = 3
 KINDS = ("results", "diagrams", "draws")
 
 # Column -> polars type, one row per number. Only family, size, fit_on, fit_rows, scheme, bins, norm, low, high, level and n may be
@@ -150,15 +151,10 @@ class Store:
             raise FileError(
                 f"{self.folder} is a store of version {meta.get('version')!r}, this release reads {VERSION}; {remedy}"
             )
-        valid = {
-            "name": isinstance(meta.get("name"), str),
-            "jobs": _are_texts(meta["jobs"]),
-            "wanted": meta.get("wanted") is None or _are_pairs(meta["wanted"]),
-            "covariates": _are_covariates(meta.get("covariates")),
-            "clean": meta.get("clean") is None or isinstance(meta["clean"], dict),
-            "fits": meta.get("fits") is None or _are_texts(meta["fits"]),
-        }
-        for name in [name for name in valid if not valid[name]]:
+        for error in (
+            extra("jsonschema", "study").Draft202012Validator(load_schema("store.schema.json")).iter_errors(meta)
+        ):
+            name = next(iter(error.absolute_path), "")
             value = str(meta.get(name))[:40]
             raise FileError(f"{path} is damaged: its {name!r} cannot be {value!r}; run the study again")
         return meta
@@ -230,18 +226,11 @@ class Store:
         """
         meta = self.meta()
         table = self._read("results", meta)
-        covariates = meta.get("covariates") or {}
-        if not covariates.get("names"):
+        covariates = [{"job": job, **values} for job, values in (meta.get("covariates") or {}).items()]
+        if not covariates:
             return table
-        columns: dict[str, Any] = {"job": pl.Series(list(covariates["of"]), dtype=pl.String)}
-        for i, name in enumerate(covariates["names"]):
-            values = [row[i] for row in covariates["of"].values()]
-            if all(value is None or isinstance(value, (int, float)) for value in values):
-                columns[name] = pl.Series(values, dtype=pl.Float64)
-            else:
-                texts = [value if value is None or isinstance(value, str) else f"{value:g}" for value in values]
-                columns[name] = pl.Series(texts, dtype=pl.String)
-        return table.join(pl.DataFrame(columns), on="job", how="left", maintain_order="left")
+        columns = pl.DataFrame(covariates, infer_schema_length=None, strict=False).cast({pl.Null: pl.Float64})
+        return table.join(columns, on="job", how="left", maintain_order="left")
 
     def references(self) -> dict[str, str]:
         """Return the clean dataset of every shifted one that has another name."""
@@ -316,24 +305,16 @@ class Store:
         empty = make_table(_COLUMNS[kind])
         if not parts:
             return empty
-        paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
-        errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-
-        def is_readable(path: Path) -> bool:
+        tables = []
+        for job, part in parts:
+            path = self.folder / kind / f"{job}.{part}.parquet"
             try:
-                return bool(pl.read_parquet(path, glob=False).schema == empty.schema)
-            except errors:
-                return False
-
-        try:
-            table = pl.read_parquet(paths, glob=False)
-        except errors:
-            table = None
-        if table is None or table.schema != empty.schema:
-            damaged = next((path for path in paths if not is_readable(path)), None)
-            if damaged is None:
-                raise FileError(f"parts of {paths[0].parent} do not fit together; delete them and run the study again")
-            raise FileError(f"{damaged} is damaged; delete it and run the study again: only its job is computed anew")
+                tables.append(pl.read_parquet(path, glob=False))
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+                tables.append(None)
+            if tables[-1] is None or tables[-1].schema != empty.schema:
+                raise FileError(f"{path} is damaged; delete it and run the study again: only its job is computed anew")
+        table = pl.concat(tables)
         sets, pairs = self._sets(), _pairs(meta)
         if len(parts) == len({job for job, _ in parts}) and (
             pairs is None or all(set(sets.get(part, ())) <= set(pairs) for _, part in parts)
@@ -352,7 +333,7 @@ class Store:
         sets = {}
         for path in (self.folder / "sets").glob("*.json"):
             pairs = read_json(path)
-            if not _are_pairs(pairs):
+            if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
                 raise FileError(f"{path} is damaged; delete it and run the study again")
             sets[path.stem] = [(lens, metric) for lens, metric in pairs]
         return sets
@@ -388,43 +369,29 @@ class Store:
         content = {"version": VERSION, **meta, "truecal": tc.__version__}
         write_whole(self.folder / "study.json", json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
 
-    def add(self, job: str, results: Records, diagrams: Records, draws: Records = ()) -> None:
-        """Write the numbers of a job, given as records.
+    def add(self, job: str, results: Any, diagrams: Any, draws: Any = ()) -> None:
+        """Write the numbers of a job, given as tables or as records; what is absent from a record is null.
 
         Parameters
         ----------
         job : str
             Name of the job.
-        results : sequence of mapping
-            Records with keys of `RESULTS`; what is absent is null.
-        diagrams : sequence of mapping
-            Records with keys of `DIAGRAMS`.
-        draws : sequence of mapping, default ()
-            Records with keys of `DRAWS`.
+        results : polars.DataFrame or sequence of mapping
+            Table or records with the columns of `RESULTS`.
+        diagrams : polars.DataFrame or sequence of mapping
+            Table or records with the columns of `DIAGRAMS`.
+        draws : polars.DataFrame or sequence of mapping, default ()
+            Table or records with the columns of `DRAWS`.
         """
-        self.add_table(job, make_table(RESULTS, results), make_table(DIAGRAMS, diagrams), draws)
-
-    def add_table(
-        self, job: str, results: "polars.DataFrame", diagrams: "polars.DataFrame", draws: Records = ()
-    ) -> None:
-        """Write the numbers of a job, given as tables.
-
-        Parameters
-        ----------
-        job : str
-            Name of the job.
-        results : polars.DataFrame
-            Table with the columns of `RESULTS`.
-        diagrams : polars.DataFrame
-            Table with the columns of `DIAGRAMS`.
-        draws : sequence of mapping, default ()
-            Records with keys of `DRAWS`.
-        """
-        pairs = results.select("lens", "metric").unique().fill_null("").rows()
+        given = {"draws": draws, "diagrams": diagrams, "results": results}  # results are written last
+        tables = {
+            kind: table if isinstance(table, pl.DataFrame) else make_table(_COLUMNS[kind], table)
+            for kind, table in given.items()
+        }
+        pairs = tables["results"].select("lens", "metric").unique().fill_null("").rows()
         name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
-        tables = {"draws": make_table(DRAWS, draws), "diagrams": diagrams, "results": results}
         for kind, table in tables.items():
             table.write_parquet(buffer := BytesIO())
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
@@ -456,25 +423,6 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{path} is damaged or cannot be read; {remedy}") from error
-
-
-def _are_texts(value: object) -> bool:
-    """Return whether a value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _are_pairs(value: object) -> bool:
-    """Return whether a value is a list of pairs of texts."""
-    return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
-
-
-def _are_covariates(value: Any) -> bool:
-    """Names, and for every job one value per name."""
-    if not value:
-        return value is None or value == {}
-    if not isinstance(value, dict) or not isinstance(value.get("names"), list) or not isinstance(value.get("of"), dict):
-        return False
-    return all(isinstance(row, list) and len(row) == len(value["names"]) for row in value["of"].values())
 
 
 @lru_cache(8)  # nearly all jobs of a study have the same

@@ -161,7 +161,7 @@ class Plan:
         """
         file = Path(path)
         document = read_document(file)
-        document.check(load_schema("truecal.study.interventions", "interventions.schema.json"))
+        document.check(load_schema("interventions/interventions.schema.json"))
         values = document.value
         model = dict(values.get("model", {}))
         interventions = values.get("interventions", dict.fromkeys(_USUAL))
