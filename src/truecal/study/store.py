@@ -151,10 +151,7 @@ class Store:
             raise FileError(
                 f"{self.folder} is a store of version {meta.get('version')!r}, this release reads {VERSION}; {remedy}"
             )
-        for error in (
-            extra("jsonschema", "study").Draft202012Validator(load_schema("store.schema.json")).iter_errors(meta)
-        ):
-            name = next(iter(error.absolute_path), "")
+        for name in find_damage(meta):
             value = str(meta.get(name))[:40]
             raise FileError(f"{path} is damaged: its {name!r} cannot be {value!r}; run the study again")
         return meta
@@ -333,7 +330,7 @@ class Store:
         sets = {}
         for path in (self.folder / "sets").glob("*.json"):
             pairs = read_json(path)
-            if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            if pairs is None or any(find_damage({"name": "", "jobs": [], "wanted": pairs})):
                 raise FileError(f"{path} is damaged; delete it and run the study again")
             sets[path.stem] = [(lens, metric) for lens, metric in pairs]
         return sets
@@ -415,6 +412,12 @@ class Store:
         for path in old:
             path.unlink(missing_ok=True)
         return len(old), size
+
+
+def find_damage(meta: object) -> list[str]:
+    """Return the names of what in the content of study.json violates the schema of stores."""
+    validator = extra("jsonschema", "study").Draft202012Validator(load_schema("store.schema.json"))
+    return [str(next(iter(error.absolute_path), "")) for error in validator.iter_errors(meta)]
 
 
 def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:
