@@ -212,8 +212,8 @@ def test_the_optimum_is_found_to_ten_digits_whatever_the_precision_of_the_logits
     assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_start_far_off_costs_four_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three in single precision and one in double: Newton's steps alone take one more."""
+def test_a_start_far_off_costs_five_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four in single precision and one in double."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(2000, 300)).astype(np.float32)
     labels = rng.integers(0, 300, len(logits))
@@ -224,7 +224,7 @@ def test_a_start_far_off_costs_four_readings(monkeypatch: pytest.MonkeyPatch) ->
         likelihood, "temperature_terms", lambda data, *how: readings.append(len(data.labels)) or terms(data, *how)
     )
     TemperatureScaling(input="logits").fit(logits, labels)
-    assert readings.count(len(logits)) <= 4
+    assert readings.count(len(logits)) <= 5
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -9,7 +9,7 @@ A probability of exactly 0 has no logarithm; it is written as LOG_ZERO, so far b
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import exp, inf, log
+from math import copysign, exp, inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,34 +136,40 @@ def temperature_terms(
     return log_z, slope, curvature
 
 
+def softmax_residuals(logits: Floats, labels: Indices, weights: Float64s) -> tuple[float, Floats]:
+    """Compute the weighted sum over rows of -log softmax(logits)[label], and its gradient by the logits, in their place."""
+    rows = np.arange(len(labels))
+    logits -= logits.max(axis=1, keepdims=True)
+    of_label = logits[rows, labels].astype(np.float64)
+    np.exp(logits, out=logits)
+    mass = logits.sum(axis=1, keepdims=True)
+    loss = float(weights @ (np.log(mass[:, 0]) - of_label))
+    logits /= mass
+    logits[rows, labels] -= 1
+    logits *= weights[:, None].astype(logits.dtype)
+    return loss, logits
+
+
 def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s, bool]:
-    """Mean negative log likelihood of softmax(scale * z + bias), its gradients by scale and bias, and separability.
+    """Mean negative log likelihood of softmax(scale * z + bias), its gradients by scale and bias (K,), and separability.
 
     The last value is True where every row gives its label a strictly larger probability than any other class: then
     scaling all parameters up increases the likelihood without end, and no finite optimum exists.
     """
-    total, classes = data.total, data.logits.shape[1]
+    classes = data.logits.shape[1]
     loss, separated = 0.0, True
     by_scale, by_bias = np.zeros(classes), np.zeros(classes)
     for rows in data.blocks(8):
-        raw = data.logits[rows].astype(np.float64)
+        raw, labels = data.logits[rows].astype(np.float64), data.labels[rows]
         value = raw * scale + bias
-        label = data.labels[rows]
-        index = np.arange(len(label))
-        of_label = value[index, label]
         if separated:
-            separated = bool((np.count_nonzero(value >= of_label[:, None], axis=1) == 1).all())
-        top = value.max(axis=1, keepdims=True)
-        residual = np.exp(value - top)
-        z = residual.sum(axis=1, keepdims=True)
-        residual /= z
-        residual[index, label] -= 1
-        loss += data.weighted_sum(rows, (top + np.log(z))[:, 0] - of_label)
-        if data.weights is not None:
-            residual *= data.weights[rows, None]
-        by_bias += residual.sum(axis=0)
-        by_scale += np.einsum("ij,ij->j", residual, raw)
-    return loss / total, by_scale / total, by_bias / total, separated
+            of_label = np.take_along_axis(value, labels[:, None], axis=1)
+            separated = bool((np.count_nonzero(value >= of_label, axis=1) == 1).all())
+        block_loss, residuals = softmax_residuals(value, labels, data.row_weights[rows] / data.total)
+        loss += block_loss
+        by_bias += residuals.sum(axis=0)
+        by_scale += np.einsum("ij,ij->j", residuals, raw)
+    return loss, by_scale, by_bias, separated
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -237,58 +243,41 @@ def laplace_inverse_temperature(data: LabelledLogits) -> float:
     return exp(low) if confidence(low) >= goal else exp(brentq(lambda u: confidence(u) - goal, low, high, xtol=1e-10))
 
 
-def _solve_inverse(data: LabelledLogits, lowest: float, start: float, last_step: float = 0.0) -> float:
+def _solve_inverse(data: LabelledLogits, lowest: float, start: float, last_step: float = _LOG_STEP) -> float:
     """Solve for the b where the derivative of minus log likelihood is 0; `lowest` where it is positive there already.
 
-    Safeguarded Newton steps in u = log b, replaced by bisection where they leave the bracket and by cubic interpolation near
-    the root. A step below `last_step` ends the search early.
+    Newton steps in u = log b, replaced by bisection where they leave the bracket. A step below `last_step` ends the search.
     """
     label_sum = data.label_sum()
     low, high = -np.inf, np.inf  # u where the derivative is negative, positive
     floor = log(lowest)
     u = max(log(start), floor)
     dtype = data.logits.dtype.type
-    previous: tuple[float, float, float] | None = None
     for _ in range(200):
         b = exp(u)
         _, slope, curvature = temperature_terms(data, b, dtype)
         derivative = slope - label_sum
+        if derivative == 0:
+            return b
         if derivative < 0:
             low = u
+        elif u <= floor:
+            return lowest
         else:
             high = u
-            if u <= floor:
-                return lowest
-        if derivative == 0 and dtype is np.float64:
-            return b
-        step = -derivative / (b * curvature) if curvature > 0 else -np.inf if derivative > 0 else np.inf
-        step = min(max(step, -2.0), 2.0)
-        point = (u, derivative, b * curvature)
-        if previous is not None and curvature > 0:
-            # two points around the root, or one much nearer to it than the other
-            is_near = derivative * previous[1] < 0 or abs(derivative) < abs(previous[1]) / 4
-            step = _interpolate_root(previous, point) - u if is_near else step
-        previous = point if curvature > 0 else None
-        target = u + step
+        step = -derivative / (b * curvature) if curvature > 0 else -copysign(inf, derivative)
+        target = u + min(max(step, -2.0), 2.0)
         if not low < target < high:
             target = (low + high) / 2
-            step = target - u
+        step = abs(target - u)
         u = max(target, floor)
-        if abs(step) < last_step or (dtype is np.float64 and (abs(step) < _LOG_STEP or u in (low, high))):
+        is_exact = dtype is np.float64 or last_step >= _FLOAT32_STEP
+        if is_exact and (step < last_step or u in (low, high)):
             break
-        if dtype is not np.float64 and (abs(step) < _FLOAT32_STEP or u in (low, high)):
+        if not is_exact and (step < _FLOAT32_STEP or u in (low, high)):
             # signs computed in single precision may be wrong this near to the root
-            dtype, low, high, previous = np.float64, -np.inf, np.inf, None
+            dtype, low, high = np.float64, -np.inf, np.inf
     return exp(u)
-
-
-def _interpolate_root(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
-    """Interpolate the root of a rising function from two points (u, value, slope): Hermite's cubic of u in the value."""
-    (u0, d0, r0), (u1, d1, r1) = first, second
-    width = d1 - d0
-    t = -d0 / width
-    ends = (1 + 2 * t) * (1 - t) ** 2 * u0 + t**2 * (3 - 2 * t) * u1
-    return ends + t * (1 - t) ** 2 * width / r0 - t**2 * (1 - t) * width / r1
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import special
-from truecal.recalibration.likelihood import LabelledLogits, affine_loss, floor_logits, scaled_softmax
+from truecal.recalibration.likelihood import (
+    LabelledLogits,
+    affine_loss,
+    floor_logits,
+    scaled_softmax,
+    softmax_residuals,
+)
 from truecal.types import Float64s, Floats
 
 # ----------------------------------------------------------------------------------------------------
@@ -198,20 +204,13 @@ class MatrixProblem:
         gradient = np.zeros(self.strengths.shape)
         for x, labels, w in self._blocks():
             value = x * (1 + change) + bias if self.diagonal_only else x + x @ change.T + bias
-            rows = np.arange(len(labels))
-            value -= value.max(axis=1, keepdims=True)
-            of_label = value[rows, labels].astype(np.float64)
-            np.exp(value, out=value)
-            mass = value.sum(axis=1, keepdims=True)
-            total += float(w @ (np.log(mass[:, 0]) - of_label))
-            value /= mass
-            value[rows, labels] -= 1
-            value *= w[:, None].astype(self.dtype)
-            gradient[:, -1] += value.sum(axis=0)
+            loss, residuals = softmax_residuals(value, labels, w)
+            total += loss
+            gradient[:, -1] += residuals.sum(axis=0)
             if self.diagonal_only:
-                gradient[:, 0] += np.einsum("ij,ij->j", value, x)
+                gradient[:, 0] += np.einsum("ij,ij->j", residuals, x)
             else:
-                gradient[:, :-1] += value.T @ x
+                gradient[:, :-1] += residuals.T @ x
         parameters = theta.reshape(self.strengths.shape) * self.scale
         total += float((self.strengths * parameters**2).sum())
         return total, ((gradient + 2 * self.strengths * parameters) * self.scale).ravel()
