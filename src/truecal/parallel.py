@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
+from pickle import PicklingError
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -104,7 +105,7 @@ class Pool:
                 with one_thread_each():  # processes are started when jobs are submitted
                     for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
                         # a job that fails to be serialised in the pool's own thread can block its shutdown for ever
-                        ForkingPickler.dumps((function, job))
+                        _refuse_unpicklable((function, job))
                         under_way[executor.submit(function, job)] = position
                 if not under_way:
                     return
@@ -141,6 +142,14 @@ class Pool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _refuse_unpicklable(job: object) -> None:
+    """Raise where a job cannot be sent to another process."""
+    try:
+        ForkingPickler.dumps(job)
+    except (PicklingError, AttributeError, TypeError) as error:
+        raise InputError(f"with workers > 1 functions and values must be picklable ({error}); use workers=1") from error
 
 
 def _begin(prepare: Callable[[], object] | None) -> None:

@@ -353,13 +353,6 @@ def focal_loss(
         return cross_entropy(logits, targets, weight=weight, reduction=reduction)
     hard = is_hard(targets)
     logits, targets = check_batch(logits, targets)
-    if logits.ndim == 1 and weight is None:
-        # with two classes 1 - p of one is the p of the other: powers are exponentials of logarithms that are computed anyway
-        right, wrong = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-        losses = -targets * _binary_focal_terms(right, wrong, gamma) - (1 - targets) * _binary_focal_terms(
-            wrong, right, gamma
-        )
-        return reduce_counted(losses, targets != IGNORED, reduction) if hard else reduce_losses(losses, reduction)
     if logits.ndim == 1:
         logits, targets = to_two_columns(logits, targets, hard=hard)
     log_p = functional.log_softmax(logits, dim=1)
@@ -383,12 +376,6 @@ def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
     rest = -torch.expm1(log_p)
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return rest.clamp_min(torch.finfo(rest.dtype).tiny) ** power * log_p
-
-
-def _binary_focal_terms(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
-    """Compute (1 - p)^gamma log p from log p and log (1 - p)."""
-    power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
-    return torch.exp(power * log_rest) * log_p
 
 
 def _flsd_53(log_p: Tensor) -> Tensor:

@@ -211,12 +211,12 @@ def test_a_run_without_workers_is_refused():
 
 
 @pytest.mark.parametrize(("silent", "message"), [(False, "too many ones"), (True, "no finite number")])
-def test_an_estimator_that_cannot_work_fails_before_anything_is_run(tmp_path, silent, message):
+def test_an_estimator_that_cannot_work_fails_in_the_first_batch(tmp_path, silent, message):
     log = tmp_path / "log"
     measures = (Counted(str(log)), Value(Fragile(silent=silent)))
-    with pytest.raises(InputError, match=f"nothing was simulated: Value of Fragile.*'w', n=300.*{message}"):
+    with pytest.raises(TruecalError, match=f"Value of Fragile.*'w', n=300.*{message}"):
         answers_of([Cell("w", WORLD, 300, 4000, measures)], run=Run(cache=tmp_path / "cache"))
-    assert len(log.read_text()) == 1  # the pilot
+    assert len(log.read_text()) == 1
     assert not list((tmp_path / "cache").rglob("*.npz"))
 
 

@@ -17,7 +17,6 @@ from hashlib import sha256
 from math import sqrt
 from os import PathLike
 from pathlib import Path
-from pickle import PicklingError
 from typing import Protocol
 
 import numpy as np
@@ -373,7 +372,6 @@ class Run:
 # Batches of simulated datasets, drawn and measured in worker processes
 
 _ROWS_PER_BATCH = 2**18  # 2 MB of scores: a worker and its prefix sums stay within tens of MB
-_PILOT_DATASETS = 8
 
 
 @dataclass(frozen=True)
@@ -458,10 +456,9 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     Raises
     ------
     InputError
-        If n < 1 or m < 2, if a world or measure cannot be cached or pickled as `run` requires, or if a measure fails
-        on a first few datasets.
+        If n < 1 or m < 2, or if a world or measure cannot be cached or pickled as `run` requires.
     TruecalError
-        If a measure fails later, or gives no finite number for each dataset.
+        If a measure fails, or gives no finite number for each dataset.
 
     Examples
     --------
@@ -476,7 +473,6 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     run = run or Run()
     _refuse_bad_cells(cells, run)
     entropy = seed_number(rng)
-    _try_out(cells, entropy)
     store = None if run.cache is None else BatchCache(run.cache)
     answers: dict[tuple[int, int], dict[int, Array]] = {}
     missing: dict[tuple[int, int], _Batch] = {}
@@ -494,7 +490,7 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     order = sorted(missing, key=lambda position: -missing[position].rows)
     with run.with_pool() as running, running.reporting("simulating") as progress:
         progress(parallel.Step("simulating", done, total))
-        for i, computed in _each(running.processes, [missing[position] for position in order]):
+        for i, computed in running.processes.each(_compute, [missing[position] for position in order]):
             batch = missing[order[i]]
             if store is not None:
                 store.add(batch.key, {str(digest(batch.cell.measures[k])): part for k, part in computed.items()})
@@ -508,18 +504,6 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
         ]
         for c, cell in enumerate(cells)
     ]
-
-
-def _each(pool: parallel.Pool, batches: Sequence[_Batch]) -> Iterator[tuple[int, dict[int, Array]]]:
-    """Compute batches in worker processes; refuse what cannot be sent to them."""
-    try:
-        yield from pool.each(_compute, batches)
-    except (PicklingError, AttributeError, TypeError) as error:
-        if pool.workers == 1:
-            raise
-        raise InputError(
-            f"with workers > 1 worlds and estimators must be picklable ({error}); use workers=1"
-        ) from error
 
 
 def seed_number(rng: Seed) -> int:
@@ -572,19 +556,6 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
                 f"world {cell.name!r} or a measure on it holds a plain function, which has no content to be cached by; "
                 "use a Curve dataclass, or cache=None"
             )
-
-
-def _try_out(cells: Sequence[Cell], entropy: int) -> None:
-    """Compute every measure on a few datasets of every world, so that a mistake is found before the long simulation."""
-    smallest: dict[tuple[int, tuple[str, ...]], Cell] = {}
-    for cell in sorted(cells, key=lambda cell: cell.n):
-        smallest.setdefault((id(cell.world), tuple(measure.name for measure in cell.measures)), cell)
-    for cell in smallest.values():
-        size = min(_PILOT_DATASETS, batch_sizes(cell.n, cell.m)[0])
-        try:
-            _compute(_Batch(cell, 2**32 - 1, size, entropy, tuple(range(len(cell.measures)))))
-        except TruecalError as error:
-            raise InputError(f"a trial on {size} datasets failed, nothing was simulated: {error}") from error
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -209,23 +209,30 @@ class World:
         Raises
         ------
         InputError
-            If the Newton steps do not converge, for example where outcomes are perfectly separated.
+            If no coefficients solve the equations, for example where outcomes are perfectly separated.
 
         Notes
         -----
-        The coefficients minimise the expected log loss. They solve E[(shown - truth) (1, logit c)] = 0 by Newton
-        steps.
+        The coefficients minimise the expected log loss: they solve E[(shown - truth) (1, logit c)] = 0.
         """
-        b = np.zeros(2)
-        for _ in range(100):
-            fitted_curve = GLM("logit", "logit", float(b[0]), float(b[1]))
-            gradient = np.array([self._logit_moment(k, fitted_curve, variance=False) for k in (0, 1)])
-            curvature = [self._logit_moment(k, fitted_curve, variance=True) for k in (0, 1, 2)]
-            step = np.linalg.solve([curvature[:2], curvature[1:]], gradient)
-            b = b - step
-            if np.max(np.abs(step)) < 1e-10:
-                return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
-        raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
+        from scipy.optimize import root
+
+        def moments(b: Array) -> list[float]:
+            shown = GLM("logit", "logit", float(b[0]), float(b[1]))
+
+            def moment(power: int) -> float:
+                def integrand(c: Array, rest: Array) -> Array:
+                    x = np.clip(transform("logit", c, rest), -1e4, 1e4)  # 1-c below e^-1e4 is no mass at all
+                    return np.asarray((shown.at(c, rest) - self._curve.at(c, rest)) * x**power)
+
+                return self.scores.expectation(integrand)
+
+            return [moment(0), moment(1)]
+
+        solution = root(moments, [0.0, 1.0], tol=1e-12)
+        if not (solution.success and np.abs(solution.fun).max() < 1e-9):
+            raise InputError("Platt scaling does not converge in this world: its outcomes may be perfectly separated")
+        return self.recalibrated(GLM("logit", "logit", *solution.x.tolist()))
 
     def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> World:
         """Return the world shown through a recalibration that leaves a given true error.
@@ -309,17 +316,6 @@ class World:
     def _gap(self, c: Array, rest: Array) -> Array:
         """Compute recalibrated score minus true probability at scores c; `rest` is 1 - c."""
         return self._map.at(c, rest) - self._curve.at(c, rest)
-
-    def _logit_moment(self, power: int, fitted_curve: Curve, *, variance: bool) -> float:
-        """Compute E[(q - p) x^power] or, with `variance`, E[q (1 - q) x^power]: q the fitted curve, p the true one, x = logit c."""
-
-        def integrand(c: Array, rest: Array) -> Array:
-            p = fitted_curve.at(c, rest)
-            factor = p * (1.0 - p) if variance else p - self._curve.at(c, rest)
-            x = np.maximum(np.minimum(transform("logit", c, rest), 1e4), -1e4)  # 1-c below e^-1e4 is no mass at all
-            return np.asarray(factor * x**power)
-
-        return self.scores.expectation(integrand)
 
     def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
         """P(c in these stretches), and the mean of shown score - curve there."""
