@@ -8,7 +8,6 @@ This module needs torch (`pip install 'truecal[torch]'`), which is imported on t
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -317,8 +316,8 @@ def focal_loss(
         Class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of the
         logits.
     gamma : float or "flsd-53"
-        Exponent, at least 0; "flsd-53" is the sample-dependent schedule of Mukhoti et al.: 5 where the probability of the target
-        is below 0.2, else 3.
+        Exponent, from 0 to 10,000; "flsd-53" is the sample-dependent schedule of Mukhoti et al.: 5 where the probability of
+        the target is below 0.2, else 3.
     weight : Tensor, default None
         One weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
     reduction : {"mean", "sum", "none"}, default "mean"
@@ -384,13 +383,10 @@ def _flsd_53(log_p: Tensor) -> Tensor:
 
 
 def _check_gamma(gamma: Gamma) -> None:
-    """Refuse a gamma that is no number of at least 0 and not "flsd-53"."""
-    if isinstance(gamma, str):
-        wrong = gamma != "flsd-53"
-    else:  # numbers of fewer bits cannot be compared with the largest, and not every whole number is a float
-        wrong = not 0 <= (gamma if isinstance(gamma, int) else float(gamma)) <= sys.float_info.max
-    if wrong:
-        raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
+    """Refuse a gamma that is neither a number from 0 to 10,000 nor "flsd-53"."""
+    refused = gamma != "flsd-53" if isinstance(gamma, str) else not 0 <= gamma <= 1e4
+    if refused:
+        raise InputError(f"gamma must be a number from 0 to 10,000, such as 3, or 'flsd-53', not {gamma!r}")
 
 
 class FocalLoss(Module):  # type: ignore[misc]
