@@ -218,8 +218,8 @@ class Setting:
         return results
 
     def answers(self, cells: Sequence[tc.lab.Cell]) -> list[list[Array]]:
-        """`tc.lab.answers_of` with this seed."""
-        return tc.lab.answers_of(cells, rng=self.rng, run=self.run)
+        """`tc.lab.simulate` with this seed."""
+        return tc.lab.simulate(cells, rng=self.rng, run=self.run)
 
     def repeated(self, words: str, one: Callable[[int], Sequence[float]]) -> Array:
         """one(k) for k = 0, ..., m - 1, shape (m, answers): repetitions on given outputs, read from the cache where stored.

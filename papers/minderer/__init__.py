@@ -44,7 +44,7 @@ def equation_5(setting: Setting) -> Experiment:
     run = replace(setting.run, cache=None)
     cells = [Cell(name, world, n, setting.m, (_SquaredGap(),)) for n in _BIN_ROWS]
     rows: list[tuple[Field, ...]] = []
-    for cell, (answers,) in zip(cells, tc.lab.answers_of(cells, rng=setting.rng, run=run), strict=True):
+    for cell, (answers,) in zip(cells, tc.lab.simulate(cells, rng=setting.rng, run=run), strict=True):
         bias = float(answers.mean()) - (mean_c - mean_a) ** 2
         se = float(answers.std(ddof=1)) / setting.m**0.5
         rows.append((cell.n, setting.m, bias, se, (var_a + var_c - 2 * cov) / cell.n, var_a / cell.n))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from truecal.errors import InputError, TruecalError
 from truecal.estimators import BinnedECE, Estimator, SweepECE
 from truecal.estimators.base import Findings
-from truecal.lab import PAPER_WORLDS, BatchCache, Beta, Cell, Discrete, Power, Run, Uniform, World, answers_of
+from truecal.lab import PAPER_WORLDS, BatchCache, Beta, Cell, Discrete, Power, Run, Uniform, World, simulate
 from truecal.lab.trials import Value, batch_sizes, digest, name_words, seed_number
 
 EW, SWEEP = Value(BinnedECE(norm=2)), Value(SweepECE())
@@ -68,7 +68,7 @@ def test_batches_hold_every_dataset_once_and_little_memory(n, m):
 
 
 def test_workers_do_not_change_the_numbers():
-    alone, together = answers_of(cells(), rng=3, run=Run(workers=1)), answers_of(cells(), rng=3, run=Run(workers=2))
+    alone, together = simulate(cells(), rng=3, run=Run(workers=1)), simulate(cells(), rng=3, run=Run(workers=2))
     for one, two in zip(alone, together, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -77,17 +77,17 @@ def test_workers_do_not_change_the_numbers():
 
 
 def test_a_cell_gives_the_same_numbers_alone_or_in_company():
-    company = answers_of(cells(), rng=1)
-    np.testing.assert_array_equal(company[1][0], answers_of(cells()[1:], rng=1)[0][0])
+    company = simulate(cells(), rng=1)
+    np.testing.assert_array_equal(company[1][0], simulate(cells()[1:], rng=1)[0][0])
     only_sweep = Cell("skewed", WORLD, 300, 40, (SWEEP,))
-    np.testing.assert_array_equal(company[0][1], answers_of([only_sweep], rng=1)[0][0])
+    np.testing.assert_array_equal(company[0][1], simulate([only_sweep], rng=1)[0][0])
 
 
 def test_streams_come_from_names_and_not_from_the_bits_of_a_world():
     moved = World(Beta(np.nextafter(WORLD.scores.alpha, 9), WORLD.scores.beta), WORLD.curve)
-    first, again = (answers_of([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, moved))
+    first, again = (simulate([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, moved))
     np.testing.assert_allclose(again, first, atol=1e-9)
-    assert not np.allclose(answers_of([Cell("b", WORLD, 300, 40, (EW,))], rng=1)[0][0], first)
+    assert not np.allclose(simulate([Cell("b", WORLD, 300, 40, (EW,))], rng=1)[0][0], first)
 
 
 def test_the_numbers_are_those_of_plain_draws():
@@ -100,12 +100,12 @@ def test_the_numbers_are_those_of_plain_draws():
         count = np.bincount(inside, minlength=15)
         gap = np.bincount(inside, c - y, 15)
         naive.append(np.sqrt(np.sum(gap[count > 0] ** 2 / count[count > 0]) / 300))
-    np.testing.assert_allclose(answers_of(cells(), rng=5)[0][0][0], naive, atol=1e-12)
+    np.testing.assert_allclose(simulate(cells(), rng=5)[0][0][0], naive, atol=1e-12)
 
 
 def test_worlds_seeds_and_sizes_have_streams_of_their_own():
-    first = answers_of([Cell("a", WORLD, 300, 40, (EW,))], rng=0)[0][0]
-    other_seed = answers_of([Cell("a", WORLD, 300, 40, (EW,))], rng=1)[0][0]
+    first = simulate([Cell("a", WORLD, 300, 40, (EW,))], rng=0)[0][0]
+    other_seed = simulate([Cell("a", WORLD, 300, 40, (EW,))], rng=1)[0][0]
     assert not np.array_equal(first, other_seed)
     assert name_words("resnet110_c10") != name_words("resnet110_c100")
     generator = np.random.default_rng(4)
@@ -116,11 +116,11 @@ def test_worlds_seeds_and_sizes_have_streams_of_their_own():
 def test_what_is_cached_is_not_computed_again(tmp_path):
     log = tmp_path / "log"
     cell = Cell("w", WORLD, 1000, 600, (Counted(str(log)),))
-    first = answers_of([cell], run=Run(cache=tmp_path / "cache"))
-    asked = len(log.read_text())
-    assert asked == len(batch_sizes(1000, 600)) + 1  # the pilot, then every batch once
-    again = answers_of([cell], run=Run(cache=tmp_path / "cache"))
-    assert len(log.read_text()) == asked + 1  # the pilot alone
+    first = simulate([cell], run=Run(cache=tmp_path / "cache"))
+    calls = len(log.read_text())
+    assert calls == len(batch_sizes(1000, 600))
+    again = simulate([cell], run=Run(cache=tmp_path / "cache"))
+    assert len(log.read_text()) == calls
     np.testing.assert_array_equal(first[0][0], again[0][0])
 
 
@@ -139,32 +139,32 @@ def test_an_interrupted_run_loses_at_most_the_batch_under_way(tmp_path, monkeypa
 
     monkeypatch.setattr(BatchCache, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        answers_of([cell], run=Run(cache=tmp_path / "cache"))
+        simulate([cell], run=Run(cache=tmp_path / "cache"))
     monkeypatch.undo()
-    asked = len(log.read_text())
-    whole = answers_of([cell], run=Run(cache=tmp_path / "cache"))
-    assert len(log.read_text()) - asked == batches - 2 + 1
-    np.testing.assert_array_equal(whole[0][0], answers_of([cell])[0][0])
+    calls_before = len(log.read_text())
+    whole = simulate([cell], run=Run(cache=tmp_path / "cache"))
+    assert len(log.read_text()) - calls_before == batches - 2
+    np.testing.assert_array_equal(whole[0][0], simulate([cell])[0][0])
 
 
 def test_another_measure_is_added_to_what_is_there(tmp_path):
     folder = tmp_path / "cache"
-    answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
-    both = answers_of([Cell("w", WORLD, 300, 40, (EW, SWEEP))], run=Run(cache=folder))
+    simulate([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
+    both = simulate([Cell("w", WORLD, 300, 40, (EW, SWEEP))], run=Run(cache=folder))
     (file,) = folder.rglob("*.npz")
     with np.load(file, allow_pickle=False) as stored:
         assert set(stored.files) == {digest(EW), digest(SWEEP)}
-    np.testing.assert_array_equal(both[0][1], answers_of([Cell("w", WORLD, 300, 40, (SWEEP,))])[0][0])
+    np.testing.assert_array_equal(both[0][1], simulate([Cell("w", WORLD, 300, 40, (SWEEP,))])[0][0])
 
 
 def test_a_damaged_cache_file_is_computed_anew(tmp_path):
     folder = tmp_path / "cache"
-    first = answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
+    first = simulate([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
     (file,) = folder.rglob("*.npz")
     for damage in (b"", b"not a zip", file.read_bytes()[:50]):
         file.write_bytes(damage)
         np.testing.assert_array_equal(
-            answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))[0][0], first[0][0]
+            simulate([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))[0][0], first[0][0]
         )
     assert not list(folder.rglob("*.part"))
 
@@ -180,11 +180,11 @@ def test_content_tells_worlds_apart_and_names_no_lambda():
 
 def test_plain_functions_work_alone_but_not_across_processes_or_in_a_cache(tmp_path):
     cell = Cell("mine", World(Uniform(), lambda c: c**2), 100, 10, (EW,))
-    assert answers_of([cell])[0][0].shape == (1, 10)
+    assert simulate([cell])[0][0].shape == (1, 10)
     with pytest.raises(InputError, match="picklable"):
-        answers_of([cell, replace(cell, n=200)], run=Run(workers=2))
+        simulate([cell, replace(cell, n=200)], run=Run(workers=2))
     with pytest.raises(InputError, match="plain function"):
-        answers_of([cell], run=Run(cache=tmp_path))
+        simulate([cell], run=Run(cache=tmp_path))
 
 
 def test_worlds_and_measures_survive_pickling():
@@ -202,7 +202,7 @@ def test_worlds_and_measures_survive_pickling():
 )
 def test_bad_requests_are_refused(cell, options, message):
     with pytest.raises(InputError, match=message):
-        answers_of([cell], **options)
+        simulate([cell], **options)
 
 
 def test_a_run_without_workers_is_refused():
@@ -215,7 +215,7 @@ def test_an_estimator_that_cannot_work_fails_in_the_first_batch(tmp_path, silent
     log = tmp_path / "log"
     measures = (Counted(str(log)), Value(Fragile(silent=silent)))
     with pytest.raises(TruecalError, match=f"Value of Fragile.*'w', n=300.*{message}"):
-        answers_of([Cell("w", WORLD, 300, 4000, measures)], run=Run(cache=tmp_path / "cache"))
+        simulate([Cell("w", WORLD, 300, 4000, measures)], run=Run(cache=tmp_path / "cache"))
     assert len(log.read_text()) == 1
     assert not list((tmp_path / "cache").rglob("*.npz"))
 
@@ -223,4 +223,4 @@ def test_an_estimator_that_cannot_work_fails_in_the_first_batch(tmp_path, silent
 def test_an_estimator_that_fails_on_rare_draws_says_where():
     rare = World(Uniform(), lambda c: np.full_like(c, 0.5))
     with pytest.raises(TruecalError, match=r"Fragile.*n=50, batch \d+ of seed 0 failed: too many ones"):
-        answers_of([Cell("w", rare, 50, 20_000, (Value(Fragile(above=0.7)),))])
+        simulate([Cell("w", rare, 50, 20_000, (Value(Fragile(above=0.7)),))])

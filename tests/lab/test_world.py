@@ -140,7 +140,7 @@ def test_a_spike_of_certain_scores_is_legal():
         (lambda: World(Uniform(), lambda c: c * np.nan), "the curve leaves"),
         (lambda: World(Uniform(), GLM("log", "log", 0.2, 1.0)), "leaves \\[0, 1\\]"),
         (lambda: World(Uniform(), lambda c: 0.5), "into shape \\(\\)"),
-        (lambda: World(Uniform(), 0.5), "must be a Curve or a function"),
+        (lambda: World(Uniform(), 0.5), "must be a ScoreCurve or a function"),
         (lambda: World([0.1, 0.2]), "scores must be a distribution"),
         (lambda: World(Uniform(), Identity(), lambda c: np.round(c, 1)), "not strictly increasing"),
         (lambda: World(Uniform()).draw(0), "n >= 1"),

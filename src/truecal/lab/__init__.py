@@ -1,6 +1,6 @@
 """Simulated worlds whose true calibration error is known, and trials of estimators in them."""
 
-from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power, Steps
+from truecal.lab.curves import GLM, AnyCurve, Blend, Identity, Logistic, Power, ScoreCurve, Steps
 from truecal.lab.detection import (
     Coverage,
     Detection,
@@ -17,7 +17,7 @@ from truecal.lab.fit import BetaFit, CurveFit, Goodness, WorldFit, fit_beta, fit
 from truecal.lab.judges import labels_needed
 from truecal.lab.own_data import HowBiased, how_biased
 from truecal.lab.ranking import Leaderboard, leaderboard
-from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, answers_of, bias, code_digest, table_of, trials
+from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, bias, code_digest, simulate, table_of, trials
 from truecal.lab.worlds import PAPER_WORLDS, DirichletWorld, TopLabelWorld, World, dataset_of
 from truecal.parallel import Step
 from truecal.table import Frame
@@ -32,7 +32,6 @@ __all__ = [
     "Blend",
     "Cell",
     "Coverage",
-    "Curve",
     "CurveFit",
     "Detection",
     "DirichletWorld",
@@ -49,6 +48,7 @@ __all__ = [
     "Power",
     "Run",
     "SamplesNeeded",
+    "ScoreCurve",
     "Scores",
     "Step",
     "Steps",
@@ -57,7 +57,6 @@ __all__ = [
     "Uniform",
     "World",
     "WorldFit",
-    "answers_of",
     "bias",
     "code_digest",
     "coverage",
@@ -73,6 +72,7 @@ __all__ = [
     "power_curve",
     "power_of_test",
     "samples_needed",
+    "simulate",
     "table_of",
     "trials",
     "type_one",

@@ -19,7 +19,7 @@ from truecal.special import expit
 Function = Literal["log", "logflip", "logit"]
 
 
-class Curve(ABC):
+class ScoreCurve(ABC):
     """Base class of the maps from scores to probabilities.
 
     Notes
@@ -50,6 +50,7 @@ class Curve(ABC):
         """
 
     def __call__(self, c: npt.ArrayLike) -> Array:
+        """Evaluate the curve at scores; refuse scores outside [0, 1]."""
         scores = validation.as_floats(c, "scores").astype(np.float64)
         validation.refuse_outside_unit(scores, "scores")
         return self.at(scores, 1.0 - scores)
@@ -80,17 +81,17 @@ class Curve(ABC):
 Stretches = tuple[tuple[float, float], ...]
 
 
-def as_curve(curve: Curve | Callable[[Array], Array], name: str) -> Curve:
+def as_curve(curve: ScoreCurve | Callable[[Array], Array], name: str) -> ScoreCurve:
     """Return a curve unchanged, and a function of scores as `AnyCurve`."""
-    if isinstance(curve, Curve):
+    if isinstance(curve, ScoreCurve):
         return curve
     if not callable(curve):
-        raise InputError(f"{name} must be a Curve or a function of an array of scores, not {curve!r}")
+        raise InputError(f"{name} must be a ScoreCurve or a function of an array of scores, not {curve!r}")
     return AnyCurve(curve)
 
 
 @dataclass(frozen=True)
-class Identity(Curve):
+class Identity(ScoreCurve):
     """Represent perfect calibration, T(c) = c.
 
     Examples
@@ -124,7 +125,7 @@ def inverse_link(name: Function, eta: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class GLM(Curve):
+class GLM(ScoreCurve):
     """Represent the calibration curve of a generalised linear model, g(T) = b0 + b1 t(c).
 
     Parameters
@@ -161,6 +162,7 @@ class GLM(Curve):
     b1: float
 
     def __post_init__(self) -> None:
+        """Refuse an unknown link or transform, and coefficients beyond 1e100."""
         for kind, name in (("link", self.link), ("transform", self.transform)):
             if name not in get_args(Function):
                 raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
@@ -178,7 +180,7 @@ class GLM(Curve):
 
 
 @dataclass(frozen=True)
-class Power(Curve):
+class Power(ScoreCurve):
     """Represent the calibration curve T(c) = c^d.
 
     Parameters
@@ -206,6 +208,7 @@ class Power(Curve):
     d: float
 
     def __post_init__(self) -> None:
+        """Refuse an exponent that is not a finite number above 0."""
         if not (isfinite(self.d) and self.d > 0):
             raise InputError(f"the exponent of a Power curve must be > 0, not {self.d!r}")
 
@@ -214,7 +217,7 @@ class Power(Curve):
 
 
 @dataclass(frozen=True)
-class Logistic(Curve):
+class Logistic(ScoreCurve):
     """Represent the calibration curve T(c) = 1 / (1 + exp(-(slope c + intercept))).
 
     Parameters
@@ -239,14 +242,14 @@ class Logistic(Curve):
 
 
 @dataclass(frozen=True)
-class Blend(Curve):
+class Blend(ScoreCurve):
     """Interpolate between two curves, T(c) = start(c) + share (end(c) - start(c)).
 
     Parameters
     ----------
-    start : Curve
+    start : ScoreCurve
         Curve at share 0.
-    end : Curve
+    end : ScoreCurve
         Curve at share 1.
     share : float
         Position between the two; above 1 extrapolates.
@@ -263,8 +266,8 @@ class Blend(Curve):
     array([0.375, 0.72 ])
     """
 
-    start: Curve
-    end: Curve
+    start: ScoreCurve
+    end: ScoreCurve
     share: float
 
     def at(self, c: Array, rest: Array) -> Array:
@@ -273,7 +276,7 @@ class Blend(Curve):
 
 
 @dataclass(frozen=True)
-class AnyCurve(Curve):
+class AnyCurve(ScoreCurve):
     """Use a plain function as a calibration curve.
 
     Parameters
@@ -306,7 +309,7 @@ class AnyCurve(Curve):
 
 
 @dataclass(frozen=True)
-class Steps(Curve):
+class Steps(ScoreCurve):
     """Represent a step function, the map of histogram binning or of isotonic regression.
 
     Parameters
@@ -337,6 +340,7 @@ class Steps(Curve):
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Refuse edges that do not rise inside (0, 1), or are not one fewer than the values."""
         if len(self.values) != len(self.edges) + 1:
             raise InputError(f"Steps need one value more than edges, not {len(self.values)} and {len(self.edges)}")
         ends = np.array([0.0, *self.edges, 1.0])

@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
-from truecal.lab.trials import Bounds, Cell, PValue, Run, Value, answers_of
+from truecal.lab.trials import Bounds, Cell, PValue, Run, Value, simulate
 from truecal.lab.worlds import Seed, World
 
 MAX_ROWS = 1_000_000  # of a dataset simulated for its power
@@ -42,6 +42,7 @@ class Rate:
         return sqrt(p * (1 - p) / self.m)
 
     def __float__(self) -> float:
+        """Return the rate."""
         return self.rate
 
 
@@ -185,7 +186,7 @@ def coverage(
     options.level(level)
     estimator = as_estimator(estimator)
     options.instance(world, World, "world", "a World, such as tc.lab.PAPER_WORLDS['resnet110_c10']")
-    ((bounds,),) = answers_of([Cell("world", world, n, m, (Bounds(estimator, level),))], rng=rng, run=run)
+    ((bounds,),) = simulate([Cell("world", world, n, m, (Bounds(estimator, level),))], rng=rng, run=run)
     truth = world.true_error(estimator.norm)
     return Coverage(int(contains(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
 
@@ -305,7 +306,7 @@ def power_of_test(
     if (resamples + 1) * alpha < 1:
         raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
     cell = Cell("world", world, n, m, (PValue(as_estimator(estimator), resamples),))
-    ((p_values,),) = answers_of([cell], rng=rng, run=run)
+    ((p_values,),) = simulate([cell], rng=rng, run=run)
     return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
 
 
@@ -369,7 +370,7 @@ def power(
     question = (Value(as_estimator(estimator)),)
     null = world.with_calibrated_outcomes()
     cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
-    (calibrated,), (real,) = answers_of(cells, rng=rng, run=run)
+    (calibrated,), (real,) = simulate(cells, rng=rng, run=run)
     return detect(calibrated[0], real[0], alpha)
 
 

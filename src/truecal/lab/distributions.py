@@ -283,6 +283,7 @@ class Beta(Scores):
     beta: float
 
     def __post_init__(self) -> None:
+        """Refuse exponents that are not finite numbers above 0."""
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"Beta needs {name} > 0, not {value!r}")
@@ -340,6 +341,7 @@ class Uniform(Scores):
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        """Refuse limits other than 0 <= low < high <= 1."""
         if not 0.0 <= self.low < self.high <= 1.0:
             raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
 
@@ -385,6 +387,7 @@ class Discrete(Scores):
     probabilities: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
+        """Refuse scores outside [0, 1] and values that are no probabilities; store both as read-only arrays."""
         values = np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1)
         if values.ndim != 1 or values.size == 0 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Discrete needs a one-dimensional, non-empty list of scores in [0, 1]")
@@ -477,6 +480,7 @@ class Empirical(Scores):
     values: npt.ArrayLike
 
     def __post_init__(self) -> None:
+        """Refuse fewer than two scores and scores outside [0, 1]; store them sorted, as a read-only array."""
         values = np.sort(np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1))
         if values.ndim != 1 or values.size < 2 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
@@ -529,6 +533,7 @@ class Mixture(Scores):
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        """Refuse parts that are no distributions, and shares that are no probabilities of them."""
         for part in self.parts:
             options.instance(part, Scores, "a part of a Mixture", "a distribution, such as tc.lab.Uniform()")
         if len(self.parts) != len(self.shares) or len(self.parts) == 0:

@@ -12,10 +12,10 @@ import numpy as np
 
 from truecal.errors import InputError, extra
 from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
-from truecal.lab.curves import Curve, Power
+from truecal.lab.curves import Power, ScoreCurve
 from truecal.lab.detection import contains
 from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
-from truecal.lab.trials import Bounds, Cell, Run, all_estimators, answers_of, has_interval, trials
+from truecal.lab.trials import Bounds, Cell, Run, all_estimators, has_interval, simulate, trials
 from truecal.lab.worlds import PAPER_WORLDS, Seed, World
 from truecal.table import Frame
 from truecal.writing import write_whole
@@ -27,7 +27,7 @@ _WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.1
 
 
 @dataclass(frozen=True)
-class Wave(Curve):
+class Wave(ScoreCurve):
     """T(c) = c - height sin(3 pi (c - 0.2) / 0.8): below the scores, above, and below again."""
 
     height: float
@@ -220,7 +220,7 @@ def _coverages(
         for size in n
     ]
     hits = np.zeros(len(with_interval))
-    for cell, answers in zip(cells, answers_of(cells, rng=rng, run=run), strict=True):
-        for k, (bounds, estimator) in enumerate(zip(answers, with_interval.values(), strict=True)):
+    for cell, intervals in zip(cells, simulate(cells, rng=rng, run=run), strict=True):
+        for k, (bounds, estimator) in enumerate(zip(intervals, with_interval.values(), strict=True)):
             hits[k] += contains(bounds, cell.world.true_error(estimator.norm)).mean()
     return dict(zip(with_interval, (hits / len(cells)).tolist(), strict=True))

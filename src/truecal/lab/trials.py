@@ -206,7 +206,7 @@ class Measure(Protocol):
     Notes
     -----
     A measure has a `name` and is called with a profile (a batch of datasets) and a SeedSequence. It returns an array
-    of shape (answers, batch): for example one row of estimates, or three rows of estimate, lower and upper limit.
+    of shape (values, batch): for example one row of estimates, or three rows of estimate, lower and upper limit.
     Simulations with worker processes need a picklable measure, those with a cache a dataclass.
 
     Examples
@@ -219,7 +219,7 @@ class Measure(Protocol):
     ...     def __call__(self, profile, seed):
     ...         return np.mean(profile.outcomes, axis=1)[None, :]
     >>> cell = tc.lab.Cell("uniform", tc.lab.World(tc.lab.Uniform()), n=100, m=20, measures=(MeanOutcome(),))
-    >>> ((means,),) = tc.lab.answers_of([cell])
+    >>> ((means,),) = tc.lab.simulate([cell])
     >>> means.shape, bool(abs(means.mean() - 0.5) < 0.1)
     ((1, 20), True)
     """
@@ -240,6 +240,7 @@ class _EstimatorMeasure:
 
     @property
     def name(self) -> str:
+        """Kind of the measure and the estimator."""
         return f"{type(self).__name__} of {self.estimator!r}"
 
 
@@ -248,6 +249,7 @@ class Value(_EstimatorMeasure):
     """Compute the estimate alone."""
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        """Return the estimates of a batch, shape (1, batch)."""
         return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
 
 
@@ -258,6 +260,7 @@ class Bounds(_EstimatorMeasure):
     level: float
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        """Return estimates, lower and upper limits of a batch, shape (3, batch)."""
         estimate = with_level(self.estimator, self.level)(profile)
         if estimate.interval is not None:
             numbers = (estimate.value, estimate.interval.low, estimate.interval.high)
@@ -283,6 +286,7 @@ class PValue(_EstimatorMeasure):
     resamples: int = 199
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        """Return the p-values of a batch, shape (1, batch)."""
         return self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed)).p_value[None, :]
 
 
@@ -329,6 +333,7 @@ class Run:
     pool: parallel.Pool | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Refuse a number of workers that is no whole number of at least 1."""
         options.whole(self.workers, "workers")
 
     @contextmanager
@@ -393,7 +398,7 @@ class Cell:
 
     See Also
     --------
-    answers_of : Run the simulation of several cells.
+    simulate : Run the simulation of several cells.
 
     Examples
     --------
@@ -422,6 +427,7 @@ class _Batch:
 
     @property
     def rows(self) -> int:
+        """Rows of all datasets together."""
         return self.cell.n * self.size
 
     @property
@@ -436,7 +442,7 @@ class _Batch:
         return sha256("|".join(map(str, (*facts, self.number, self.size))).encode()).hexdigest()
 
 
-def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
+def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
     """Compute every measure of every cell of a simulation.
 
     Parameters
@@ -451,7 +457,7 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     Returns
     -------
     list of list of ndarray
-        ``result[cell][measure]`` of shape (answers, m).
+        ``result[cell][measure]`` of shape (values, m).
 
     Raises
     ------
@@ -467,21 +473,21 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     ...     return np.asarray(profile.size, dtype=float)[None, :]
     >>> rows.name = "rows"
     >>> cell = tc.lab.Cell("uniform", tc.lab.World(tc.lab.Uniform()), n=50, m=3, measures=(rows,))
-    >>> tc.lab.answers_of([cell])[0][0]
+    >>> tc.lab.simulate([cell])[0][0]
     array([[50., 50., 50.]])
     """
     run = run or Run()
     _refuse_bad_cells(cells, run)
     entropy = seed_number(rng)
     store = None if run.cache is None else BatchCache(run.cache)
-    answers: dict[tuple[int, int], dict[int, Array]] = {}
+    measured: dict[tuple[int, int], dict[int, Array]] = {}
     missing: dict[tuple[int, int], _Batch] = {}
     for c, cell in enumerate(cells):
         for number, size in enumerate(batch_sizes(cell.n, cell.m)):
             batch = _Batch(cell, number, size, entropy, tuple(range(len(cell.measures))))
             stored = {} if store is None else store.read(batch.key)
             cached = {k: stored[name] for k in batch.missing if (name := digest(cell.measures[k])) in stored}
-            answers[c, number] = cached
+            measured[c, number] = cached
             if len(cached) < len(cell.measures):
                 missing[c, number] = replace(batch, missing=tuple(k for k in batch.missing if k not in cached))
     total = sum(cell.n * cell.m for cell in cells)
@@ -494,12 +500,12 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
             batch = missing[order[i]]
             if store is not None:
                 store.add(batch.key, {str(digest(batch.cell.measures[k])): part for k, part in computed.items()})
-            answers[order[i]] |= computed
+            measured[order[i]] |= computed
             done += batch.rows
             progress(parallel.Step("simulating", done, total))
     return [
         [
-            np.concatenate([answers[c, i][k] for i in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
+            np.concatenate([measured[c, i][k] for i in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
             for k in range(len(cell.measures))
         ]
         for c, cell in enumerate(cells)
@@ -523,25 +529,25 @@ def batch_sizes(n: int, m: int) -> list[int]:
 
 
 def _compute(batch: _Batch) -> dict[int, Array]:
-    """Draw a batch and compute its missing measures, by position."""
+    """Draw the datasets of a batch; return its missing measures by position, each of shape (values, size)."""
     cell = batch.cell
-    draw, ask = batch.stream.spawn(2)
-    scores, outcomes = cell.world.draw(cell.n, batch.size, rng=np.random.default_rng(draw))
+    draw_stream, measure_stream = batch.stream.spawn(2)
+    scores, outcomes = cell.world.draw(cell.n, batch.size, rng=np.random.default_rng(draw_stream))
     profile = tc.profile.Profile.from_arrays(scores, outcomes)
-    answers: dict[int, Array] = {}
+    measured: dict[int, Array] = {}
     for k in batch.missing:
         measure = cell.measures[k]
         where = f"{measure.name} on world {cell.name!r}, n={cell.n}, batch {batch.number} of seed {batch.entropy}"
         try:
-            answer = measure(profile, ask)
+            values = measure(profile, measure_stream)
         except Exception as error:
             raise TruecalError(f"{where} failed: {error}") from error
-        if answer.ndim != 2 or answer.shape[1] != batch.size or not np.all(np.isfinite(answer)):
+        if values.ndim != 2 or values.shape[1] != batch.size or not np.all(np.isfinite(values)):
             raise TruecalError(
-                f"{where} gave no finite number for each of {batch.size} datasets (shape {answer.shape})"
+                f"{where} gave no finite number for each of {batch.size} datasets (shape {values.shape})"
             )
-        answers[k] = answer
-    return answers
+        measured[k] = values
+    return measured
 
 
 def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
@@ -554,7 +560,7 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
         if run.cache is not None and any(digest(part) is None for part in parts):
             raise InputError(
                 f"world {cell.name!r} or a measure on it holds a plain function, which has no content to be cached by; "
-                "use a Curve dataclass, or cache=None"
+                "use a ScoreCurve dataclass, or cache=None"
             )
 
 
@@ -793,8 +799,8 @@ def trials(
     truth = {(name, norm): world.true_error(norm) for name, world in worlds.items() for norm in norms}
     return [
         Trial(label, cell.name, cell.n, truth[cell.name, estimator.norm], values[0])
-        for cell, chosen, answers in zip(cells, ranked, answers_of(cells, rng=rng, run=run), strict=True)
-        for (label, estimator), values in zip(chosen.items(), answers, strict=True)
+        for cell, chosen, measured in zip(cells, ranked, simulate(cells, rng=rng, run=run), strict=True)
+        for (label, estimator), values in zip(chosen.items(), measured, strict=True)
     ]
 
 

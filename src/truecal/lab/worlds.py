@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.lab.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
+from truecal.lab.curves import GLM, Blend, Identity, ScoreCurve, Stretches, as_curve, transform
 from truecal.lab.distributions import Array, Beta, Integrand, Scores
 from truecal.special import draw_labels
 
@@ -41,9 +41,9 @@ class World:
     ----------
     scores : Scores
         Distribution of the raw scores c.
-    curve : Curve or callable, default Identity()
+    curve : ScoreCurve or callable, default Identity()
         True curve: outcomes are y ~ Bernoulli(curve(c)). A plain function takes an array of scores.
-    recalibration : Curve or callable, default Identity()
+    recalibration : ScoreCurve or callable, default Identity()
         Map from the raw score to the score that the model shows, s = recalibration(c); strictly increasing, or
         `Steps`.
 
@@ -75,10 +75,11 @@ class World:
     """
 
     scores: Scores
-    curve: Curve | Callable[[Array], Array] = field(default_factory=Identity)
-    recalibration: Curve | Callable[[Array], Array] = field(default_factory=Identity)
+    curve: ScoreCurve | Callable[[Array], Array] = field(default_factory=Identity)
+    recalibration: ScoreCurve | Callable[[Array], Array] = field(default_factory=Identity)
 
     def __post_init__(self) -> None:
+        """Refuse curves that leave [0, 1] and a recalibration that merges scores without saying which."""
         if not isinstance(self.scores, Scores):
             raise InputError(f"scores must be a distribution such as Beta(2, 0.5) or Uniform(), not {self.scores!r}")
         for name in ("curve", "recalibration"):
@@ -168,12 +169,12 @@ class World:
         """Compute P(y = 1)."""
         return self.scores.expectation(self._curve.at)
 
-    def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> World:
+    def recalibrated(self, recalibration: ScoreCurve | Callable[[Array], Array]) -> World:
         """Return the world with another recalibration.
 
         Parameters
         ----------
-        recalibration : Curve or callable
+        recalibration : ScoreCurve or callable
             Map from the raw score to the shown score, strictly increasing or `Steps`; replaces the present one.
 
         Returns
@@ -304,14 +305,14 @@ class World:
         return replace(self, curve=Blend(self._map, self._curve, error / now))
 
     @property
-    def _curve(self) -> Curve:
+    def _curve(self) -> ScoreCurve:
         """The curve P(y = 1 | score)."""
-        return cast(Curve, self.curve)
+        return cast(ScoreCurve, self.curve)
 
     @property
-    def _map(self) -> Curve:
+    def _map(self) -> ScoreCurve:
         """The recalibration map of the scores."""
-        return cast(Curve, self.recalibration)
+        return cast(ScoreCurve, self.recalibration)
 
     def _gap(self, c: Array, rest: Array) -> Array:
         """Compute recalibrated score minus true probability at scores c; `rest` is 1 - c."""
@@ -331,7 +332,7 @@ class World:
         return mass, self.scores.expectation(within(self._gap)) / mass if mass else 0.0
 
 
-def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, Array], Array]:
+def _refuse_outside_unit_interval(curve: ScoreCurve, name: str) -> Callable[[Array, Array], Array]:
     """Wrap a curve as a function of (c, 1 - c) that refuses values outside [0, 1] by more than rounding."""
 
     def checked(c: Array, rest: Array) -> Array:
@@ -401,6 +402,7 @@ class TopLabelWorld:
     classes: int
 
     def __post_init__(self) -> None:
+        """Refuse top scores of 1/K or less."""
         options.whole(self.classes, "classes", 2, 1_000_000)
         below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
         if below > 0:
@@ -498,6 +500,7 @@ class DirichletWorld:
     overconfidence: float
 
     def __post_init__(self) -> None:
+        """Refuse fewer than two classes, parameters that are not above 0, and a share outside [0, 1]."""
         if len(self.alpha) < 2 or not all(isfinite(a) and a > 0 for a in self.alpha):
             raise InputError(f"a DirichletWorld needs at least two alphas, all > 0, not {self.alpha}")
         if not 0 <= self.overconfidence <= 1:
@@ -572,6 +575,7 @@ class _Worlds(dict[str, World]):
     """Worlds by name; the refusal of an unknown name lists them."""
 
     def __missing__(self, name: str) -> World:
+        """Refuse an unknown name, with the list of those known."""
         raise InputError(f"unknown world {name!r}: use one of {', '.join(self)}")
 
 

@@ -158,17 +158,20 @@ class HistogramBinning(ScoreRecalibrator):
     scheme: Literal["mass", "width", "guaranteed"] = "mass"
 
     def _check_params(self) -> None:
+        """Refuse a number of bins that is no whole number of at least 1, and an unknown scheme."""
         super()._check_params()
         options.bins(self.bins)
         options.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        """Return class probabilities (n, K)."""
         scores = class_probabilities(outputs, self.input)
         # the last bits of a softmax differ between machines; edges at scores must not depend on them
         is_rounded = self.scheme == "guaranteed" and self.input == "logits"
         return scores.astype(np.float32).astype(np.float64) if is_rounded else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
+        """Fit the mean outcome of each bin of the scheme; a bin without rows has its centre."""
         if self.scheme == "guaranteed":
             return fit_guaranteed_steps(scores, outcomes, weights, self.bins)
         if self.scheme == "mass":
@@ -219,6 +222,7 @@ class HistogramBinning(ScoreRecalibrator):
         return self._predict_limits(X, lambda g, scores: g.interval(scores, alpha))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
+        """Read edges and values of the bins, with their counts where there are any; refuse more bins than the settings have."""
         steps = read_steps(state, 0.0, 1.0)
         # repeated scores on an edge are bins of their own
         refuse_too_many_bins(steps, self.bins, 2 * self.bins - 1 if self.scheme == "guaranteed" else self.bins)
@@ -292,10 +296,12 @@ class SharedBinning(ScoreRecalibrator):
     multiclass: Multiclass = field(default="shared", init=False)
 
     def _check_params(self) -> None:
+        """Refuse a number of bins outside 1 to 1024."""
         super()._check_params()
         options.whole(self.bins, "bins", 1, 2 * _MAX_CUT_CELLS)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
+        """Cut the scores into at most `bins` bins of least weighted entropy; a bin's value is the rate of its outcomes."""
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         start = _start_cells(w, ones)
         mass, positive = np.add.reduceat(w, start), np.add.reduceat(ones, start)
@@ -304,6 +310,7 @@ class SharedBinning(ScoreRecalibrator):
         return StepMap(edges, np.add.reduceat(ones, cut) / np.add.reduceat(w, cut))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
+        """Read edges and values of the bins; refuse more bins than the settings have."""
         steps = read_steps(state)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return steps
@@ -370,9 +377,11 @@ class BinnedCurveMap(ScoreMap):
     steps: StepMap
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Return the value of the bin of curve(score), for each score."""
         return self.steps(self.curve(scores))
 
     def state(self) -> dict[str, Any]:
+        """Return the state of the curve, and the edges and values of the bins."""
         return {"curve": self.curve.state(), **self.steps.state()}
 
 
@@ -438,6 +447,7 @@ class ScalingBinning(ScoreRecalibrator):
     scaling: ScoreRecalibrator | None = None
 
     def _check_params(self) -> None:
+        """Refuse a `scaling` that is no recalibrator of one score, or that reads another input."""
         super()._check_params()
         options.bins(self.bins)
         if self.scaling is not None:
@@ -458,9 +468,11 @@ class ScalingBinning(ScoreRecalibrator):
         return BetaCalibration(parameters=2, input=self.input)
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        """Return the scores (n, K) that the curve reads."""
         return self._curve()._scores(outputs, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurveMap:
+        """Fit the curve, cut its values into bins of equal weight, and compute the weighted mean of each bin."""
         curve = self._curve()._fit_map(scores, outcomes, weights)
         values = curve(scores)
         edges = equal_mass_edges(values, outcomes, weights, self.bins)
@@ -469,6 +481,7 @@ class ScalingBinning(ScoreRecalibrator):
         return BinnedCurveMap(curve, StepMap(edges, np.clip(means, 0.0, 1.0)))  # a mean may round past its terms
 
     def _read_map(self, state: Mapping[str, Any]) -> BinnedCurveMap:
+        """Read the curve, and edges and values of the bins; refuse more bins than the settings have."""
         curve, steps = read_field(state, "curve", dict), read_steps(state, 0.0, 1.0)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return BinnedCurveMap(self._curve()._read_map(curve), steps)

@@ -155,6 +155,7 @@ class ClassOrder:
 
     @classmethod
     def of(cls, names: Sequence[object] | None, count: int) -> ClassOrder:
+        """Make the order of `count` columns from their names, which are sorted where they can be; None names them 0..K-1."""
         if names is None:
             return cls(np.arange(count), False, np.arange(count))
         columns = np.array(names)
@@ -265,7 +266,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Recalibrate checked outputs of shape (n, K); only operations of `tracing.OPERATIONS`, so that it can be exported."""
+        """Recalibrate checked outputs of shape (n, K); only operations of `export.OPERATIONS`, so that it can be exported."""
 
     def _state(self) -> dict[str, Any]:
         """Return what was learned as plain numbers and lists."""

@@ -72,6 +72,7 @@ class Tracer(NDArrayOperatorsMixin):
         self.position = position
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+        """Record a ufunc by its name; |x| as max(x, -x) and log1p(x) as log(1 + x)."""
         if ufunc is np.absolute:
             return np.maximum(operands[0], -operands[0])
         if ufunc is np.log1p:
@@ -79,9 +80,11 @@ class Tracer(NDArrayOperatorsMixin):
         return self.graph.record(ufunc.__name__, operands)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, options: Any) -> "Tracer":
+        """Record a numpy function by its name."""
         return self.graph.record(function.__name__, args[0] if function is np.column_stack else args)
 
     def __getitem__(self, key: tuple[slice, Any]) -> "Tracer":
+        """Record the selection of columns, `tracer[:, columns]`."""
         return self.graph.record("columns", (self, np.atleast_1d(key[1])))
 
     def sum(self, axis: int, keepdims: bool) -> "Tracer":
@@ -177,7 +180,7 @@ class _OnnxWriter:
         return self.add_node("Cast", [name], to=kind)
 
     def add_operation(self, operation: str, operands: list[str]) -> str:
-        """Add the ONNX nodes of an operation of a graph (`tracing.OPERATIONS`) and return the name of its output."""
+        """Add the ONNX nodes of an operation of a graph (`OPERATIONS`) and return the name of its output."""
         kinds = self.onnx.TensorProto
         if operation == "round_to_float32":
             return self.cast(self.cast(operands[0], kinds.FLOAT), kinds.DOUBLE)

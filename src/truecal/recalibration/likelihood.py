@@ -45,6 +45,7 @@ class LabelledLogits:
 
     @classmethod
     def of(cls, logits: Floats, labels: Indices, weights: Float64s | None) -> "LabelledLogits":
+        """Hold logits (n, K), labels (n,) and weights (n,), and compute the maximum of each row."""
         return cls(logits, labels, weights, logits.max(axis=1), bool(logits.min() <= LOG_ZERO))
 
     @property
@@ -58,6 +59,7 @@ class LabelledLogits:
         return np.ones(len(self.labels)) if self.weights is None else self.weights
 
     def take(self, rows: slice | NDArray[np.bool_]) -> "LabelledLogits":
+        """Return the selected rows."""
         weights = None if self.weights is None else self.weights[rows]
         parts = {"logits": self.logits[rows], "labels": self.labels[rows], "row_max": self.row_max[rows]}
         return replace(self, weights=weights, **parts)  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ class PiecewiseLinearMap(ScoreMap):
     y: Float64s
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Interpolate linearly between the knots; rounding never reverses two scores."""
         if len(self.x) == 1:
             return scores * 0.0 + self.y[0]
         # scores outside the knots are in the first or last segment and stop at its end
@@ -89,6 +90,7 @@ class IsotonicCalibration(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
+        """Fit by pooling adjacent violators; knots inside flat stretches are dropped."""
         from scipy.optimize import isotonic_regression
 
         x, w, ones = merge_near_scores(*pool_equal_scores(scores, outcomes, weights))
@@ -100,6 +102,7 @@ class IsotonicCalibration(ScoreRecalibrator):
         return PiecewiseLinearMap(x[bend], y[bend])
 
     def _read_map(self, state: Mapping[str, Any]) -> PiecewiseLinearMap:
+        """Read the knots `x`, which must increase, and `y`, which must not decrease."""
         return read_piecewise_linear(state)
 
 
@@ -199,6 +202,7 @@ class CenteredIsotonic(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
+        """Fit the curve; warn where scores do not rise with the outcomes, which leaves a constant."""
         x, w, ones = merge_near_scores(*pool_equal_scores(bound_scores(scores), outcomes, weights))
         knots = fit_centred_knots(x, w, ones)
         if len(knots.x) == 1 and len(x) > 1 and 0 < ones.sum() < w.sum():
@@ -206,6 +210,7 @@ class CenteredIsotonic(ScoreRecalibrator):
         return knots
 
     def _read_map(self, state: Mapping[str, Any]) -> PiecewiseLinearMap:
+        """Read the knots `x`, which must increase, and `y`, which must not decrease."""
         return read_piecewise_linear(state)
 
 
@@ -268,6 +273,7 @@ class StepMap(ScoreMap):
     values: Float64s
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Return the value of the bin of each score; a score on an edge is in the bin above it."""
         values: Float64s = look_up(self.values, np.searchsorted(self.edges, scores, side="right"))
         return values
 
@@ -286,10 +292,12 @@ class VennAbersMap(ScoreMap):
     p1: StepMap
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Return p1 / (1 - p0 + p1) at each score."""
         p0, p1 = self.p0(scores), self.p1(scores)
         return p1 / (1 - p0 + p1)
 
     def state(self) -> dict[str, Any]:
+        """Return edges and values of p0 and of p1."""
         return {"p0": self.p0.state(), "p1": self.p1.state()}
 
 
@@ -347,12 +355,14 @@ class VennAbers(ScoreRecalibrator):
     """
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        """Return probabilities or log odds of the classes (n, K)."""
         scores = super()._scores(outputs, classes)
         # the last bits of log odds of many classes differ between machines; a step function must not depend on them
         is_computed = self.input == "logits" and classes > 2
         return scores.astype(np.float32).astype(np.float64) if is_computed else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> VennAbersMap:
+        """Fit p0 and p1 as step functions of the score."""
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         with_one = fit_with_added_one(w, ones)
         # adding a 0 is adding a 1 to the mirrored data
@@ -362,6 +372,7 @@ class VennAbers(ScoreRecalibrator):
         return VennAbersMap(p0, _drop_constant_edges(np.nextafter(x, np.inf), np.append(with_one, 1.0)))
 
     def _read_map(self, state: Mapping[str, Any]) -> VennAbersMap:
+        """Read edges and values of p0 and of p1."""
         p0, p1 = (read_steps(read_field(state, name, dict)) for name in ("p0", "p1"))
         return VennAbersMap(p0, p1)
 
@@ -484,6 +495,7 @@ class SplineMap(ScoreMap):
     high: float
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Evaluate sigmoid(f(x)) at log odds."""
         x = np.minimum(np.maximum(scores, self.low), self.high)
         value = self.intercept + np.minimum(x - self.knots[0], 0.0) * self.slopes[0]
         for j, gap in enumerate(np.diff(self.knots)):
@@ -552,13 +564,16 @@ class SplineCalibration(ScoreRecalibrator):
     knots: int = field(default=10, kw_only=False)
 
     def _check_params(self) -> None:
+        """Refuse a number of knots outside 2 to 1000."""
         super()._check_params()
         options.whole(self.knots, "knots", 2, 1000)
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        """Return the log odds of each class against the others (n, K)."""
         return class_log_odds(outputs, self.input, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:
+        """Choose knots at quantiles and fit the slopes; warn where scores do not rise with the outcomes."""
         low, high = finite_range(scores)
         x, w, ones = pool_equal_scores(np.clip(scores, low, high), outcomes, weights)
         can_rise = bool(len(x) > 1 and 0 < float(ones.sum()) < w.sum())
@@ -570,6 +585,7 @@ class SplineCalibration(ScoreRecalibrator):
         return SplineMap(knots, slopes, intercept, low, high)
 
     def _read_map(self, state: Mapping[str, Any]) -> SplineMap:
+        """Read at least two knots, a slope >= 0 for each, the intercept and the range of log odds."""
         knots = read_numbers(state, "knots", rising=True)
         if len(knots) < 2:
             raise FileError('"knots" must hold at least two numbers')

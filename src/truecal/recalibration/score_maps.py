@@ -71,11 +71,13 @@ class ScoreRecalibrator(Recalibrator):
         return class_scores(outputs, self.input, classes)
 
     def _check_params(self) -> None:
+        """Refuse unknown values of `input`, `multiclass` and `normalize`."""
         super()._check_params()
         options.choice(self.multiclass, get_args(Multiclass), "multiclass")
         options.choice(self.normalize, (True, False), "normalize")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit one map to the second of two classes; of more, one per class, one to the top label, or one to all pairs."""
         rows, count = outputs.shape
         scores = self._scores(outputs.astype(np.float64), count)
         row_weights = np.ones(rows) if weights is None else weights
@@ -99,6 +101,7 @@ class ScoreRecalibrator(Recalibrator):
             self.maps_ = [self._fit_map(scores[:, k], is_label[:, k], row_weights) for k in range(count)]
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Apply the maps to checked outputs (n, K) and make rows of class probabilities of the results."""
         count = len(self.classes_)
         scores = self._scores(outputs, count)
         if count == 2:
@@ -128,9 +131,11 @@ class ScoreRecalibrator(Recalibrator):
         return low, high
 
     def _state(self) -> dict[str, Any]:
+        """Return the learned numbers of every map."""
         return {"maps": [g.state() for g in self.maps_]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Read one map per class, or a single one (two classes, "top-label", "shared"); refuse another number."""
         states = serialization.read_field(state, "maps")
         count = len(self.classes_)
         needed = count if count > 2 and self.multiclass == "one-vs-rest" else 1
@@ -193,6 +198,7 @@ class LogisticMap(ScoreMap):
     intercept: float
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Evaluate sigmoid(slope * score + intercept)."""
         probs: Float64s = sigmoid(self.slope * scores + self.intercept)
         return probs
 
@@ -242,6 +248,7 @@ class PlattScaling(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> LogisticMap:
+        """Fit the curve to Platt's targets; refuse infinite log odds, and warn where the slope would be negative."""
         if np.abs(scores).max() >= -LOG_ZERO / 2:
             row = int(np.abs(scores).argmax())
             raise ImpossibleRowError(
@@ -253,6 +260,7 @@ class PlattScaling(ScoreRecalibrator):
         return LogisticMap(float(slope), float(intercept))
 
     def _read_map(self, state: Mapping[str, Any]) -> LogisticMap:
+        """Read a slope >= 0 and an intercept."""
         return LogisticMap(read_number(state, "slope", low=0.0), read_number(state, "intercept"))
 
 
@@ -270,6 +278,7 @@ class BetaMap(ScoreMap):
     certain: bool = False  # whether the fit has seen probabilities of 0 or 1 that came true
 
     def __call__(self, scores: Float64s) -> Float64s:
+        """Evaluate the curve at log odds, which may be infinite."""
         log_p, log_q = log_probabilities(scores)
         probs: Float64s = sigmoid(self.c + self._multiply(self.a, log_p) - self._multiply(self.b, log_q))
         return probs
@@ -363,6 +372,7 @@ class BetaCalibration(ScoreRecalibrator):
     clip: float | None = None
 
     def _check_params(self) -> None:
+        """Refuse unknown values of `parameters` and `loss`, and a `clip` outside (0, 0.5)."""
         super()._check_params()
         options.choice(self.parameters, (2, 3), "parameters")
         options.choice(self.loss, ("likelihood", "squared"), "loss")
@@ -370,6 +380,7 @@ class BetaCalibration(ScoreRecalibrator):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
+        """Return the log odds (n, K) of the classes, clipped to those of [clip, 1 - clip]."""
         odds = class_log_odds(outputs, self.input, classes)
         if self.clip is None:
             return odds
@@ -377,6 +388,7 @@ class BetaCalibration(ScoreRecalibrator):
         return np.minimum(np.maximum(odds, -limit), limit)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BetaMap:
+        """Fit a, b and c to the rows of finite log odds; refuse outcomes that contradict probabilities of 0 and 1."""
         is_zero, is_one = scores <= LOG_ZERO / 2, scores >= -LOG_ZERO / 2
         finite = ~(is_zero | is_one)
         certain = not finite.all()
@@ -418,5 +430,6 @@ class BetaCalibration(ScoreRecalibrator):
             )
 
     def _read_map(self, state: Mapping[str, Any]) -> BetaMap:
+        """Read a >= 0, b >= 0, c, and whether the fit has seen probabilities of 0 or 1."""
         a, b = read_number(state, "a", low=0.0), read_number(state, "b", low=0.0)
         return BetaMap(a, b, read_number(state, "c"), state.get("certain", False) is True)

@@ -66,6 +66,7 @@ class ScaledSoftmax(Recalibrator):
     zeros: Zeros = "keep"
 
     def _check_params(self) -> None:
+        """Refuse unknown values of `input` and `zeros`."""
         super()._check_params()
         options.choice(self.zeros, get_args(Zeros), "zeros")
 
@@ -74,6 +75,7 @@ class ScaledSoftmax(Recalibrator):
         """Return the scale and the bias that were learned."""
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Compute softmax(scale * z + bias) of checked outputs (n, K), with logits raised to the floor."""
         logits = floor_logits(class_logits(outputs, self.input), self.floor_)
         return scaled_softmax(logits, *self._scale_and_bias())
 
@@ -192,6 +194,7 @@ class TemperatureScaling(ScaledSoftmax):
         return super().recalibrate(preds, X)
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit the temperature by maximum likelihood; warn where the likelihood has no finite optimum."""
         optimum = fit_inverse_temperature(self._labelled_logits(outputs, labels, weights))
         self.temperature_ = 1.0 / optimum.value
         if optimum.ending == "separable":
@@ -207,6 +210,7 @@ class TemperatureScaling(ScaledSoftmax):
             )
 
     def _scale_and_bias(self) -> tuple[float, float]:
+        """Return 1 / T and 0."""
         return 1.0 / self.temperature_, 0.0
 
 
@@ -263,10 +267,12 @@ class BiasCorrectedTemperature(ScaledSoftmax):
     _learned: ClassVar = {"temperature": _TEMPERATURE, "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit the temperature and K biases by penalised maximum likelihood."""
         scale, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, 1)
         self.temperature_ = float(1.0 / scale[0])
 
     def _scale_and_bias(self) -> tuple[float, Float64s]:
+        """Return 1 / T and the biases (K,)."""
         return 1.0 / self.temperature_, self.bias_
 
 
@@ -326,9 +332,11 @@ class VectorScaling(ScaledSoftmax):
     _learned: ClassVar = {"scale": Learned(axes=1), "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit K scales and K biases by penalised maximum likelihood."""
         self.scale_, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, outputs.shape[1])
 
     def _scale_and_bias(self) -> tuple[Float64s, Float64s]:
+        """Return the scales (K,) and the biases (K,)."""
         return self.scale_, self.bias_
 
 
@@ -382,6 +390,7 @@ class TopVersusAll(Recalibrator):
     _learned: ClassVar = {"temperature": _TEMPERATURE}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit the temperature; refuse a wrong row whose leading class has a probability of exactly 1."""
         logits = class_logits(outputs, self.input)
         correct = (labels == logits.argmax(axis=1)).astype(np.float64)
         warn_if_constant(self, correct)
@@ -396,6 +405,7 @@ class TopVersusAll(Recalibrator):
         self.temperature_ = 1.0 / _fit_binary_inverse(logits, correct, row_weights)
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Compute softmax(z / T) of checked outputs (n, K)."""
         return scaled_softmax(class_logits(outputs, self.input), 1.0 / self.temperature_)
 
 
@@ -475,6 +485,7 @@ class EnsembleTemperature(Recalibrator):
     """
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit the temperature of least squared error, then the weights of the mixture."""
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         count = outputs.shape[1]
         inverse = fit_squared_inverse(data)
@@ -483,6 +494,7 @@ class EnsembleTemperature(Recalibrator):
         self.temperature_ = 1.0 / inverse
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Compute the mixture of checked outputs (n, K)."""
         logits = class_logits(outputs, self.input)
         w1, w2, w3 = self.weights_.tolist()
         # the softmax of logarithms: probabilities of low precision do not quite sum to 1
@@ -490,9 +502,11 @@ class EnsembleTemperature(Recalibrator):
         return w1 * scaled + w2 * original + w3 / len(self.classes_)
 
     def _state(self) -> dict[str, Any]:
+        """Return the temperature and the three weights."""
         return {"temperature": self.temperature_, "weights": self.weights_.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Read a positive temperature and three weights in [0, 1] that sum to 1."""
         self.temperature_ = read_number(state, "temperature", low=1e-300)
         self.weights_ = read_numbers(state, "weights", 3, low=0.0, high=1.0)
         if abs(self.weights_.sum() - 1) > 1e-9:
@@ -511,6 +525,7 @@ class PenalisedMatrix(Recalibrator):
         """Return the strengths of the penalties."""
 
     def _check_params(self) -> None:
+        """Refuse strengths that are no numbers from 0 to 1e100; `off_diagonal` may be None."""
         super()._check_params()
         for name, value in vars(self._penalty()).items():
             is_strength = isinstance(value, int | float) and 0 <= value <= _MAX_STRENGTH
@@ -518,6 +533,7 @@ class PenalisedMatrix(Recalibrator):
                 raise InputError(f"{name} must be a number from 0 to {_MAX_STRENGTH:g}, not {value!r}")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Fit the temperature (and a floor, where a true class has probability 0), then D and b."""
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         if data.impossible().any():
             inverse, self.floor_ = fit_floored_temperature(data)
@@ -528,6 +544,7 @@ class PenalisedMatrix(Recalibrator):
         self.change_, self.bias_ = fit_matrix(data, smooth, self._penalty())
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Compute softmax(x + D x + b) of checked outputs (n, K)."""
         logits = floor_logits(class_logits(outputs, self.input), self.floor_)
         scaled = scaled_softmax(logits, 1.0 / self.temperature_)
         x = np.log((1 - self.uniform_) * scaled + self.uniform_ / len(self.classes_))
@@ -537,6 +554,7 @@ class PenalisedMatrix(Recalibrator):
 
     @property
     def _learned(self) -> Mapping[str, Learned]:  # type: ignore[override]
+        """The learned attributes; D is a matrix, or its diagonal where `off_diagonal` is None."""
         return {
             "temperature": _TEMPERATURE,
             "uniform": Learned(low=0.0, high=1.0),
@@ -617,6 +635,7 @@ class MatrixScaling(PenalisedMatrix):
     intercept: float = _STRENGTH
 
     def _penalty(self) -> Penalty:
+        """Return the strengths: 0.09 on the diagonal, `off_diagonal` and `intercept`."""
         return Penalty(_DIAGONAL_STRENGTH, self.off_diagonal, self.intercept)
 
 
@@ -743,4 +762,5 @@ class StructuredMatrixScaling(PenalisedMatrix):
     intercept: float = 1.0
 
     def _penalty(self) -> Penalty:
+        """Return the strengths `diagonal`, `off_diagonal` and `intercept`."""
         return Penalty(self.diagonal, self.off_diagonal, self.intercept)

@@ -113,6 +113,7 @@ class SmoothLogs:
     floor: float
 
     def __call__(self, logits: Floats, dtype: type[np.floating] = np.float64) -> Floats:
+        """Compute x (n, K) of logits z (n, K), in the precision `dtype`."""
         value = logits - logits.max(axis=1, keepdims=True)
         value = floor_logits(value, self.floor).astype(dtype, copy=False)
         value *= dtype(self.inverse)
@@ -149,6 +150,7 @@ class MatrixProblem:
 
     @classmethod
     def of(cls, data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> "MatrixProblem":
+        """Set up the problem: penalties by number of classes and rows, variables scaled by the expected curvature."""
         count, total = data.logits.shape[1], data.total
         per_class, per_pair = count / total, count * (count - 1) / total
         if penalty.off_diagonal is None:
@@ -329,6 +331,8 @@ def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:
 
 @dataclass(frozen=True, eq=False)
 class _SplineProblem:
+    """Penalised negative log likelihood of sigmoid(theta @ design), with every unknown but the last >= 0."""
+
     design: Float64s  # one row per unknown: the slopes, then the intercept
     targets: Float64s
     weights: Float64s

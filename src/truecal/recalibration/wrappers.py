@@ -405,6 +405,7 @@ class PriorShift(Recalibrator):
     input: Input = "probs"
 
     def _check_params(self) -> None:
+        """Refuse a recalibrator that is none, or that reads another input; without one, refuse logits."""
         super()._check_params()
         if self.recalibrator is not None:
             if not isinstance(self.recalibrator, Recalibrator):
@@ -419,6 +420,7 @@ class PriorShift(Recalibrator):
             raise InputError('without a recalibrator the probabilities are needed: declare input="probs"')
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Compute the class frequencies of the rows and fit the recalibrator, if there is one."""
         count = outputs.shape[1]
         self.source_ = np.bincount(labels, weights, count) / (len(labels) if weights is None else weights.sum())
         if self.absent_classes_:
@@ -482,13 +484,16 @@ class PriorShift(Recalibrator):
         return outputs if self.recalibrator is None else self.recalibrator_._apply(outputs)
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Recalibrate checked outputs (n, K), multiply by the ratios of class frequencies, and divide rows by their sums."""
         return renormalize(self._calibrate(outputs) * self._factors(self.prevalence_), len(self.classes_))
 
     def _state(self) -> dict[str, Any]:
+        """Return old and new class frequencies, and what the recalibrator learned."""
         state: dict[str, Any] = {"source": self.source_.tolist(), "prevalence": self.prevalence_.tolist()}
         return state if self.recalibrator is None else {**state, "map": self.recalibrator_._fit_to_json()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Read old and new class frequencies in [0, 1], and what the recalibrator learned."""
         count = len(self.classes_)
         self.source_ = read_numbers(state, "source", count, low=0.0, high=1.0)
         self.prevalence_ = read_numbers(state, "prevalence", count, low=0.0, high=1.0)
@@ -664,17 +669,21 @@ class SegmentOffsets(Recalibrator):
         return len(self.offsets_)
 
     def _state(self) -> dict[str, Any]:
+        """Return the levels and the shift of every segment."""
         return {
             "offsets": [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Read the levels and the shift of every segment."""
         self.offsets_ = tuple(_read_offset(offset) for offset in read_field(state, "offsets", list))
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Refuse to learn from outputs alone."""
         raise InputError(_NEEDS_COLUMNS)
 
     def _apply(self, outputs: Float64s) -> Float64s:
+        """Refuse to recalibrate outputs alone."""
         raise InputError(_NEEDS_COLUMNS)
 
 
