@@ -86,7 +86,7 @@ def check_batch(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
-    """Convert binary logits z to the logits (0, z) of two classes, with their targets."""
+    """Convert binary logits z (n,) to (0, z) of shape (n, 2), with targets as indices, or as probabilities (n, 2)."""
     both = torch.stack((torch.zeros_like(logits), logits), dim=1)
     return both, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
 
@@ -378,7 +378,7 @@ def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
 
 
 def _flsd_53(log_p: Tensor) -> Tensor:
-    """Return the exponent of each row; a constant for the gradient."""
+    """Return the exponent of each probability: 5 where p < 0.2, else 3; without a gradient."""
     return torch.where(log_p.detach().exp() < 0.2, 5.0, 3.0).to(log_p.dtype)
 
 
@@ -488,7 +488,7 @@ class CalibrationLog:
         self._correct = 0
 
     def update(self, logits: Tensor, targets: Tensor) -> None:
-        """Count a batch.
+        """Add a batch to the running epoch.
 
         Parameters
         ----------
@@ -815,7 +815,7 @@ def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
 
 
 def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probability of the predicted class, and whether it is right."""
+    """Return the probability of the predicted class and its target (1 if right, else 0, or its soft label) of each counted row."""
     hard = is_hard(targets)
     logits, targets = check_batch(logits, targets)
     if hard:
@@ -832,7 +832,7 @@ def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor
 
 
 def _root(square: Tensor) -> Tensor:
-    """Return the square root, with gradient 0 at 0."""
+    """Return the square root; its gradient at 0 is 0."""
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 

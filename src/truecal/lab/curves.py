@@ -106,7 +106,7 @@ class Identity(ScoreCurve):
 
 
 def transform(name: Function, c: Array, rest: Array) -> Array:
-    """log c, logflip c = log(1-c) or logit c = log c - log(1-c); minus infinity (or infinity) at the ends."""
+    """Compute log c, logflip c = log(1 - c) or logit c = log c - log(1 - c), from c and rest = 1 - c; infinite at the ends."""
     with np.errstate(divide="ignore"):
         if name == "logflip":
             return np.log(rest)
@@ -116,7 +116,7 @@ def transform(name: Function, c: Array, rest: Array) -> Array:
 
 
 def inverse_link(name: Function, eta: Array) -> Array:
-    """exp(eta), 1 - exp(eta) or 1 / (1 + exp(-eta))."""
+    """Invert a transform: exp(eta) of log, 1 - exp(eta) of logflip, 1 / (1 + exp(-eta)) of logit."""
     if name == "log":
         return np.exp(eta)
     if name == "logflip":

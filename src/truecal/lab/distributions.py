@@ -87,7 +87,7 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
 
 
 def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> tuple[Array, Array]:
-    """Integrate each panel, and bound the effect of a jump between its last nodes and its ends."""
+    """Integrate each panel [low, high]; return also a bound for what a jump beyond its outer nodes could change."""
     half = 0.5 * (high - low)[:, None]
     t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
     c, rest, mass = piece.position(t)
@@ -125,7 +125,7 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 
 def _logits(table: Array, u: Array) -> Array:
-    """Evaluate the cubic of logit c at s = logit u; several times faster than scipy's splines, as panels have one width."""
+    """Interpolate logit c at the uniform numbers u in the table of a Beta distribution."""
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
     np.log(position, out=position)
@@ -142,7 +142,7 @@ def _logits(table: Array, u: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _table(alpha: float, beta: float) -> Array:
-    """Compute the cubic Hermite interpolant: coefficients of t^0 .. t^3, t in [0, 1), of each panel (4, panels)."""
+    """Tabulate logit c as a function of logit u: coefficients of t^0 to t^3 in each panel, shape (4, panels)."""
     s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
     slope *= s[1] - s[0]
@@ -298,7 +298,7 @@ class Beta(Scores):
         return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
 
     def _half(self, *, near_one: bool) -> Piece:
-        """Return one half in the coordinate v = d^s, d the distance to the end and s = min(exponent, 1): it has no pole."""
+        """Return the half near 0 or 1 in the coordinate d^min(exponent, 1), d the distance to the end: without a pole."""
         from scipy.special import betaln
 
         near, far = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)

@@ -186,14 +186,14 @@ class _Likelihood:
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
     def _end(self, mass: float, exponent: float, other: float) -> float:
-        """Compute mass * log P(distance to the end of this exponent < eps)."""
+        """Compute mass * log P(distance < eps) of the end with this exponent; 0 without mass."""
         from scipy.special import betainc
 
         return mass * float(np.log(betainc(exponent, other, self.eps))) if mass else 0.0
 
 
 def _derivative(function: Callable[[float], float], x: float) -> float:
-    """Differentiate by four points, with an error of order (1e-3)^4."""
+    """Differentiate a function at x by four points at distances of x / 1000."""
     h = 1e-3 * x
     inner, outer = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
     return (8 * inner - outer) / (12 * h)
@@ -316,7 +316,7 @@ def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[C
 def fit_curve(
     link: Function, inner: Function, terms: Terms, c: Array, rest: Array, outcomes: Array, weights: Array
 ) -> CurveFit:
-    """Fit one candidate by projected Newton steps on the concave log-likelihood.
+    """Fit g(T) = b0 + b1 t(c), link g and transform t = `inner`, with the named terms, by maximum likelihood.
 
     >>> from truecal.lab import GLM, Uniform, World
     >>> scores, y = World(Uniform(), GLM("logit", "logit", -0.5, 0.7)).draw(n=20000, rng=1)
@@ -348,7 +348,7 @@ def fit_curve(
 def _maximise(
     link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
 ) -> tuple[Array, float, Array]:
-    """Maximise by Newton steps inside the box; coefficients at a bound that the gradient points beyond stay there.
+    """Maximise the log-likelihood from b within [low, high] by projected Newton steps; return coefficients, value and Hessian.
 
     Line search ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow
     without comparing values, whose differences would be rounding errors.
@@ -384,7 +384,7 @@ def _newton_step(gradient: Array, hessian: Array, free: npt.NDArray[np.bool_]) -
 
 
 def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> tuple[float, Array, Array]:
-    """Compute the sum of w (y log T + (1-y) log(1-T)) with its first and second derivatives in b."""
+    """Sum w (y log T + (1 - y) log(1 - T)), g(T) = X b; return also its gradient and Hessian in b."""
     eta = np.einsum("ij,j->i", X, b)
     if link == "logit":
         value = y * eta - np.logaddexp(0.0, eta)

@@ -212,7 +212,7 @@ def leaderboard(
 def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
-    """Compute the share of 90 % intervals that contain the true error, for estimators with an interval in closed form."""
+    """Compute, by name, the share of 90 % intervals that contain the true error, for estimators with an interval in closed form."""
     with_interval = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
     cells = [
         Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in with_interval.values()))

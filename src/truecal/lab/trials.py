@@ -50,7 +50,7 @@ def digest(thing: object) -> str | None:
 
 
 def _content(thing: object) -> object:
-    """Convert what JSON has no type for: numpy's numbers and arrays, dataclasses, functions of modules."""
+    """Convert values that JSON lacks: numpy's numbers and arrays, dataclasses, functions of modules; refuse others by TypeError."""
     if isinstance(thing, np.generic):
         return thing.item()
     if isinstance(thing, np.ndarray):
@@ -443,7 +443,7 @@ class _Batch:
 
 
 def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
-    """Compute every measure of every cell of a simulation.
+    """Draw the datasets of every cell and compute its measures on them.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) ->
 
 
 def seed_number(rng: Seed) -> int:
-    """Return the seed of all random streams of a run."""
+    """Return a whole seed as it is; draw one from a generator or seed sequence, or from fresh entropy for None."""
     if isinstance(rng, int | np.integer):
         options.whole(rng, "rng", 0)
         return int(rng)

@@ -315,11 +315,11 @@ class World:
         return cast(ScoreCurve, self.recalibration)
 
     def _gap(self, c: Array, rest: Array) -> Array:
-        """Compute recalibrated score minus true probability at scores c; `rest` is 1 - c."""
+        """Compute the shown score less the true probability at scores c; `rest` is 1 - c."""
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
     def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
-        """P(c in these stretches), and the mean of shown score - curve there."""
+        """Compute P(c in these intervals), and the mean of shown score less curve there."""
 
         def within(integrand: Integrand) -> Integrand:
             def cut(c: Array, rest: Array) -> Array:

@@ -29,7 +29,7 @@ _MAX_CUT_CELLS = 512  # cuts of shared bins are searched between so many cells o
 
 
 def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> Float64s:
-    """Return the edges of bins of equal numbers of rows; equal scores share a bin, so there may be fewer than `bins`."""
+    """Return the inner edges of bins of equal weight; equal scores share a bin, so there may be fewer bins than `bins`."""
     profile = tc.profile.Profile.from_arrays(scores, outcomes, weights)
     if profile.rows < bins:
         raise InputError(f"{profile.rows} rows cannot fill {bins} bins; use at most bins={profile.rows}")
@@ -46,7 +46,7 @@ def edges_between(low: Float64s, high: Float64s) -> Float64s:
 
 
 def refuse_too_many_bins(steps: StepMap, bins: int, limit: int) -> None:
-    """Refuse a file with more bins than the settings allow."""
+    """Refuse a file with more than `limit` bins; `bins` is the setting that the message names."""
     if len(steps.values) > limit:
         raise FileError(f'"values" has {len(steps.values)} bins, but "bins" is {bins}')
 
@@ -317,7 +317,7 @@ class SharedBinning(ScoreRecalibrator):
 
 
 def _start_cells(w: Float64s, ones: Float64s) -> Indices:
-    """Return the first scores of cells that hold equal shares of the positive, or of the negative, pairs.
+    """Return the positions where cells of 1/512 of the positive, or of the negative, weight start; every one of up to 1024.
 
     Of a thousand classes one pair in a thousand is positive; cells of equal total weight would put all of them into one.
     """

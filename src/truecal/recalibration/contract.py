@@ -89,7 +89,7 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
 
 
 def _warn_if_probabilities(outputs: Floats) -> None:
-    """Warn when what was declared as logits is evidently probabilities."""
+    """Warn where every row lies in [0, 1] and sums to 1, or 20 or more values of one column lie in [0, 1] and one inside."""
     if outputs.min() < 0 or outputs.max() > 1:
         return
     if outputs.ndim == 1:
@@ -140,7 +140,7 @@ def class_scores(outputs: Float64s, kind: Input, classes: int) -> Float64s:
 
 @dataclass(frozen=True, eq=False)
 class ClassOrder:
-    """The classes of the columns of X.
+    """Names of the columns of X, and the order that sorts them.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class ClassOrder:
         return probs if self.is_sorted else probs[:, self.sorting]
 
     def positions_in(self, names: Sequence[object] | None) -> Indices | None:
-        """Return the position of each column among `names`; None where the order is the same, or nothing is named."""
+        """Return the position of each column among `names`; None for the same order or no names; refuse other names."""
         if names is None or not self.named:
             return None
         ours, theirs = [str(name) for name in self.columns.tolist()], [str(name) for name in names]
@@ -216,7 +216,7 @@ def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
 
 
 def count_shared_rows(fitted: Float64s, judged: Float64s) -> int:
-    """Count the judged rows that were in the fit, by their fingerprints.
+    """Count the fingerprints of `judged` rows that are among those of the `fitted` rows.
 
     Where under 90 % of the fitted rows are distinct, equal rows are a coincidence: 0, unless all rows are the same.
     """
@@ -516,7 +516,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return onnx_model(graph, columns=self.n_features_in_, input_name=self.input, dtype=dtype, notes=notes)
 
     def _graph(self) -> Graph:
-        """Record the operations from model outputs to `predict_proba`."""
+        """Record the operations from model outputs (n, columns) to `predict_proba` as a graph."""
         check_is_fitted(self, "classes_")
         graph = Graph()
         outputs: Any = graph.input()
@@ -570,7 +570,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return probs
 
     def _check_features(self, X: ArrayLike, *, reset: bool) -> None:
-        """Note or compare the number and names of features, as scikit-learn does it."""
+        """Store (`reset`) the number and names of the columns of X as scikit-learn does, or refuse others than those stored."""
         table: Any = X
         if not hasattr(X, "columns"):
             table = validation.as_array(X, "X")
@@ -597,7 +597,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def warn_if_constant(recalibrator: Recalibrator, correct: Float64s) -> None:
-    """Warn where the largest output is always, or never, the label."""
+    """Warn where `correct` (n,), 1 where the largest output is the label, is the same in every row."""
     if correct.min() == correct.max():
         often = "always" if correct[0] else "never"
         recalibrator._warn(f"the largest output is {often} right; the map is learned from one outcome alone")

@@ -73,7 +73,7 @@ class EvaluationRow:
     parameters: int
 
     def record(self) -> dict[str, Any]:
-        """Return the row as plain numbers."""
+        """Return the row as a flat record of numbers, intervals as columns `_low` and `_high`."""
         record: dict[str, Any] = {"recalibrator": self.name}
         for score, split in (("log_loss", self.log_loss_split), ("brier", self.brier_split)):
             record[score] = getattr(self, score)
@@ -334,7 +334,7 @@ def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
 
 
 def cross_fit(recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of: Indices) -> _Recalibrated:
-    """Recalibrate each fold by a fit to the other folds."""
+    """Recalibrate each fold by a clone fitted to the other folds; count the parameters of the largest fit."""
     probs = np.empty(preds.probs.shape, np.float64)
     parameters = 0
     for fold in range(int(fold_of.max()) + 1):
@@ -387,7 +387,7 @@ def _select_outputs(
 
 
 def _check_held_out(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
-    """Refuse rows that a recalibrator was fitted on, or return a warning about them."""
+    """Refuse rows that a recalibrator was fitted on, or, with in_sample "label", return a warning that counts them; else ()."""
     if not hasattr(recalibrator, "fingerprints_"):
         return ()
     fingerprints = fingerprint_rows(read_outputs(X, recalibrator.input), labels)
@@ -457,11 +457,11 @@ class _Scoring:
         return ScoreParts(calibration, self._change(losses[name], reference), refinement)
 
     def _mean(self, values: Float64s) -> float:
-        """Compute the weighted mean over rows."""
+        """Compute the mean over rows, by their weights."""
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
 
     def _change(self, new: Float64s, old: Float64s) -> Interval:
-        """Return the normal interval of the weighted mean of new - old over independent rows or clusters."""
+        """Return the normal interval of the weighted mean of new - old over rows or clusters; infinite where a loss is infinite."""
         from scipy.special import ndtri
 
         preds, z = self.results[BEFORE].preds, float(ndtri((1 + self.level) / 2))
@@ -487,13 +487,13 @@ class _Scoring:
 
 
 def _is_correct(preds: tc.Predictions) -> Float64s:
-    """1 where the most probable class is the label."""
+    """Return 1.0 where the most probable class is the label, else 0.0, shape (n,)."""
     top = preds.probs > 0.5 if preds.binary else preds.probs.argmax(axis=1)
     return (top == preds.labels).astype(np.float64)
 
 
 def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
-    """Return the mean distance of the scores above the calibration curve, and below it."""
+    """Return the weighted means of max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve; None without one."""
     if curve is None:
         return None, None
     gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
@@ -652,7 +652,7 @@ def choose_bins(
 
 
 def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: float) -> BinCandidate:
-    """Estimate the marginal calibration error of recalibrated rows, plain and debiased, with upper limits by resamples `draws`."""
+    """Estimate squared and calibration errors of recalibrated rows, with upper limits from the counts `draws` (resamples, n)."""
     from scipy.special import ndtri
 
     columns = [preds.probs] if preds.binary else list(preds.probs.T)
@@ -670,7 +670,7 @@ def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: fl
 
 
 def _marginal_errors(parts: Sequence[tuple[Float64s, Float64s]], draws: Indices) -> tuple[Float64s, Float64s]:
-    """Average plug-in and debiased squared errors over classes (outputs, outcomes), for each row of weights in `draws`."""
+    """Average plug-in and debiased squared errors over classes (outputs, outcomes), for each row of `draws` (resamples, n)."""
     plugin, debiased = np.zeros(len(draws)), np.zeros(len(draws))
     for column, outcomes in parts:
         outputs, position = np.unique(column, return_inverse=True)

@@ -44,7 +44,7 @@ class Graph:
     entries: list[Node | NDArray[Any] | None] = field(default_factory=lambda: [None])
 
     def input(self) -> "Tracer":
-        """Tracer of the model outputs, the first entry."""
+        """Return the tracer of the model outputs, the first entry."""
         return Tracer(self, 0)
 
     def record(self, operation: str, operands: Sequence[Any]) -> "Tracer":
@@ -105,22 +105,22 @@ class Tracer(NDArrayOperatorsMixin):
 
 
 def softmax(logits: Any) -> Any:
-    """Softmax of each row."""
+    """Compute the softmax of each row of an array; record it where `logits` is a tracer."""
     return logits.graph.record("softmax", (logits,)) if isinstance(logits, Tracer) else special.softmax(logits)
 
 
 def sigmoid(logits: Any) -> Any:
-    """1 / (1 + exp(-z)) of each number."""
+    """Compute 1 / (1 + exp(-z)) of an array; record it where `logits` is a tracer."""
     return logits.graph.record("sigmoid", (logits,)) if isinstance(logits, Tracer) else special.expit(logits)
 
 
 def look_up(table: NDArray[Any], index: Any) -> Any:
-    """Select the entries of a table at positions that `np.searchsorted` returned."""
+    """Return table[index], for positions that `np.searchsorted` returned; record it where `index` is a tracer."""
     return index.graph.record("take", (table, index)) if isinstance(index, Tracer) else table[index]
 
 
 def is_row_maximum(values: Any, columns: int) -> Any:
-    """Mark the first largest number of each row, shape (n, columns)."""
+    """Mark the first largest number of each row of (n, columns) values, shape (n, columns)."""
     return values.argmax(axis=1, keepdims=True) == np.arange(columns)
 
 

@@ -50,7 +50,7 @@ class LabelledLogits:
 
     @property
     def total(self) -> float:
-        """Sum of weights."""
+        """Sum of the weights; the number of rows where there are none."""
         return float(len(self.labels) if self.weights is None else self.weights.sum())
 
     @property
@@ -65,24 +65,24 @@ class LabelledLogits:
         return replace(self, weights=weights, **parts)  # type: ignore[arg-type]
 
     def blocks(self, itemsize: int) -> Iterator[slice]:
-        """Slices of rows small enough to stay in the cache."""
+        """Yield slices of consecutive rows whose values (rows, K), of `itemsize` bytes each, take about 512 KiB."""
         step = max(1, _BLOCK_BYTES // (itemsize * self.logits.shape[1]))
         return (slice(i, i + step) for i in range(0, len(self.labels), step))
 
     def weighted_sum(self, rows: slice, values: Float64s) -> float:
-        """Sum values of some rows, with the weights of these rows."""
+        """Sum `values` over a slice of rows, each times the weight of its row."""
         return float(values.sum() if self.weights is None else values @ self.weights[rows])
 
     def of_labels(self, values: Floats) -> Floats:
-        """Select the label's value of each row of (n, K) values."""
+        """Return the value of each row's label, shape (n,), from values (n, K)."""
         return np.take_along_axis(values, self.labels[:, None], axis=1)[:, 0]
 
     def label_gap(self) -> Float64s:
-        """Compute the distance of each label's logit from the row's largest; at most 0."""
+        """Return each label's logit less its row's largest, shape (n,); at most 0."""
         return self.of_labels(self.logits).astype(np.float64) - self.row_max
 
     def impossible(self) -> NDArray[np.bool_]:
-        """Which rows give their true class a probability of exactly 0."""
+        """Return which rows (n,) give their label a probability of exactly 0, a logit of LOG_ZERO."""
         ruled_out: NDArray[np.bool_] = self.of_labels(self.logits) <= LOG_ZERO
         return ruled_out
 
@@ -91,11 +91,11 @@ class LabelledLogits:
         return LabelledLogits.of(floor_logits(self.logits, floor), self.labels, self.weights)
 
     def label_sum(self) -> float:
-        """Weighted sum over rows of the label's shifted logit, the linear term of the log likelihood."""
+        """Sum each label's logit less its row's largest, times the weight of the row: the linear term of the log likelihood."""
         return self.weighted_sum(slice(None), self.label_gap())
 
     def spread(self) -> float:
-        """Largest difference between two logits of one row, probabilities of 0 aside."""
+        """Return the largest difference between two logits of one row; logits of LOG_ZERO are left out."""
         widest = 0.0
         for rows in self.blocks(self.logits.itemsize):
             block = self.logits[rows]
@@ -110,7 +110,7 @@ def floor_logits(logits: Floats, floor: float) -> Floats:
 
 
 def scaled_softmax(logits: Floats, scale: float | Float64s, bias: float | Float64s = 0.0) -> Float64s:
-    """softmax(scale * z + bias) by rows, in float64; a probability of exactly 0 stays 0."""
+    """Compute softmax(scale * z + bias) of each row (n, K) in float64; logits of LOG_ZERO give exactly 0."""
     scaled = logits.astype(np.float64) * scale + bias
     probs: Float64s = softmax(np.where(logits <= LOG_ZERO, -np.inf, scaled))
     return probs
@@ -119,7 +119,7 @@ def scaled_softmax(logits: Floats, scale: float | Float64s, bias: float | Float6
 def temperature_terms(
     data: LabelledLogits, inverse: float, dtype: type[np.floating] = np.float64
 ) -> tuple[float, float, float]:
-    """Sum log Z over rows, and its two derivatives by the inverse temperature b; Z_i = sum_k exp(b (z_ik - max_k z_ik)).
+    """Sum weights times log Z over rows, Z_i = sum_k exp(b (z_ik - max_k z_ik)); return also both derivatives by b = `inverse`.
 
     The derivatives are the mean and the variance of the shifted logits under the softmax at inverse temperature b.
     """
@@ -153,7 +153,7 @@ def softmax_residuals(logits: Floats, labels: Indices, weights: Float64s) -> tup
 
 
 def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s, bool]:
-    """Mean negative log likelihood of softmax(scale * z + bias), its gradients by scale and bias (K,), and separability.
+    """Compute the weighted mean of -log softmax(scale * z + bias)[label], gradients by scale and bias (K,), and separability.
 
     The last value is True where every row gives its label a strictly larger probability than any other class: then
     scaling all parameters up increases the likelihood without end, and no finite optimum exists.
@@ -180,7 +180,7 @@ def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[
 
 @dataclass(frozen=True)
 class InverseTemperature:
-    """Where the search ended, and why: "optimum", "flat" (the optimum is at or beyond uniform) or "separable"."""
+    """Inverse temperature, and how the search ended: "optimum", "flat" (the optimum is at or beyond uniform) or "separable"."""
 
     value: float
     ending: str
@@ -211,7 +211,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
 
 
 def fit_possible_inverse(data: LabelledLogits) -> float:
-    """Fit 1 / T to the rows whose true class is possible at all."""
+    """Fit 1 / T by maximum likelihood to the rows whose label has a probability above 0; 1 where there are none."""
     possible = ~data.impossible()
     return fit_inverse_temperature(data if possible.all() else data.take(possible)).value if possible.any() else 1.0
 

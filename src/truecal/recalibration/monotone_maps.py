@@ -117,7 +117,7 @@ def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -
 
 
 def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge distinct scores that are less than `_RESOLUTION` above the first of them."""
+    """Merge runs of rising scores less than 1e-15 above the first of the run, which stands for them; sum weights and ones."""
     if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
         return x, w, ones
     start, first = [0], x[0]
@@ -129,7 +129,7 @@ def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64
 
 
 def read_piecewise_linear(state: Mapping[str, Any]) -> PiecewiseLinearMap:
-    """Restore a curve from its state."""
+    """Read the knots `x`, which must increase, and `y` in [0, 1], which must not decrease."""
     x = read_numbers(state, "x", rising=True)
     y = read_numbers(state, "y", len(x), low=0.0, high=1.0)
     if len(x) == 0 or not (np.diff(y) >= 0).all():
@@ -226,7 +226,7 @@ def bound_scores(scores: Float64s) -> Float64s:
 
 
 def fit_centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> PiecewiseLinearMap:
-    """Fit the curve to distinct rising scores, their weights and the weights of their positive outcomes."""
+    """Fit centred isotonic regression to rising scores x, weights w and weights of positive outcomes; return the knots."""
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(ones / w, weights=w).x
@@ -425,7 +425,7 @@ class VennAbers(ScoreRecalibrator):
 
 
 def _drop_constant_edges(edges: Float64s, values: Float64s) -> StepMap:
-    """Make a step function without the edges at which nothing changes."""
+    """Make a step function of inner edges and values, without edges between equal values."""
     changes = np.diff(values) != 0
     return StepMap(edges[changes], values[np.r_[True, changes]])
 

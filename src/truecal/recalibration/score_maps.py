@@ -67,7 +67,7 @@ class ScoreRecalibrator(Recalibrator):
         """Restore a map from a state written by `ScoreMap.state`."""
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return one score per class, the argument of the maps."""
+        """Return one score per class, (n, K), the argument of the maps."""
         return class_scores(outputs, self.input, classes)
 
     def _check_params(self) -> None:
@@ -145,7 +145,7 @@ class ScoreRecalibrator(Recalibrator):
 
 
 def class_probabilities(outputs: Float64s, kind: Input) -> Float64s:
-    """Return the model's class probabilities."""
+    """Return probabilities (n, K) as they are, and the softmax of logits."""
     probs: Float64s = outputs if kind == "probs" else softmax(outputs)
     return probs
 
@@ -284,7 +284,7 @@ class BetaMap(ScoreMap):
         return probs
 
     def _multiply(self, slope: float, logs: Float64s) -> Float64s:
-        """slope * logs. With slope 0, minus infinity stays (the limit of small slopes) if `certain`, and else counts as 0."""
+        """Return slope * logs; with slope 0, minus infinity stays (as with small slopes) if `certain`, and else counts as 0."""
         infinite = logs <= LOG_ZERO / 2
         limit = -np.inf if slope or self.certain else 0.0
         return np.where(infinite, limit, slope * np.where(infinite, 0.0, logs))
@@ -300,7 +300,7 @@ def class_log_odds(outputs: Float64s, kind: Input, classes: int) -> Float64s:
 
 
 def log_probabilities(odds: Float64s) -> tuple[Float64s, Float64s]:
-    """Return ln p and ln(1 - p) of log odds."""
+    """Return ln p and ln(1 - p) of log odds ln(p / (1 - p))."""
     shared = np.log1p(np.exp(-np.abs(odds)))
     return np.minimum(odds, 0.0) - shared, np.minimum(-odds, 0.0) - shared
 

@@ -88,7 +88,7 @@ def read_numbers(
 
 
 def read_matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
-    """Read a square list of lists of finite numbers."""
+    """Read a list of `size` lists of `size` finite numbers."""
     rows = read_field(state, name)
     if not isinstance(rows, list) or len(rows) != size:
         raise FileError(f'"{name}" must be a list of {size} lists of numbers')
@@ -101,7 +101,7 @@ def write_document(content: Mapping[str, Any]) -> str:
 
 
 def read_document(text: str) -> dict[str, Any]:
-    """Read the JSON text of a fitted recalibrator; format and version are checked."""
+    """Read the JSON text of a fitted recalibrator; refuse other text, formats and versions."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -114,7 +114,7 @@ def read_document(text: str) -> dict[str, Any]:
 
 
 def settings(recalibrator: Any) -> dict[str, Any]:
-    """Return the class name and the constructor's arguments, also of recalibrators among them."""
+    """Return {"kind": class name, "params": constructor arguments}; arguments that are recalibrators likewise."""
     params = recalibrator.get_params(deep=False)
     return {"kind": type(recalibrator).__name__, "params": {name: to_json(value) for name, value in params.items()}}
 
@@ -131,7 +131,7 @@ def to_json(value: Any) -> Any:
 
 
 def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callable[..., Any]]) -> Any:
-    """Make an unfitted recalibrator from the fields "kind" and "params" of a document."""
+    """Make an unfitted recalibrator from "kind" and "params" of a document; refuse unknown kinds and arguments."""
     kind, params = read_field(content, "kind"), read_field(content, "params", dict)
     constructor = constructors.get(kind) if isinstance(kind, str) else None
     if constructor is None:
@@ -150,7 +150,7 @@ def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callabl
 
 
 def read_class_names(content: Mapping[str, Any], columns: int) -> list[Any]:
-    """Read the names of the classes in the order of the columns."""
+    """Read "classes", the names of the columns; refuse equal names and a number that does not fit `columns`."""
     names = read_field(content, "classes")
     if not isinstance(names, list) or len(names) < 2 or len(set(map(repr, names))) != len(names):
         raise FileError('"classes" must be a list of at least two different names')

@@ -46,7 +46,7 @@ def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s,
 
 
 def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tuple[Float64s, Float64s, bool]:
-    """Fit under a penalty of (K / n) penalty (|scale / start - 1|^2 + |bias|^2); also whether every label led its row.
+    """Minimise the mean loss + (K / n) penalty (|scale / start - 1|^2 + |bias|^2); return also whether every label led its row.
 
     The problem is convex. Scales are optimised as multiples of `start`, so that logits of any size give a well-conditioned
     problem. The bias is defined up to a constant; its mean is 0.
@@ -140,7 +140,7 @@ def fit_matrix(data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> tu
 
 @dataclass(frozen=True, eq=False)
 class MatrixProblem:
-    """The penalised loss in scaled variables; D comes first, then b."""
+    """Penalised mean log loss of softmax(x + D x + b) as a function of scaled variables, D first, then b."""
 
     data: LabelledLogits
     smooth: SmoothLogs
@@ -166,16 +166,16 @@ class MatrixProblem:
 
     @property
     def diagonal_only(self) -> bool:
-        """Whether there is one slope per class, not a matrix."""
+        """Whether D is diagonal, one number per class."""
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
-        """Split variables into slopes (classes,) or a matrix (classes, classes), and biases (classes,), rescaled."""
+        """Split variables into D, of shape (K, K) or its diagonal (K,), and b (K,)."""
         parameters = (theta.reshape(self.strengths.shape) * self.scale).astype(self.dtype, copy=False)
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
 
     def _blocks(self) -> Iterator[tuple[Floats, NDArray[np.intp], Float64s]]:
-        """Features, labels, and weights that sum to 1, by blocks of rows."""
+        """Yield x (rows, K), labels, and weights divided by their total, by blocks of rows."""
         rows, count = self.data.logits.shape
         step = max(1, _BLOCK_VALUES // count)
         for start in range(0, rows, step):
@@ -184,7 +184,7 @@ class MatrixProblem:
             yield self.smooth(self.data.logits[block], self.dtype), self.data.labels[block], weights
 
     def _curvature(self) -> Float64s:
-        """Approximate the second derivatives at D = 0: the means of p_j (1 - p_j) x_l^2, as products of two means."""
+        """Approximate the second derivatives of the loss at D = 0, b = 0, in the shape of the parameters."""
         count = self.data.logits.shape[1]
         variance, squares, diagonal = np.zeros(count), np.zeros(count), np.zeros(count)
         for x, _, w in self._blocks():
@@ -200,7 +200,7 @@ class MatrixProblem:
         return curvature
 
     def loss(self, theta: Float64s) -> tuple[float, Float64s]:
-        """Compute the penalised mean loss and its gradient by the scaled variables."""
+        """Compute the penalised mean loss and its gradient by the scaled variables, both at `theta`."""
         change, bias = self.unpack(theta)
         total = 0.0
         gradient = np.zeros(self.strengths.shape)
@@ -255,7 +255,7 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
 
 
 def platt_targets(outcomes: Float64s, weights: Float64s) -> Float64s:
-    """Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2) instead of 1 and 0: with them a finite optimum exists."""
+    """Replace outcomes 1 and 0 by Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), with the sums of weights n+ and n-."""
     ones = float(weights @ outcomes)
     zeros = float(weights.sum()) - ones
     return np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
@@ -316,7 +316,7 @@ _MAX_STEPS = 60
 
 
 def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:
-    """Integrate the hat functions of the knots from the first knot to x, shape (n, knots)."""
+    """Integrate the hat functions of the knots, constant beyond the end knots, from the first knot to x; shape (n, knots)."""
     gaps = np.diff(knots)
     share = np.clip((x[:, None] - knots[:-1]) / gaps, 0.0, 1.0)
     # over one gap the hat of its first knot falls from 1 to 0 and that of its second knot rises from 0 to 1
@@ -339,14 +339,14 @@ class _SplineProblem:
     penalty: Float64s
 
     def terms(self, theta: Float64s) -> tuple[float, Float64s, Float64s]:
-        """Penalised loss, gradient, and the Hessian of the likelihood alone."""
+        """Compute the penalised loss at theta (knots + 1,), its gradient, and the Hessian of the loss without the penalty."""
         loss, p = special.logistic_loss(theta @ self.design, self.targets, self.weights)
         pull = self.penalty @ theta
         hessian = (self.design * (self.weights * p * (1 - p))) @ self.design.T
         return loss + float(theta @ pull) / 2, self.design @ (self.weights * (p - self.targets)) + pull, hessian
 
     def solve(self, theta: Float64s) -> Float64s:
-        """Newton's method; each step solves the quadratic problem under the bounds and is halved until the loss falls."""
+        """Minimise the penalised loss from `theta` by Newton steps under the bounds, halved until the loss falls."""
         from scipy.optimize import lsq_linear
 
         size = len(theta)
@@ -372,7 +372,7 @@ class _SplineProblem:
         return theta
 
     def akaike(self, theta: Float64s) -> float:
-        """Twice minus log likelihood, plus twice the effective number of parameters that are not at their bound."""
+        """Compute Akaike's criterion: twice the loss plus twice the effective number of parameters that are not at their bound."""
         free = np.append(theta[:-1] > 0, True)
         loss, _ = special.logistic_loss(theta @ self.design, self.targets, self.weights)
         likelihood = self.terms(theta)[2][np.ix_(free, free)]
@@ -382,7 +382,10 @@ class _SplineProblem:
 
 
 def fit_slopes(x: Float64s, w: Float64s, ones: Float64s, knots: Float64s) -> tuple[Float64s, float]:
-    """Fit slopes at the knots and the intercept to distinct scores, their weights and weights of positive outcomes."""
+    """Fit slopes at the knots and an intercept to distinct scores x, their weights w and weights of positive outcomes `ones`.
+
+    The strength of the penalty on differences between neighbouring slopes is that of the least Akaike criterion.
+    """
     total, positive = float(w.sum()), float(ones.sum())
     centre = float(w @ x) / total
     width = np.sqrt(float(w @ (x - centre) ** 2) / total) or 1.0

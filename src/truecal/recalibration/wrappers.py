@@ -172,12 +172,12 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return folds
 
     def _fit_recalibrator(self, outputs: Any, y: ArrayLike, weights: Float64s | None) -> Recalibrator:
-        """Fit a clone of the recalibrator to outputs of the model."""
+        """Fit a clone of the recalibrator, with the classes of the classifier, to outputs of a model."""
         recalibrator: Recalibrator = clone(self.recalibrator).set_params(classes=self.classes_.tolist())
         return recalibrator.fit(outputs, y, weights)
 
     def _outputs(self, model: Any, X: ArrayLike) -> Any:
-        """Return probabilities or decision values of a model, whichever the recalibrator takes."""
+        """Return predict_proba(X) for input="probs", decision_function(X) for input="logits"; refuse a model without it."""
         method = "predict_proba" if self.recalibrator.input == "probs" else "decision_function"
         if not hasattr(model, method):
             raise InputError(
@@ -475,12 +475,12 @@ class PriorShift(Recalibrator):
         return self
 
     def _factors(self, frequency: Float64s) -> Float64s:
-        """Return the ratio of new to old class frequencies; 1 for classes that did not occur."""
+        """Return new divided by old class frequencies, (K,); 1 for classes that did not occur in the fit."""
         occurs = self.source_ > 0
         return np.where(occurs, frequency / np.where(occurs, self.source_, 1.0), 1.0)
 
     def _calibrate(self, outputs: Float64s) -> Float64s:
-        """Apply the recalibrator, if there is one."""
+        """Recalibrate checked outputs (n, K); without a recalibrator return them."""
         return outputs if self.recalibrator is None else self.recalibrator_._apply(outputs)
 
     def _apply(self, outputs: Float64s) -> Float64s:
@@ -522,7 +522,7 @@ class Offset:
     shift: float
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
-        """Mark the rows of the segment."""
+        """Return which rows (n,) are in the segment."""
         return segments.rows_within(self.levels, preds.columns, len(preds))
 
 
@@ -696,7 +696,7 @@ def _read_offset(content: Any) -> Offset:
 
 
 def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
-    """Fit the shift of log odds of highest likelihood, shrunk by James and Stein's factor."""
+    """Fit the shift d of log odds (n,) by maximum likelihood; return d max(0, 1 - s^2 / d^2), with its standard error s."""
     shift = 0.0
     for _ in range(_NEWTON_STEPS):
         rate = expit(odds + shift)
@@ -712,7 +712,7 @@ def _log_odds(score: Float64s) -> Float64s:
 
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
-    """Return the probability that shifts, and whether its event happened."""
+    """Return P(second class) and labels of two classes; of more, the top probability and whether the top class is the label."""
     if preds.class_count == 2:
         return preds.class_probs(1).astype(np.float64), preds.labels
     sample = tc.TopLabel().sample(preds)
