@@ -209,8 +209,7 @@ def smoothed_cross_entropy(
     1.0
     """
     check_reduction(reduction)
-    if not 0 <= smoothing < 1:
-        raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
+    _check_smoothing(smoothing)
     hard = is_hard(targets)
     logits, targets = check_batch(logits, targets)
     if logits.ndim == 1 and weight is None:
@@ -226,6 +225,12 @@ def smoothed_cross_entropy(
         logits, targets = to_two_columns(logits, targets, hard=hard)
     weight = None if weight is None else weight.to(logits)
     return functional.cross_entropy(logits, targets, weight=weight, reduction=reduction, label_smoothing=smoothing)
+
+
+def _check_smoothing(smoothing: float) -> None:
+    """Refuse a smoothing that is not at least 0 and below 1."""
+    if not 0 <= smoothing < 1:
+        raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
 
 
 class LabelSmoothing(Module):  # type: ignore[misc]
@@ -259,8 +264,7 @@ class LabelSmoothing(Module):  # type: ignore[misc]
     def __init__(self, smoothing: float = 0.1, *, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
         super().__init__()
         check_reduction(reduction)
-        if not 0 <= smoothing < 1:
-            raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
+        _check_smoothing(smoothing)
         self.smoothing, self.reduction = smoothing, reduction
         self.register_buffer("weight", weight)
 
@@ -593,7 +597,7 @@ def mixup(
     >>> bool(torch.equal(mixed, soft)), soft.sum(dim=1).tolist()
     (True, [1.0, 1.0, 1.0])
     """
-    _check(alpha, classes)
+    _check_mixup(alpha, classes)
     if not inputs.is_floating_point():
         raise InputError(f"mixup needs floating-point inputs, not {inputs.dtype}; convert them first")
     if len(inputs) != len(targets):
@@ -617,7 +621,7 @@ def mixup(
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
 
 
-def _check(alpha: float, classes: int | None) -> None:
+def _check_mixup(alpha: float, classes: int | None) -> None:
     """Refuse a negative or infinite alpha, and fewer than two classes."""
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
@@ -654,7 +658,7 @@ class Mixup(Module):  # type: ignore[misc]
 
     def __init__(self, alpha: float = 0.2, *, classes: int | None, seed: int = 0) -> None:
         super().__init__()
-        _check(alpha, classes)
+        _check_mixup(alpha, classes)
         self.alpha, self.classes = alpha, classes
         options.whole(seed, "seed", 0, 2**63 - 1)
         self.generator = torch.Generator().manual_seed(int(seed))

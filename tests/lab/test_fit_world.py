@@ -11,7 +11,7 @@ from scipy.stats import beta as scipy_beta
 from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world, goodness
-from truecal.lab.fit import candidates, fit_beta, fit_curve, fit_curves, resolution_of
+from truecal.lab.fit import candidates, find_resolution, fit_beta, fit_curve, fit_curves
 from truecal.lenses import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -53,7 +53,7 @@ def test_saturated_scores_are_counted_not_moved():
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_the_precision_of_the_scores_is_recognised(dtype):
     scores = PAPER_WORLDS["resnet110_c100"].draw(5000, rng=3)[0][0].astype(dtype).astype(np.float64)
-    eps = resolution_of(scores)
+    eps = find_resolution(scores)
     assert eps == np.finfo(dtype).epsneg / 2
     assert dtype(1.0 - 0.9 * eps) == 1.0
     assert dtype(1.0 - 1.1 * eps) < 1.0 or dtype is np.float16  # float16 is reached through float64 rounding

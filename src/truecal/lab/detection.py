@@ -504,23 +504,23 @@ def samples_needed(
                 low = middle
     powers = dict(sorted(tried.items()))
     sizes, rates, errors = np.array([(n, d.rate, d.standard_error) for n, d in powers.items()]).T
-    curve = _monotone(rates, errors)
+    curve = _fit_monotone(rates, errors)
     draws = np.random.default_rng(0).normal(rates, errors, (REDRAWN_CURVES, len(rates)))
-    needed = np.array([_crossing(sizes, _monotone(drawn, errors), target) for drawn in draws])
+    needed = np.array([_solve_size(sizes, _fit_monotone(drawn, errors), target) for drawn in draws])
     low_n, high_n = np.quantile(needed, [0.025, 0.975])
-    n = _crossing(sizes, curve, target)
+    n = _solve_size(sizes, curve, target)
     bounds = (round(min(low_n, n)), round(max(high_n, n)))
     return SamplesNeeded(round(n), *bounds, target, error, powers, dict(zip(powers, curve.tolist(), strict=True)))
 
 
-def _monotone(rates: Array, errors: Array) -> Array:
+def _fit_monotone(rates: Array, errors: Array) -> Array:
     """Fit the non-decreasing curve nearest to the rates, weighted by their precision."""
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(np.clip(rates, 0.0, 1.0), weights=errors**-2.0).x)
 
 
-def _crossing(sizes: Array, curve: Array, target: float) -> float:
+def _solve_size(sizes: Array, curve: Array, target: float) -> float:
     """Solve for the n at which a curve of powers, linear in log n, reaches the target; the last n where it does not."""
     k = int(np.searchsorted(curve, target))
     if k == 0 or k == len(curve):

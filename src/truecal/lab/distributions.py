@@ -114,17 +114,17 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
     >>> c.round(8), (c + rest).round(12)
     (array([0.5, 0.9]), array([1., 1.]))
     """
-    table = _table(float(alpha), float(beta))
+    table = _tabulate_quantiles(float(alpha), float(beta))
     flat = np.ravel(u)
     c, rest = np.empty(flat.size), np.empty(flat.size)
     for low in range(0, flat.size, _BLOCK):
         part = slice(low, low + _BLOCK)
-        x = _logits(table, flat[part])
+        x = _interpolate_logits(table, flat[part])
         c[part], rest[part] = expit(x), expit(-x)
     return c.reshape(np.shape(u)), rest.reshape(np.shape(u))
 
 
-def _logits(table: Array, u: Array) -> Array:
+def _interpolate_logits(table: Array, u: Array) -> Array:
     """Interpolate logit c at the uniform numbers u in the table of a Beta distribution."""
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
@@ -141,7 +141,7 @@ def _logits(table: Array, u: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _table(alpha: float, beta: float) -> Array:
+def _tabulate_quantiles(alpha: float, beta: float) -> Array:
     """Tabulate logit c as a function of logit u: coefficients of t^0 to t^3 in each panel, shape (4, panels)."""
     s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)

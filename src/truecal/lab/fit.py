@@ -69,10 +69,10 @@ class BetaFit:
     resolution: float
 
 
-def resolution_of(scores: Array) -> float:
+def find_resolution(scores: Array) -> float:
     """Return half the gap below 1 in the coarsest floating-point type of all scores: a smaller 1-c rounds to 1.
 
-    >>> resolution_of(np.array([0.1, 0.7])) == 2.0**-54, resolution_of(np.array([0.5, 0.75, 1.0])) == 2.0**-12
+    >>> find_resolution(np.array([0.1, 0.7])) == 2.0**-54, find_resolution(np.array([0.5, 0.75, 1.0])) == 2.0**-12
     (True, True)
     """
     for dtype in (np.float16, np.float32):
@@ -126,7 +126,7 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     """
     from scipy.optimize import minimize
 
-    eps = resolution_of(scores) if resolution is None else resolution
+    eps = find_resolution(scores) if resolution is None else resolution
     if not 0 < eps < 0.5:
         raise InputError(f"resolution must be in (0, 0.5), not {resolution!r}")
     inside = (scores > 0) & (scores < 1)
@@ -137,7 +137,7 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     w = weights[inside]
     sums = (float(w @ np.log(scores[inside])), float(w @ np.log1p(-scores[inside])), float(w.sum()))
     likelihood = _Likelihood(*sums, float(weights[scores == 0].sum()), float(weights[scores == 1].sum()), eps)
-    best = minimize(likelihood.loss, np.log(_moments(scores[inside], w)), jac=likelihood.slope, method="BFGS")
+    best = minimize(likelihood.loss, np.log(_match_moments(scores[inside], w)), jac=likelihood.slope, method="BFGS")
     # Newton steps reduce the error of 1e-5 to rounding error: the fit is a continuous function of the scores
     optimum = best.x
     for _ in range(3):
@@ -199,7 +199,7 @@ def _derivative(function: Callable[[float], float], x: float) -> float:
     return (8 * inner - outer) / (12 * h)
 
 
-def _moments(scores: Array, weights: Array) -> Array:
+def _match_moments(scores: Array, weights: Array) -> Array:
     """Compute the parameters of the Beta with the mean and variance of the scores, as a start: alpha and beta at least 0.01."""
     mean = np.average(scores, weights=weights)
     variance = np.average((scores - mean) ** 2, weights=weights)

@@ -34,7 +34,7 @@ from truecal.writing import write_whole
 # The content of worlds and measures as a digest, the key of the cache
 
 
-def digest(thing: object) -> str | None:
+def digest(value: object) -> str | None:
     """Compute the SHA-256 of a (nested) dataclass of numbers, strings, arrays and functions of modules; None for others.
 
     >>> from truecal.lab import Power, Uniform, World
@@ -44,25 +44,25 @@ def digest(thing: object) -> str | None:
     True
     """
     try:
-        return sha256(json.dumps(thing, sort_keys=True, default=_content).encode()).hexdigest()
+        return sha256(json.dumps(value, sort_keys=True, default=_content).encode()).hexdigest()
     except TypeError:
         return None
 
 
-def _content(thing: object) -> object:
+def _content(value: object) -> object:
     """Convert values that JSON lacks: numpy's numbers and arrays, dataclasses, functions of modules; refuse others by TypeError."""
-    if isinstance(thing, np.generic):
-        return thing.item()
-    if isinstance(thing, np.ndarray):
-        return [str(thing.dtype), thing.shape, sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
-    record = is_dataclass(thing) and not isinstance(thing, type)
-    named = type(thing) if record else thing
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), value.shape, sha256(np.ascontiguousarray(value).tobytes()).hexdigest()]
+    record = is_dataclass(value) and not isinstance(value, type)
+    named = type(value) if record else value
     module, name = getattr(named, "__module__", ""), getattr(named, "__qualname__", "")
     if record:
-        values = {f.name: getattr(thing, f.name) for f in fields(thing)}  # type: ignore[arg-type]
-        return [module, name, _module_digest(module), {key: _as_float(value) for key, value in values.items()}]
-    if getattr(sys.modules.get(module), name, None) is not thing:
-        raise TypeError(f"{thing!r} is no function of a module")
+        contents = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
+        return [module, name, _module_digest(module), {key: _as_float(item) for key, item in contents.items()}]
+    if getattr(sys.modules.get(module), name, None) is not value:
+        raise TypeError(f"{value!r} is no function of a module")
     return [module, name, _module_digest(module)]
 
 

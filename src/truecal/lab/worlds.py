@@ -24,7 +24,7 @@ Seed = int | np.random.Generator | np.random.SeedSequence | None
 _MAX_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again for working arrays
 
 
-def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
+def make_generator(rng: Seed | Sequence[int]) -> np.random.Generator:
     """Return the generator of a seed, of a sequence of whole numbers, or, for None, of fresh entropy."""
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
@@ -111,7 +111,7 @@ class World:
             If n or m is no whole number of at least 1, or n m exceeds 2^28.
         """
         refuse_bad_sizes(n, m)
-        generator = generator_of(rng)
+        generator = make_generator(rng)
         c, rest = self.scores.draw(generator, (m, n))
         outcomes = generator.random((m, n)) < self._curve.at(c, rest)
         return self._map.at(c, rest), outcomes
@@ -134,7 +134,7 @@ class World:
             Shown scores and P(y = 1) of each row, each of shape (m, n); the caller draws the outcomes.
         """
         refuse_bad_sizes(n, m)
-        c, rest = self.scores.draw(generator_of(rng), (m, n))
+        c, rest = self.scores.draw(make_generator(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
     def true_error(self, norm: float = 2) -> float:
@@ -424,7 +424,7 @@ class TopLabelWorld:
             Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
         """
         refuse_bad_sizes(n, classes=self.classes)
-        generator = generator_of(rng)
+        generator = make_generator(rng)
         scores, right = (part[0] for part in self.top.draw(n, 1, rng=generator))
         predicted = generator.integers(self.classes, size=n)
         probs = np.repeat(((1.0 - scores) / (self.classes - 1))[:, None], self.classes, axis=1)
@@ -522,7 +522,7 @@ class DirichletWorld:
             Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
         """
         refuse_bad_sizes(n, classes=len(self.alpha))
-        generator = generator_of(rng)
+        generator = make_generator(rng)
         probs = generator.dirichlet(self.alpha, n)
         truth = (1.0 - self.overconfidence) * probs + self.overconfidence / len(self.alpha)
         return probs, draw_labels(truth, generator)
