@@ -17,13 +17,13 @@ from truecal.groups.group_tables import GroupedSketches
 from truecal.groups.segment_tests import (
     CONTRASTS,
     SLOPE,
-    Cause,
+    Explanation,
     SegmentNull,
     SegmentTests,
     critical_value,
     difference,
-    find_causes,
     joint_null,
+    select_explaining_segments,
 )
 from truecal.groups.segments import (
     REGIONS,
@@ -407,10 +407,10 @@ def audit(
     significant = np.where(p_values <= 1 - level + 1e-12, null.observed, -np.inf)
     # Limits are those of the first step, which hold for all tests at once.
     limit = null.limit(level)
-    causes = find_causes(records, tables, null, significant, limit)
+    explanations = select_explaining_segments(records, tables, null, significant, limit)
     segments = [
-        _describe_segment(records, tables, null, cause, float(p_values[cause.test]), limit, tolerance)
-        for cause in causes
+        _describe_segment(records, tables, null, explanation, float(p_values[explanation.test]), limit, tolerance)
+        for explanation in explanations
     ]
     positions = {segment.levels: i for i, segment in enumerate(segments)}
     return Audit(
@@ -497,21 +497,21 @@ def _describe_segment(
     records: Records,
     tables: Tables,
     null: SegmentNull,
-    cause: Cause,
+    explanation: Explanation,
     p_value: float,
     limit: float,
     tolerance: float | None,
 ) -> Segment:
     """Compute the numbers of a segment in the region where its evidence is strongest."""
-    contrast = int(null.tests.contrast[cause.test])
-    inside = tables.mask(cause.segment)
-    critical = critical_value(limit, float(null.tests.log_multiplicity[cause.test]))
-    value, low, high = difference(records, inside, contrast, critical, float(null.deviation[cause.test]))
+    contrast = int(null.tests.contrast[explanation.test])
+    inside = tables.mask(explanation.segment)
+    critical = critical_value(limit, float(null.tests.log_multiplicity[explanation.test]))
+    value, low, high = difference(records, inside, contrast, critical, float(null.deviation[explanation.test]))
     in_region = inside & (CONTRASTS[contrast][records.region] != 0)
     mass = float(records.mass[in_region].sum())
     mean_score = float((records.mass * records.score)[in_region].sum()) / mass
     return Segment(
-        levels=tuple(tables.columns[j].levels[code] for j, code in tables.levels(cause.segment)),
+        levels=tuple(tables.columns[j].levels[code] for j, code in tables.levels(explanation.segment)),
         region=_region(records.edges, contrast),
         rows=round(float(records.count[in_region].sum())),
         share=mass / float(records.mass.sum()),
@@ -522,7 +522,7 @@ def _describe_segment(
         high=high,
         p_value=p_value,
         beyond=None if tolerance is None else bool(low > tolerance or high < -tolerance),
-        explains=cause.explains,
+        explains=explanation.explains,
         curve=_curve(records, inside),
     )
 

@@ -401,14 +401,14 @@ def _last_where(holds: Callable[[float], bool], inside: float, outside: float) -
 # ----------------------------------------------------------------------------------------------------
 # From all significant tests to the segments that explain them
 
-MAX_CAUSES = 20  # segments listed
+MAX_SEGMENTS = 20  # segments listed
 _PIECES = (4, 64)  # fewest and most pieces of the scores of a segment that are corrected one by one ...
 _ROWS_PER_PIECE = 250  # ... each of about so many rows
 _NEWTON_STEPS = 30
 
 
 @dataclass(frozen=True)
-class Cause:
+class Explanation:
     """A segment that explains others: its strongest test, and how many segments are not significant without it."""
 
     test: int
@@ -416,30 +416,30 @@ class Cause:
     explains: int
 
 
-def find_causes(
+def select_explaining_segments(
     records: Records, tables: Tables, null: SegmentNull, significant: Float64s, limit: float
-) -> list[Cause]:
+) -> list[Explanation]:
     """Choose segments, strongest first, whose correction leaves no other significant.
 
     `significant` holds the u of every test, -inf where it is not significant; `limit` is the critical value of the first
     step.
     """
     tests, score = null.tests, records.score
-    causes: list[Cause] = []
+    explanations: list[Explanation] = []
     is_open = np.isfinite(significant)
     threshold = min(limit, float(significant[is_open].min())) if is_open.any() else np.inf
     u = significant
-    while is_open.any() and len(causes) < MAX_CAUSES:
+    while is_open.any() and len(explanations) < MAX_SEGMENTS:
         test = int(np.argmax(np.where(is_open, u, -np.inf)))
         segment = int(tests.segment[test])
         before = np.unique(tests.segment[is_open])
         score = correct_scores(records, np.flatnonzero(tables.mask(segment)), score)
         u = _evidence_after(records, tables, null, score)
-        # Pieces are corrected on average only: what remains of a segment is no further cause.
+        # Pieces are corrected on average only: what remains of a segment is not listed once more.
         is_open &= (u >= threshold) & (tests.segment != segment)
         explained = len(before) - 1 - len(np.intersect1d(before, np.unique(tests.segment[is_open])))
-        causes.append(Cause(test, segment, explained))
-    return causes
+        explanations.append(Explanation(test, segment, explained))
+    return explanations
 
 
 def _evidence_after(records: Records, tables: Tables, null: SegmentNull, score: Float64s) -> Float64s:
