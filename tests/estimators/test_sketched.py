@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.engines.worlds import KINDS, draw, score_lists
-from truecal.estimators.sketch_bounds import sweep_stops
 from truecal.profile import Sketch
 
 PROVED = (
@@ -201,59 +200,6 @@ def test_few_rows_are_not_blurred_at_all(kind):
     c, y = draw(kind, 200, 8)
     for estimator in (*PROVED, *PROBED):
         assert both(estimator, c, y)[2] <= 1e-7, estimator
-
-
-SWEEPS = (tc.SweepECE(), tc.SweepECE(norm=1, ties="split"), tc.SweepECE(scheme="width"))
-
-
-def stops_of(estimator, c, y):
-    stops = sweep_stops(Sketch.from_arrays(c, y).to_profile(), estimator.binning(1), estimator.norm)
-    return stops.first, stops.last
-
-
-def check_stops(estimator, c, y):
-    exact, found, away = both(estimator, c, y)
-    cells = Sketch.from_arrays(c, y).to_profile()
-    if not (cells.low < cells.high).any():  # every cell is one score: the sweep of the sketch is that of all rows
-        assert (exact.settings["bins"], found.warnings) == (found.settings["bins"], exact.warnings)
-        assert away <= found.sketch_error < 1e-6
-        return
-    first, last = stops_of(estimator, c, y)
-    assert first <= exact.settings["bins"][0] <= (np.inf if last is None else last)
-    assert away <= found.sketch_error
-    open_ = first != last
-    assert open_ == any("that of all rows stops at" in warning for warning in found.warnings)
-
-
-@given(score_lists(), st.integers(0, 2**32), st.sampled_from(SWEEPS))
-def test_the_sweep_says_where_it_may_stop(scores, seed, estimator):
-    rng = np.random.default_rng(seed)
-    check_stops(estimator, np.array(scores), rng.integers(0, 2, len(scores)))
-
-
-@settings(max_examples=30)
-@given(st.integers(2, 300), st.integers(0, 2**32), st.sampled_from(SWEEPS), st.booleans())
-def test_the_sweep_says_where_it_may_stop_when_rows_crowd(n, seed, estimator, rising):
-    rng = np.random.default_rng(seed)
-    c = np.sort(0.3 + rng.integers(1, 200) * 2.0**-13 * rng.random(n))
-    y = rng.integers(0, 2, n)
-    check_stops(estimator, c, np.sort(y) if rising else y)
-
-
-def test_the_sweep_names_the_number_of_bins_it_stopped_at():
-    c, y = draw("middle", 200_000, 3)
-    exact, found, _ = both(tc.SweepECE(), c, y)
-    first, last = stops_of(tc.SweepECE(), c, y)
-    assert first < exact.settings["bins"][0] < last
-    settled = int(found.settings["bins"][0])
-    (warning,) = found.warnings
-    assert (
-        warning
-        == f"the sweep of the sketch stopped at {settled} bins; that of all rows stops at {first} to {last} bins"
-    )
-    exact, found, _ = both(tc.SweepECE(), *draw("uniform", 20_000, 3))
-    assert stops_of(tc.SweepECE(), *draw("uniform", 20_000, 3)) == (exact.settings["bins"][0],) * 2
-    assert found.warnings == ()
 
 
 def test_a_cut_through_a_cell_uses_the_covariance_that_the_cell_keeps():

@@ -40,7 +40,6 @@ from truecal.engines.sources import (
     open_frame,
 )
 from truecal.errors import FileError, InputError, TruecalWarning
-from truecal.estimators import base
 from truecal.estimators.base import Estimator, as_estimator, with_level
 from truecal.estimators.bins import combine_powers
 from truecal.lenses.lens import Lens, check_lens
@@ -162,23 +161,11 @@ def measure_classes(
         norm=norm,
         direction=float(shares @ np.array([float(part.direction) for part in parts])),
         lens=lens,
-        warnings=_warnings(parts, ranges),
+        warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
         parts=root(power[:, 0], norm),
         sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
         sketch_bound="probed" if any(r.bound == "probed" for r in ranges) else "proved",
     )
-
-
-def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchBound]) -> tuple[str, ...]:
-    """Return the warnings of the classes without repetition; uncertain stops of their sweeps are one warning."""
-    notes: dict[str, None] = {}
-    unsure = 0
-    for part, range_ in zip(parts, ranges, strict=True):
-        unsure += bool(range_.warnings)
-        notes |= dict.fromkeys(note for note in part.warnings if note not in range_.warnings)
-    if unsure:
-        notes[f"the sweeps of {unsure} of {len(parts)} classes may stop at other numbers of bins for all rows"] = None
-    return tuple(notes)
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:

@@ -59,7 +59,6 @@ class SketchBound:
     low: float
     high: float
     bound: Literal["proved", "probed"] = "proved"
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -349,7 +348,6 @@ def _bound_by_sketch(estimator: Estimator, estimate: Estimate, cells: CellProfil
     low, high = root(np.array([bound.low, bound.high]), estimator.norm).tolist()
     return replace(
         estimate,
-        warnings=(*estimate.warnings, *bound.warnings),
         sketch_error=min(max(high - value, value - low, 0.0) + cells.rounding, 1.0),
         sketch_bound=bound.bound,
         n=estimate.n if cells.counted else cells.row_count,

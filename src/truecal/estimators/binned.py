@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from truecal import options
 from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.sketch_bounds import binned_range, boxes, label_binned_range
+from truecal.estimators.sketch_bounds import bin_ranges, binned_range, label_binned_range
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
@@ -135,7 +135,7 @@ class BinnedECE(BinnedEstimator):
         return Findings(self.from_bins(bins), bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        return SketchBound(*binned_range(boxes(cells, self.binning, self.bins), self.norm))
+        return SketchBound(*binned_range(bin_ranges(cells, self.binning), self.norm))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -205,12 +205,7 @@ class LabelBinnedECE(BinnedEstimator):
         return Findings(power, bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        if self.norm not in (1, 2, np.inf):  # a mean of powers lies between that of norm 1 and the largest
-            ends = [replace(self, norm=p) for p in (1.0, np.inf)]
-            low, high = (e.sketch_bound(cells, estimate) for e in ends)
-            return SketchBound(max(low.low, 0.0) ** self.norm, min(high.high, 1.0) ** self.norm)
-        value = float(self.values(cells)[0])
-        return SketchBound(*label_binned_range(cells, self.binning, norm=self.norm, value=value))
+        return SketchBound(*label_binned_range(cells, self.binning, self.norm, float(estimate.value)))
 
 
 def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:

@@ -181,29 +181,27 @@ class DebiasedECE(Estimator):
         several = np.where(bins.count >= 2, bins.count, 2.0)
         return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
 
+    def _terms_of_rows(self, profile: Profile, bins: Bins) -> Float64s:
+        """Compute the debiased power of the gap of each bin by the chosen correction, shape (batch, bins)."""
+        if self._by_bins():
+            return self._terms(bins)
+        cut = self._cut(profile)
+        squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
+        mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
+        several = np.where(bins.count >= 2, bins.count, 2.0)
+        return bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
+
     def estimate(self, profile: Profile) -> Findings:
         bins = self._bins(profile)
-        if self._by_bins():
-            terms = self._terms(bins)
-        else:
-            cut = self._cut(profile)
-            squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
-            mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
-            several = np.where(bins.count >= 2, bins.count, 2.0)
-            terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
-        power, covered = mean_usable(bins, terms, self.norm)
+        power, covered = mean_usable(bins, self._terms_of_rows(profile, bins), self.norm)
         used = self.used(profile)
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if self.bins is None:
             raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
-        used = self.used(cells)
-        open_bins = debiased_range(cells, self.binning(used), norm=self.norm, correction=self.correction)
-        if open_bins is None:  # no bin can be debiased, but all are known
-            power = float(np.ravel(estimate.power)[0])
-            return SketchBound(power, power)
-        return SketchBound(*open_bins)
+        binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))
+        return SketchBound(*debiased_range(cells, binning, self.norm, terms[0]))
 
 
 def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ class NearestECE(Estimator):
         return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        return SketchBound(0.0, 1.0, warnings=("NearestECE has no bound from a sketch; use tc.RankSeries",))
+        return SketchBound(0.0, 1.0)
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
         """Too few neighbours to tell a rate from chance: nearly all scores lie in the dense region."""

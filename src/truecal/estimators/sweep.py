@@ -13,7 +13,7 @@ from truecal.estimators.base import Estimator, Findings, SketchBound
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.sketch_bounds import sweep_stops
+from truecal.estimators.sketch_bounds import any_bins_range
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
@@ -98,9 +98,7 @@ class SweepECE(Estimator):
         if not (cells.low < cells.high).any():  # every cell is one score: nothing is open
             power = float(estimate.power)
             return SketchBound(power - cells.rounding, power + cells.rounding)
-        stops = sweep_stops(cells, self.binning(1), self.norm)
-        note = f"the sweep of the sketch stopped at {int(estimate.settings['bins'][0])} bins; that of all rows stops at {stops}"
-        return SketchBound(*stops.power, warnings=() if stops.first == stops.last else (note,))
+        return SketchBound(*any_bins_range(cells, self.norm))
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """Compute a confidence interval of one dataset of independent rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions, rank_cells
+from truecal.estimators.rank_series.basis import MAX_CELLS, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
@@ -26,7 +26,6 @@ _SUM_ROUNDING = 1e-8  # derived: rounding of sums taken in another order
 _MIN_PROBED = 2e-5  # smallest probed bound of a sketch
 _PROBE_MARGIN = 4.0  # multiple of the largest probed change that is stated; tuned on tests/estimators/test_sketched.py
 _RISK_ROUNDING = 1e-9  # derived: risks this close may be ordered either way
-_MIN_SQUARE = 1e-300  # derived: the smallest divisor whose inverse is finite
 
 
 @dataclass(frozen=True)
@@ -231,10 +230,10 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
     risk_bound = _PROBE_MARGIN * np.max(risk_changes, axis=0) + _RISK_ROUNDING
     possible = risk - risk_bound <= (risk + risk_bound).min()
     possible[fit.order[0] - 1 :][:1] = False  # the chosen number, whose value is probed itself
-    plain = _errors_by_order(norm, fit, terms)[0]
-    changes = [np.abs(_errors_by_order(norm, probe, terms) - plain).max(axis=0) for probe in probes]
+    errors = _errors_by_order(norm, fit, terms)
+    changes = [np.abs(_errors_by_order(norm, probe, terms) - errors).max(axis=0) for probe in probes]
     bounds = _PROBE_MARGIN * np.max(changes, axis=0)
-    distances = np.maximum(np.abs(plain - value), np.abs(_largest_correction(plain, fit, terms) - value)) + bounds
+    distances = np.abs(errors[0] - value) + bounds
     return max(_PROBE_MARGIN * change, float(bounds.max()), float(distances[possible].max(initial=0.0)))
 
 
@@ -256,27 +255,6 @@ def _probed_orders(profile: CellProfile, estimate: Estimate) -> NDArray[np.bool_
 
 
 def _errors_by_order(norm: float, fit: SeriesFit, terms: int) -> Float64s:
-    """Compute the error with 1, ..., K terms, shape (m, terms), without the correction (14)."""
-    root = np.sqrt(np.maximum(fit.theta[:, :terms], 0.0))
-    if norm == 2:
-        return root
-    gaps, shares = _gaps_by_order(fit, terms), fit.cells.shares[:, :, None]
-    mean_square = (gaps * gaps @ shares)[:, :, 0]
-    return root * (np.abs(gaps) @ shares)[:, :, 0] / np.sqrt(np.maximum(mean_square, _MIN_SQUARE))
-
-
-def _largest_correction(plain: Float64s, fit: SeriesFit, terms: int) -> Float64s:
-    """Bound the errors of a single fit after the correction (14), shape (terms,)."""
-    squares = _gaps_by_order(fit, terms)[0] ** 2
-    mean_square = np.maximum(squares @ fit.cells.shares[0], _MIN_SQUARE)
-    theta = np.maximum(fit.theta[0, :terms], 0.0)
-    # b is at most 1 / n, and e at most max(m^2) / E[m^2] / n
-    corrected = theta + (1 + squares.max(axis=1) / mean_square * theta) / (4 * float(fit.cells.n[0]))
-    root = np.sqrt(theta)
-    ratio = np.divide(plain, root, out=np.ones_like(plain), where=root > 0)
-    return np.where(theta > 0, np.minimum(np.sqrt(corrected), 1.0) * ratio, 0.0)
-
-
-def _gaps_by_order(fit: SeriesFit, terms: int) -> Float64s:
-    """Evaluate the fitted gap with 1, ..., K terms, shape (m, terms, G)."""
-    return np.cumsum(fit.coefficients[:, :terms, None] * basis_functions(fit.basis, fit.cells)[:, :terms], axis=1)
+    """Compute the error with 1, ..., K terms, shape (m, terms)."""
+    orders = (replace(fit, order=np.full_like(fit.order, order)) for order in range(1, terms + 1))
+    return np.stack([with_order.error(norm) for with_order in orders], axis=1)
