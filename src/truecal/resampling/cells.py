@@ -29,7 +29,8 @@ def cell_starts(profile: Profile, limit: int) -> Indices:
     if np.count_nonzero(fresh) < limit:
         return np.concatenate([[0], np.flatnonzero(fresh) + 1, [profile.rows]])
     alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
-    return np.unique(alone.mass_cut(limit).below[0])
+    starts = np.unique(alone.mass_cut(limit).below[0])
+    return np.concatenate([[0], starts[1:-1], [profile.rows]])  # rows of weight 0 at either end belong to a cell too
 
 
 def collapse(profile: Profile, limit: int = 4096) -> Profile:
