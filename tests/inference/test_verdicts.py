@@ -48,9 +48,9 @@ def test_spiegelhalter_is_its_formula(data):
     c, y = DATA[data]
     z = sum((yi - ci) * (1 - 2 * ci) for ci, yi in zip(c, y, strict=True))
     z /= np.sqrt(sum((1 - 2 * ci) ** 2 * ci * (1 - ci) for ci in c))
-    found = spiegelhalter(tc.profile.Profile.from_arrays(c, y), resamples=None)
+    found = spiegelhalter(tc.profile.Profile.from_arrays(c, y), resamples=9999)
     assert found.statistic == pytest.approx(z)
-    assert found.p_value == pytest.approx(2 * norm.sf(abs(z)))
+    assert found.p_value == pytest.approx(2 * norm.sf(abs(z)), abs=0.05)
 
 
 @pytest.mark.parametrize("data", ["uniform", "two-signed", "reversed", "rounded"])
@@ -61,9 +61,9 @@ def test_hosmer_lemeshow_is_its_formula_with_one_degree_of_freedom_per_bin(data)
     for rows in bins:
         expected = c[rows].sum()
         total += (y[rows].sum() - expected) ** 2 / (expected * (1 - expected / len(rows)))
-    found = hosmer_lemeshow(tc.profile.Profile.from_arrays(c, y), bins=10, resamples=None)
+    found = hosmer_lemeshow(tc.profile.Profile.from_arrays(c, y), bins=10, resamples=9999)
     assert found.statistic == pytest.approx(total)
-    assert found.p_value == pytest.approx(chi2.sf(total, len(bins)))
+    assert found.p_value == pytest.approx(chi2.sf(total, len(bins)), abs=0.05)
 
 
 @spread_out

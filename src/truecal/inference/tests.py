@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -94,15 +94,15 @@ def redraw_test(
 # The two classical tests of calibration: Spiegelhalter's z and Hosmer and Lemeshow's chi-square
 
 
-def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
+def spiegelhalter(profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Test calibration by Spiegelhalter's z: whether the Brier score is that of a calibrated model.
 
     Parameters
     ----------
     profile : Profile
         Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
-    resamples : int or None, default 999
-        Largest number of redraws; None takes the textbook distribution.
+    resamples : int, default 999
+        Largest number of redraws.
     rng : int or numpy.random.Generator, default 0
         Seed or generator of the redraws.
 
@@ -110,11 +110,6 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     -------
     Verdict
         Statistic and p-value of perfect calibration.
-
-    Raises
-    ------
-    InputError
-        Rows belong to clusters, for which the textbook distribution is wrong.
 
     Notes
     -----
@@ -137,25 +132,17 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     >>> round(verdict.statistic, 3), verdict.p_value
     (4.714, 0.001)
     """
-    check_profile(profile)
-    method = "Spiegelhalter's test"
-    verdict = _evaluate_datasets(profile, _z)
-    if resamples is None:
-        profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
-        from scipy.special import ndtr
 
-        p = np.maximum(2 * ndtr(-np.abs(verdict)), np.finfo(float).tiny)
-    else:
+    def size(cells: Profile) -> Float64s:
+        return np.abs(_z(cells))
 
-        def size(cells: Profile) -> Float64s:
-            return np.abs(_z(cells))
-
-        p = np.atleast_1d(redraw_test(profile, size, method=method, resamples=resamples, rng=rng).p_value)
-    return verdict_of(profile, verdict, p, method)
+    verdict = redraw_test(profile, size, method="Spiegelhalter's test", resamples=resamples, rng=rng)
+    z = np.concatenate([_z(cells.collapse(part)) for _, part in cells.share_scores(profile)])
+    return replace(verdict, statistic=float(z[0]) if profile.single else z)
 
 
 def hosmer_lemeshow(
-    profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
+    profile: Profile, *, bins: int = 10, resamples: int = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:
     r"""Test calibration by Hosmer and Lemeshow's chi-square on bins of equal mass.
 
@@ -165,8 +152,8 @@ def hosmer_lemeshow(
         Sorted scores and outcomes of one dataset or of a batch; rows may belong to units.
     bins : int, default 10
         Number of bins.
-    resamples : int or None, default 999
-        Largest number of redraws; None takes the textbook distribution.
+    resamples : int, default 999
+        Largest number of redraws.
     rng : int or numpy.random.Generator, default 0
         Seed or generator of the redraws.
 
@@ -175,11 +162,6 @@ def hosmer_lemeshow(
     Verdict
         Statistic and p-value of perfect calibration.
 
-    Raises
-    ------
-    InputError
-        Rows belong to clusters, for which the textbook distribution is wrong.
-
     Notes
     -----
     With O_k ones and E_k = sum of scores among n_k rows of bin k,
@@ -187,7 +169,8 @@ def hosmer_lemeshow(
     .. math:: H = \sum_k \frac{(O_k - E_k)^2}{E_k (1 - E_k / n_k)}
 
     The scores were not fitted to these outcomes, so under calibration H is close to chi-square with as many degrees of freedom
-    as there are bins (not bins - 2, which is right only for a logistic regression judged on its own training rows).
+    as there are bins (not bins - 2, which is right only for a logistic regression judged on its own training rows). The p-value
+    is that of redrawn outcomes, which holds for small bins too.
 
     References
     ----------
@@ -198,29 +181,13 @@ def hosmer_lemeshow(
     --------
     >>> import truecal as tc
     >>> profile = tc.profile.Profile.from_arrays([0.2] * 20 + [0.7] * 20, [1] * 8 + [0] * 12 + [1] * 14 + [0] * 6)
-    >>> verdict = tc.inference.hosmer_lemeshow(profile, bins=2, resamples=None)  # (8 - 4)^2 / 3.2 + 0
-    >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
-    (5.0, 0.0821)
+    >>> verdict = tc.inference.hosmer_lemeshow(profile, bins=2)  # (8 - 4)^2 / 3.2 + 0
+    >>> round(verdict.statistic, 6)
+    5.0
     """
-    check_profile(profile)
     Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
-    if resamples is not None:
-        return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
-    profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
-    from scipy.special import chdtrc
-
-    statistic = _evaluate_datasets(profile, _chi_square(bins))
-    freedom = np.empty(profile.batch)
-    for position, part in cells.share_scores(profile):
-        freedom[position] = len(_starts(cells.collapse(part), bins))
-    p = np.maximum(chdtrc(freedom, statistic), np.finfo(float).tiny)
-    return verdict_of(profile, statistic, p, method)
-
-
-def _evaluate_datasets(profile: Profile, statistic: draws.Statistic) -> Float64s:
-    """Evaluate a statistic for every dataset of a profile, shape (batch,)."""
-    return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.share_scores(profile)])
+    return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
 
 
 def _z(cells: Profile) -> Float64s:

@@ -7,11 +7,9 @@ their own tail, because those of rare events have longer ones: the excess over t
 by the mean excess beyond it, which is shrunk halfway to that of all datasets.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal import options
 from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
@@ -19,7 +17,7 @@ from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
-from truecal.resampling.cells import Counted, cell_starts, collapse
+from truecal.resampling.cells import cell_starts, collapse
 from truecal.resampling.draws import label_ends, redraw_labels
 from truecal.resampling.sign_flips import draw_signs
 from truecal.resampling.units import Units
@@ -28,7 +26,6 @@ from truecal.types import Float64s, Indices
 
 _FAMILY_CELLS = 128  # of neighbouring scores for each dataset of a family: 8 per term at 1000 rows
 _LABEL_CELLS = 1024  # as many as the rank series has
-_CELLS_AT_ONCE = 1 << 21  # redrawn cells of a family held at a time
 _TAIL = 0.9  # quantile of the null statistics above which the tail is taken as exponential
 _ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
 _REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
@@ -115,30 +112,28 @@ class Family:
 
         A group may be added several times, as one dataset per class: its largest statistic counts.
         """
-        tests = self._test_rows(sample, group) if sample.independent else self._test_units(sample, group)
-        for number, (statistic, null) in enumerate(tests):
-            self._append(number, statistic, null)
+        flips = None
+        if not sample.independent:
+            assert sample.units is not None
+            flips = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
+        order = np.argsort(group, kind="stable")
+        for number, rows in enumerate(np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]):
+            if flips is None:
+                self.add_profile(sample.take(rows).profile, number)
+            else:
+                self._append(number, *self._test_units(sample.take(rows), flips))
 
     def add_profile(self, profile: Profile, group: int) -> None:
         """Add one dataset of independent rows that is sorted already, or the cells of a sketch."""
-        cells = collapse(profile, _FAMILY_CELLS)
-        assert cells.weights is not None
-        scores, outcomes, weights = (_pad(a) for a in (cells.scores, cells.outcomes, cells.weights))
-        filled = np.arange(_FAMILY_CELLS) < cells.rows
-        ((statistic, null),) = self._test_cells(Counted(scores, outcomes * filled, weights * filled))
-        self._append(group, statistic, null)
+        ((statistic, null),) = smooth_tests(rank_cells(collapse(profile, _FAMILY_CELLS)))
+        redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
+        self._append(group, min(statistic, _REFUTED), redrawn)
 
     def _append(self, group: int, statistic: float, null: Float64s) -> None:
         """Append the observed statistic of a group and its null distribution, shape (resamples,)."""
         self._groups.append(group)
         self._statistics.append(statistic)
         self._nulls.append(null)
-
-    def p_values(self) -> Float64s:
-        """Compute the p-value of every group by itself, not adjusted."""
-        observed, null = self._by_group()
-        exceedances = (null >= observed[:, None] - _ROUNDING).sum(axis=1)
-        return np.asarray((1 + exceedances) / (1 + self.resamples))
 
     def adjusted(self) -> Float64s:
         """Compute family-wise p-values of all groups, by stepping down."""
@@ -165,75 +160,18 @@ class Family:
         np.maximum.at(worst_null, member, null)
         return worst, worst_null
 
-    def _test_rows(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
-        """Test each group of independent rows; yield its statistic and redrawn statistics, shape (resamples,)."""
-        cells = _group_cells(sample, group)
-        step = max(1, _CELLS_AT_ONCE // (_FAMILY_CELLS * self.resamples))
-        for start in range(0, cells.batch, step):
-            yield from self._test_cells(cells.take(slice(start, start + step)))
-
-    def _test_cells(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
-        """Test each dataset of a batch; yield its statistic and redrawn statistics, shape (resamples,)."""
-        for statistic, null in smooth_tests(rank_cells(profile)):
-            redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
-            yield min(statistic, _REFUTED), redrawn
-
-    def _test_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
-        """Test each group of clustered rows; yield its statistic and sign-flipped statistics, shape (resamples,)."""
+    def _test_units(self, sample: Sample, flips: Float64s) -> tuple[float, Float64s]:
+        """Test clustered rows; return the statistic and those of sign flips of all clusters, shape (resamples,)."""
         assert sample.units is not None
-        signs = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
-        order = np.argsort(group, kind="stable")
-        for rows in np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]:
-            part = sample.take(rows)
-            units = Units.of(part, self._rng)
-            sums = ClusteredSeries.of(part, units).sums if units.count > 1 else np.zeros((1, 1))
-            squares = sums.T @ sums
-            if not (squares.diagonal() > 0).any():
-                yield 0.0, np.zeros(self.resamples)
-                continue
-            codes = np.unique(sample.units[rows])
-            # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
-            flips = signs[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
-            observed = float(smooth_test_statistic(sums.sum(axis=0), squares))
-            yield observed, smooth_test_statistic(flips @ sums, squares)
-
-
-def _group_cells(sample: Sample, group: Indices) -> Profile:
-    """Collapse every group to cells of neighbouring scores, a batch of one dataset per group, padded by empty cells."""
-    rows = np.flatnonzero(group >= 0)
-    if sample.weights is not None:
-        rows = rows[sample.weights[rows] > 0]
-    rows = rows[np.argsort(narrowed(group[rows]), kind="stable")]
-    member, groups = group[rows], int(group.max()) + 1
-    sizes = np.bincount(member, minlength=groups)
-    # Group by group: a sort of all scores at once would take three times as long.
-    for members in np.split(rows, np.cumsum(sizes)[:-1]):
-        members[:] = members[np.argsort(sample.scores[members], kind="stable")]
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    cell = member * _FAMILY_CELLS + rank * np.minimum(_FAMILY_CELLS, sizes)[member] // sizes[member]
-    weight = np.ones(len(rows)) if sample.weights is None else sample.weights[rows]
-    score, outcome = sample.scores[rows].astype(np.float64), sample.outcomes[rows]
-    count, scores, ones = (
-        np.bincount(cell, values, groups * _FAMILY_CELLS).reshape(groups, _FAMILY_CELLS).astype(np.float64)
-        for values in (weight, weight * score, weight * outcome)
-    )
-    filled = positive(count)
-    # Empty cells follow the largest score, so that scores stay sorted.
-    mean = np.maximum.accumulate(scores / filled, axis=1)
-    if not (weight == np.rint(weight)).all():
-        squares = np.bincount(member, weight**2, groups).astype(np.float64)
-        count = count * (count.sum(axis=1) / positive(squares))[:, None]
-    return Counted(np.minimum(mean, 1.0), ones / filled, count)
-
-
-def narrowed(codes: Indices) -> NDArray[Any]:
-    """Hold numbers of groups in 16 bits where they fit, which numpy sorts by radix."""
-    return codes.astype(np.uint16) if len(codes) and codes.max() < 1 << 16 else codes
-
-
-def _pad(values: NDArray[Any]) -> Float64s:
-    """Pad cells, shape (datasets, cells), to `_FAMILY_CELLS` columns by repeating the last value of each row."""
-    return np.pad(values.astype(np.float64), ((0, 0), (0, _FAMILY_CELLS - values.shape[1])), mode="edge")
+        units = Units.of(sample, self._rng)
+        sums = ClusteredSeries.of(sample, units).sums if units.count > 1 else np.zeros((1, 1))
+        squares = sums.T @ sums
+        if not (squares.diagonal() > 0).any():
+            return 0.0, np.zeros(self.resamples)
+        codes = np.unique(sample.units)
+        # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
+        signs = flips[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
+        return float(smooth_test_statistic(sums.sum(axis=0), squares)), smooth_test_statistic(signs @ sums, squares)
 
 
 # ---------------------------------------------------------------------- datasets on the same clusters
