@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -33,8 +33,7 @@ _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 Bias = Literal["plug-in", "reduced", "none"]
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-FEW_RESAMPLES = 200  # if every resample is fitted anew
-BIN_RESAMPLES = 500  # if resamples share the bins of the data
+FEW_RESAMPLES = 200  # of an interval that comes with an estimate
 _NORMAL_TAILS = 100  # resamples below which tails are those of Student's distribution
 _POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
@@ -179,7 +178,7 @@ class Estimator(ABC):
             if by_formula is not None:
                 return by_formula
         options.level(level)
-        return resample_rows(self, profile, level=level, rng=options.generator(rng)).interval()
+        return self._resampled_interval(profile, level, options.generator(rng), None)
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> RedrawTest:
         """Test every dataset for calibration, with outcomes redrawn from the scores.
@@ -236,9 +235,43 @@ class Estimator(ABC):
         estimate = self._complete(data)
         return _bound_by_sketch(self, estimate, data) if isinstance(data, CellProfile) else estimate
 
+    def _resampled_interval(
+        self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
+    ) -> Interval:
+        """Compute the interval of a bootstrap of rows, which reaches 0 unless `p_value` (None: a test here) rejects calibration."""
+        return resample_rows(self, profile, level=level, rng=rng, p_value=p_value).interval()
+
+    def _fix_choices(self, profile: Profile) -> Estimator:
+        """Fix the options that are chosen from the data once, not in every resample."""
+        return self
+
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate with all that this estimator offers by formula (an interval, a curve)."""
         return report(self, profile, self.estimate(profile))
+
+
+class FixedBinsEstimator(Estimator):
+    """An estimator for which counts, mean scores and rates in fixed bins are all it needs."""
+
+    @property
+    def averages_absolute_gaps(self) -> bool:
+        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
+        return False
+
+    @abstractmethod
+    def fixed_cut(self, profile: Profile) -> Cut | None:
+        """Cut the sorted rows into the bins.
+
+        Parameters
+        ----------
+        profile : Profile
+            Sorted scores and outcomes.
+
+        Returns
+        -------
+        Cut or None
+            The edges of the bins; None where an option needs more than counts, mean scores and rates in them.
+        """
 
 
 class VectorEstimator(Estimator):
@@ -475,28 +508,14 @@ def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
 # One dataset of independent rows
 
 
-@runtime_checkable
-class HasFixedBins(Protocol):
-    """An estimator for which counts, mean scores and rates in bins are all it needs.
-
-    `folds`: it is a plain mean of absolute gaps over bins, weighted by rows.
-    """
-
-    @property
-    def folds(self) -> bool: ...
-    def fixed_cut(self, profile: Profile) -> Cut | None: ...
-
-
-@runtime_checkable
-class ChoosesOnce(Protocol):
-    """An estimator with a setting that is chosen from the data once, not in every resample."""
-
-    def fixed_to(self, profile: Profile) -> Estimator: ...
-
-
 def fixed_cut(estimator: Estimator, profile: Profile) -> Cut | None:
     """Cut the fixed bins of an estimator that needs nothing else."""
-    return estimator.fixed_cut(profile) if isinstance(estimator, HasFixedBins) else None
+    return estimator.fixed_cut(profile) if isinstance(estimator, FixedBinsEstimator) else None
+
+
+def averages_absolute_gaps(estimator: Estimator) -> bool:
+    """Return whether an estimator is a plain mean of absolute gaps over fixed bins, weighted by rows."""
+    return isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
 
 
 def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
@@ -528,25 +547,23 @@ def resample_rows(
     estimator: Estimator,
     profile: Profile,
     *,
-    resamples: int | None = None,
+    resamples: int = FEW_RESAMPLES,
     level: float,
     rng: np.random.Generator,
     method: Method = "percentile",
+    p_value: float | None = None,
 ) -> Bootstrap:
     """Resample the rows of one dataset, in the bins of the estimator or in up to 128 cells of neighbouring scores.
 
     A mean absolute error in bins is corrected bin by bin (Kumar et al. 2019, as in :class:`DebiasedECE`): one correction
     for all bins scatters less than the bias it removes, because the bias near gaps of zero moves against the estimate.
+    Without the p-value of a test of calibration, outcomes are redrawn for one.
     """
-    if isinstance(estimator, ChoosesOnce):
-        estimator = estimator.fixed_to(profile)
-    in_bins = estimator if isinstance(estimator, HasFixedBins) and method != "bca" else None
-    bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
-    folds = in_bins is not None and bin_cut is not None and in_bins.folds
+    estimator = estimator._fix_choices(profile)
+    bin_cut = fixed_cut(estimator, profile) if method != "bca" else None
+    folds = bin_cut is not None and averages_absolute_gaps(estimator)
     cut = cell_cut(estimator, profile) if bin_cut is None else bin_cut
     cells = collapse_at(profile, cut.below[0]) if bin_cut is None else None
-    if resamples is None:
-        resamples = FEW_RESAMPLES if bin_cut is None else BIN_RESAMPLES
     rows = RowSums(profile, cut)
     blocks, corrected_blocks = [], []
     for batch in rows.draw(resamples, rng):
@@ -565,10 +582,11 @@ def resample_rows(
         deviations = powers - powers.mean()
     else:
         deviations = powers - evaluate(estimator, rows.drawn_from(), cells).power[0]
-    redrawn = evaluate(estimator, rows.redraw(REDRAWS, rng), cells).power
-    p = exceedance(redrawn, power if cells is None else float(observed.power[0]))
+    if p_value is None:
+        redrawn = evaluate(estimator, rows.redraw(REDRAWS, rng), cells).power
+        p_value = exceedance(redrawn, power if cells is None else float(observed.power[0]))
     skewness = _acceleration(estimator, rows, cells) if method == "bca" else 0.0
-    return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p, skewness, signs=signs)
+    return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p_value, skewness, signs=signs)
 
 
 def _acceleration(estimator: Estimator, rows: RowSums, cells: Profile | None) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from truecal import options
-from truecal.estimators.base import Estimator, Findings, SketchBound
+from truecal.estimators.base import Estimator, Findings, FixedBinsEstimator, SketchBound
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.sketch_bounds import bin_ranges, binned_range, label_binned_range
@@ -50,7 +50,7 @@ class BinnedEstimator(Estimator):
 
 
 @dataclass(frozen=True)
-class BinnedECE(BinnedEstimator):
+class BinnedECE(BinnedEstimator, FixedBinsEstimator):
     r"""Estimate the calibration error in bins: the classical plug-in.
 
     Parameters
@@ -108,24 +108,11 @@ class BinnedECE(BinnedEstimator):
     """
 
     @property
-    def folds(self) -> bool:
-        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
+    def averages_absolute_gaps(self) -> bool:
         return self.norm == 1
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        """Cut the rows into the bins.
-
-        Parameters
-        ----------
-        profile : Profile
-            Sorted scores and outcomes.
-
-        Returns
-        -------
-        Cut
-            The edges of the bins.
-        """
-        return self.binning.cut(profile)
+        return self.binning.cut_of(profile)
 
     def from_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +9,17 @@ from numpy.typing import NDArray
 from truecal.estimators.base import (
     Bootstrap,
     Estimator,
-    HasFixedBins,
     Method,
+    averages_absolute_gaps,
     cell_cut,
     evaluate,
     exceedance,
     fixed_cut,
 )
 from truecal.estimators.bins import Binning, Bins, SignBounds, combine_powers, folded_mean, sign_bounds
-from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries, cluster_order
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.families import JointSigns
 from truecal.lenses.lens import Sample
 from truecal.predictions.predictions import Predictions
@@ -36,13 +35,6 @@ from truecal.types import Float64s
 _FLIPPED_GROUPS = 2048  # random groups of independent rows whose signs are flipped
 _FEW_DATASETS, _FINE_FLIPS = 20, 999  # up to so many datasets, so many sign flips
 _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
-
-
-@runtime_checkable
-class HasClusteredForm(Protocol):
-    """An estimator with a closed form for rows in clusters."""
-
-    def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +61,8 @@ def sample_sums(
         observed = estimator.estimate(drawn.profile)
         series = None if flips is None else ClusteredSeries.of(drawn, flips.units)
         powers = observed.power
-        if series is not None and units.kind == "clusters" and isinstance(estimator, HasClusteredForm):
-            powers = np.array([estimator.of_clusters(series, 0.5)[1]])
+        if series is not None and units.kind == "clusters" and isinstance(estimator, RankSeries):
+            powers = np.array([series.lower_risk.estimate(0.5, estimator.norm)[1]])
         collapsed = None if in_bins else collapse_at(drawn.profile, cells.below[0])
         flipped = [] if series is None else [(series.sums, _null_covariance(series) if units.kind == "rows" else None)]
         yield DatasetSums(sums, collapsed, powers, observed.bins, flipped)
@@ -164,7 +156,7 @@ def resample_units(
     """
     weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
-    bias = _FoldedBias(counts.shape[1]) if isinstance(estimator, HasFixedBins) and estimator.folds else None
+    bias = _FoldedBias(counts.shape[1]) if averages_absolute_gaps(estimator) else None
     powers, unselected, centres, redrawn, observed, values = [], [], [], [], [], []
     first = 0
     for part in parts:

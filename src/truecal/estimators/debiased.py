@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Bias, Estimator, Findings, SketchBound
+from truecal.estimators.base import Bias, Findings, FixedBinsEstimator, SketchBound
 from truecal.estimators.bins import Binning, Bins, debiased_gaps, distinct_cut, mean_usable
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.sketch_bounds import debiased_range
@@ -20,7 +20,7 @@ from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
-class DebiasedECE(Estimator):
+class DebiasedECE(FixedBinsEstimator):
     r"""Estimate the calibration error in bins with its sampling bias removed.
 
     Parameters
@@ -151,24 +151,7 @@ class DebiasedECE(Estimator):
         """Whether the correction needs sums of bins only, and not the variance of y - c within them."""
         return self.correction == "kumar" or self.norm != 2
 
-    @property
-    def folds(self) -> bool:
-        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
-        return False
-
     def fixed_cut(self, profile: Profile) -> Cut | None:
-        """Cut the rows into the bins, if counts, mean scores and rates in them are all that the correction needs.
-
-        Parameters
-        ----------
-        profile : Profile
-            Sorted scores and outcomes.
-
-        Returns
-        -------
-        Cut or None
-            The edges of the bins.
-        """
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:

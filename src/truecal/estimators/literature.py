@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, VectorEstimator, mean_direction
+from truecal.estimators.base import (
+    Bias,
+    Estimator,
+    Findings,
+    FixedBinsEstimator,
+    SketchBound,
+    VectorEstimator,
+    mean_direction,
+)
 from truecal.estimators.bins import Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.lenses.lens import Lens, Sample
@@ -108,7 +116,7 @@ def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s,
 
 
 @dataclass(frozen=True)
-class AdaptiveECE(Estimator):
+class AdaptiveECE(FixedBinsEstimator):
     r"""Estimate the adaptive calibration error (ACE): bins of equal mass with equal weights, optionally above a threshold (TACE).
 
     Parameters
@@ -165,23 +173,7 @@ class AdaptiveECE(Estimator):
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold must be at least 0 and below 1, not {self.threshold!r}")
 
-    @property
-    def folds(self) -> bool:
-        """Whether halves of the rows are used to reduce the bias of resamples."""
-        return False
-
     def fixed_cut(self, profile: Profile) -> Cut:
-        """Cut the sorted rows into the bins.
-
-        Parameters
-        ----------
-        profile : Profile
-            Sorted scores and outcomes.
-
-        Returns
-        -------
-        Cut
-        """
         start = profile.places(np.array([self.threshold]), "left")
         k = np.arange(self.bins + 1)
         if profile.weights is None:
@@ -464,7 +456,7 @@ _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
 @dataclass(frozen=True)
-class ConventionECE(Estimator):
+class ConventionECE(FixedBinsEstimator):
     r"""Compute the binned error on the bins of another tool, for numbers that must match.
 
     Parameters
@@ -517,22 +509,10 @@ class ConventionECE(Estimator):
         options.norm(self.norm, (2,) if self.debias else None)
 
     @property
-    def folds(self) -> bool:
-        """Whether halves of the rows are used to reduce the bias of resamples."""
+    def averages_absolute_gaps(self) -> bool:
         return self.norm == 1 and self.average == "rows"
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        """Cut the sorted rows into the bins.
-
-        Parameters
-        ----------
-        profile : Profile
-            Sorted scores and outcomes.
-
-        Returns
-        -------
-        Cut
-        """
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
             raise InputError(

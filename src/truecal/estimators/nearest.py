@@ -141,18 +141,7 @@ class NearestECE(Estimator):
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
         return Findings(power, warnings=warnings, settings={"neighbors": k})
 
-    def fixed_to(self, profile: Profile) -> NearestECE:
-        """Fix the number of neighbours that is chosen by risk, before resamples are drawn.
-
-        Parameters
-        ----------
-        profile : Profile
-            Scores and outcomes.
-
-        Returns
-        -------
-        NearestECE
-        """
+    def _fix_choices(self, profile: Profile) -> NearestECE:
         return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:

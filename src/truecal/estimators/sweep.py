@@ -46,7 +46,8 @@ class SweepECE(Estimator):
     monotonicity, or at b = n (Roelofs et al. 2022, algorithm 1). Empty bins are passed over. A step costs O(b) given a Profile;
     where the rates of all distinct scores rise, every b does, and none is tried.
 
-    Assumes that outcomes rise with the scores. Where they visibly do not (see `interval`), the value says little.
+    Assumes that outcomes rise with the scores. Where they visibly do not, the value says little, and
+    the interval is widened to contain that of the rank series.
 
     References
     ----------
@@ -100,27 +101,11 @@ class SweepECE(Estimator):
             return SketchBound(power - cells.rounding, power + cells.rounding)
         return SketchBound(*any_bins_range(cells, self.norm))
 
-    def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
-        """Compute a confidence interval of one dataset of independent rows.
-
-        Where outcomes visibly fall with the scores, the interval is widened to contain that of the rank series.
-
-        Parameters
-        ----------
-        profile : Profile
-            Sorted scores and outcomes of one dataset.
-        level : float, default 0.95
-            Level of the interval.
-        rng : int or numpy.random.Generator, default 0
-            Seed or generator of the resamples.
-
-        Returns
-        -------
-        Interval
-            By a bootstrap of rows.
-        """
-        options.level(level)
-        interval = super().interval(profile, level=level, rng=rng)
+    def _resampled_interval(
+        self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
+    ) -> Interval:
+        """Bootstrap rows; widen the interval to that of the rank series where outcomes visibly fall with the scores."""
+        interval = super()._resampled_interval(profile, level, rng, p_value)
         if not _falls(profile):
             return interval
         other = RankSeries(norm=1 if self.norm == 1 else 2, level=level)(profile).interval

@@ -3,12 +3,12 @@ difference of two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 from statistics import NormalDist
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, resample_rows, with_level
 from truecal.estimators.bootstrap import (
-    HasClusteredForm,
     resample_units,
     sample_sums,
     sign_flips,
@@ -42,20 +41,6 @@ from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
 # The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
-
-
-@runtime_checkable
-class HasResampledErrors(Protocol):
-    """An estimator of several probabilities that resamples the units of a comparison by itself."""
-
-    def compared(
-        self,
-        samples: Iterable[Sample],
-        shares: Float64s | None,
-        units: Indices,
-        resamples: int,
-        rng: np.random.Generator,
-    ) -> tuple[float, Float64s, float]: ...
 
 
 @dataclass(frozen=True)
@@ -132,8 +117,10 @@ def _resample_models(
 def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
     """Compute the interval of one model without resamples; None for clusters where the estimator has no such form."""
     if units.kind == "clusters":
+        if not isinstance(estimator, RankSeries):
+            return None
         series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
-        return estimator.of_clusters(series, level)[2] if isinstance(estimator, HasClusteredForm) else None
+        return series.lower_risk.estimate(level, estimator.norm)[2]
     return with_level(estimator, level)(sample.profile).interval
 
 
@@ -145,7 +132,7 @@ def _resample_vectors(
     draws: _Draws,
 ) -> dict[str, ComparedModel]:
     """Resample errors of several probabilities: paired models draw their units by the same seed."""
-    if not isinstance(estimator, HasResampledErrors):
+    if not isinstance(estimator, GeneralizedECE):
         raise InputError(
             f"{type(estimator).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability"
         )

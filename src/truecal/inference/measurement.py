@@ -27,7 +27,6 @@ from truecal.estimators.base import (
 from truecal.estimators.binned import BinnedECE
 from truecal.estimators.bins import Binning, combine_powers, effective_rows
 from truecal.estimators.bootstrap import (
-    HasClusteredForm,
     all_label_sums,
     class_sums,
     resample_units,
@@ -347,7 +346,7 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
     p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
     interval = estimate.interval
     if interval is None:
-        interval = estimator.interval(profile, level=level, rng=rng)
+        interval = estimator._resampled_interval(profile, level, rng, p)
     elif is_rejected(p, level):
         mean_limit = min(_mean_limit(profile, level), float(estimate.value))
         interval = replace(interval, low=max(float(interval.low), mean_limit))
@@ -381,8 +380,8 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = replace(estimate, warnings=(*estimate.warnings, note))
-    if isinstance(estimator, HasClusteredForm):
-        value, power, interval = estimator.of_clusters(series, level)
+    if isinstance(estimator, RankSeries):
+        value, power, interval = series.lower_risk.estimate(level, estimator.norm)
         p = series.test(rng=rng)[1]
         interval = interval if is_rejected(p, level) else replace(interval, low=0.0)
         return replace(estimate, value=value, power=power, interval=interval, p_value=p)

@@ -1,7 +1,7 @@
 """Draws: resamples of rows (counts of a cell and an outcome), of whole units, and outcomes redrawn under calibration.
 
-One rule for all redraws: the number of ones of a cell is drawn exactly while its variance is at most `NORMAL_VARIANCE`,
-and as a normal above. For linear functions of cells the variance is that of a window of neighbouring cells.
+One rule for all draws: the number of rows of a kind, or of ones of a cell, is drawn exactly while its variance is at most
+`NORMAL_VARIANCE`, and as a normal above. For linear functions of cells the variance is that of a window of neighbouring cells.
 """
 
 from collections.abc import Callable, Iterator
@@ -116,15 +116,28 @@ def block_sizes(resamples: int, cells: int, at_once: int = _AT_ONCE) -> Iterator
 def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Generator) -> Float64s:
     """Draw how many of `n` rows are of each kind, shape (resamples, kinds).
 
+    Kinds whose number has a large variance are drawn as normals with the covariance of the multinomial, given the others.
+
     >>> multinomial(np.array([0.5, 0.5]), 10, 3, np.random.default_rng(0)).sum(axis=1)
     array([10., 10., 10.])
     """
     chances = chances / chances.sum()
-    if n > _ROWS_PER_KIND * len(chances):
+    if n <= _ROWS_PER_KIND * len(chances):
+        ends = np.cumsum(chances)
+        kind = np.searchsorted(ends, rng.random((resamples, n)) * ends[-1], side="right")
+        return _tabulate(kind, len(chances))
+    large = n * chances * (1 - chances) > NORMAL_VARIANCE
+    if large.sum() < 2:
         return rng.multinomial(n, chances, resamples).astype(np.float64)
-    ends = np.cumsum(chances)
-    kind = np.searchsorted(ends, rng.random((resamples, n)) * ends[-1], side="right")
-    return _tabulate(kind, len(chances))
+    counts = np.empty((resamples, len(chances)))
+    large_chance = chances[large].sum()
+    *_, rows = drawn = rng.multinomial(n, np.append(chances[~large], large_chance), resamples).T.astype(np.float64)
+    counts[:, ~large] = drawn[:-1].T
+    shares = chances[large] / large_chance
+    noise = rng.standard_normal((resamples, len(shares))) * np.sqrt(shares)
+    noise -= shares * noise.sum(axis=1, keepdims=True)
+    counts[:, large] = np.maximum(rows[:, None] * shares + np.sqrt(rows)[:, None] * noise, 0.0)
+    return counts
 
 
 def unit_counts(units: int, resamples: int, rng: np.random.Generator, *, block: int = 1) -> NDArray[np.uint16]:

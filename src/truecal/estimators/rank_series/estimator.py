@@ -11,7 +11,6 @@ from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, rank_cells
-from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
@@ -147,27 +146,6 @@ class RankSeries(Estimator):
         """
         options.resamples(resamples)
         return test_calibration(profile, resamples, options.generator(rng))
-
-    def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
-        """Compute the error of rows in clusters.
-
-        Parameters
-        ----------
-        series : ClusteredSeries
-            The series of the rows, with products within clusters left out.
-        level : float
-            Level of the interval.
-
-        Returns
-        -------
-        value : float
-            The error.
-        power : float
-            Its signed power.
-        interval : Interval
-            The confidence interval.
-        """
-        return series.lower_risk.estimate(level, self.norm)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         range_ = super().sketch_bound(cells, estimate)
