@@ -130,13 +130,13 @@ def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Genera
     if large.sum() < 2:
         return rng.multinomial(n, chances, resamples).astype(np.float64)
     counts = np.empty((resamples, len(chances)))
-    large_chance = chances[large].sum()
-    *_, rows = drawn = rng.multinomial(n, np.append(chances[~large], large_chance), resamples).T.astype(np.float64)
-    counts[:, ~large] = drawn[:-1].T
-    shares = chances[large] / large_chance
+    rare = chances[~large]
+    drawn = rng.multinomial(n, np.append(rare, max(1 - rare.sum(), 0.0)), resamples).astype(np.float64)
+    counts[:, ~large], rows = drawn[:, :-1], drawn[:, -1:]
+    shares = chances[large] / chances[large].sum()
     noise = rng.standard_normal((resamples, len(shares))) * np.sqrt(shares)
     noise -= shares * noise.sum(axis=1, keepdims=True)
-    counts[:, large] = np.maximum(rows[:, None] * shares + np.sqrt(rows)[:, None] * noise, 0.0)
+    counts[:, large] = np.maximum(rows * shares + np.sqrt(rows) * noise, 0.0)
     return counts
 
 
