@@ -25,32 +25,17 @@ from truecal.types import Float64s, Indices
 # Smoothing on [0, 1] with reflection at both ends, on a regular grid
 
 _SILENT = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0, so higher frequencies are skipped
-_SEARCH_FROM = 16  # rows per cell from which searching every edge beats counting every row
 
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
-    starts = _cell_starts(profile, cells)
+    starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
+    starts[:, -1] = profile.rows
     cut = Cut(starts, starts)
     weight, score, outcome = (
         np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
     )
     return weight, score, outcome
-
-
-def _cell_starts(profile: Profile, cells: int) -> Indices:
-    """Count the rows below each edge j / cells, the last one closed; `cells` is a power of two, so edges are exact."""
-    if profile.rows > _SEARCH_FROM * cells:
-        starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
-        starts[:, -1] = profile.rows
-        return starts
-    starts = np.zeros((len(profile.scores), cells + 1), np.intp)
-    for row_starts, scores in zip(
-        starts, profile.scores, strict=True
-    ):  # fewer rows than that are counted faster than searched
-        cell = np.minimum((scores * scores.dtype.type(cells)).astype(np.intp), cells - 1)
-        np.cumsum(np.bincount(cell, minlength=cells), out=row_starts[1:])
-    return starts
 
 
 def midpoints(cells: int) -> Float64s:

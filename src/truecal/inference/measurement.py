@@ -314,18 +314,12 @@ def _expected_if_calibrated(
         twin = replace(preds, labels=draw_labels(preds.probs, draw))
         rows = select.mask(twin)
         if rows.any():
-            values.append(_value(twin.take(rows), plain, lens, draw))
+            chosen, shares = twin.take(rows), lens.shares(twin.take(rows))
+            if isinstance(plain, VectorEstimator):
+                values.append(float(plain.of_samples(lens.samples(chosen), shares, draw).value))
+            else:
+                values.append(float(_point_estimate(chosen, plain, lens, shares).value))
     return float(np.mean(values)) if values else None
-
-
-def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
-    """Measure the value without interval and test."""
-    shares = lens.shares(preds)
-    if isinstance(estimator, VectorEstimator):
-        return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
-    if shares is not None:
-        return float(_combine_datasets(preds, estimator, lens, shares).value)
-    return float(estimator.values(lens.sample(preds).profile)[0])
 
 
 def _measure_sketch(
@@ -422,12 +416,8 @@ def _measure_jointly(
     rng: np.random.Generator,
 ) -> Estimate:
     """Measure all datasets of a lens on the same rows, or one of several pairs per row: rows are drawn for all of them."""
-    first = next(lens.samples(preds))
-    if shares is None:
-        estimate = report(estimator, first.profile, estimator.estimate(first.profile))
-    else:
-        estimate = _combine_datasets(preds, estimator, lens, shares)
-    units = Units.of(first, rng)
+    estimate = _point_estimate(preds, estimator, lens, shares)
+    units = Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
         return _widest_estimate(estimate, level, _ONE_UNIT)
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
@@ -537,9 +527,11 @@ def _widest_estimate(estimate: Estimate, level: float, why: str) -> Estimate:
     )
 
 
-def _combine_datasets(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
-    """Combine the errors of all datasets of a lens by their weighted p-mean, in parts of bounded memory."""
+def _point_estimate(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s | None) -> Estimate:
+    """Estimate without interval and test; several datasets by the weighted p-mean of their errors, in bounded memory."""
     parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
+    if shares is None:
+        return parts[0]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
     directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
     power = combine_powers(powers, shares, estimator.norm)
