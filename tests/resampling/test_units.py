@@ -6,7 +6,7 @@ import pytest
 import truecal as tc
 from truecal.estimators.bootstrap import resample_units, sample_sums
 from truecal.profile import Profile
-from truecal.resampling.cells import share_scores
+from truecal.resampling.cells import cell_starts, share_scores
 from truecal.resampling.draws import check_block
 from truecal.resampling.units import Units, UnitSums
 
@@ -104,3 +104,11 @@ def test_datasets_with_scores_of_their_own_are_parted():
     parts = list(share_scores(own))
     assert [(part.start, part.stop) for part, _ in parts] == [(0, 1), (1, 2)]
     np.testing.assert_array_equal(np.concatenate([profile.scores for _, profile in parts]), scores)
+
+
+def test_rows_of_weight_zero_at_either_end_have_a_cell():
+    rng = np.random.default_rng(0)
+    c = np.sort(rng.random(300))
+    weights = np.where((np.arange(300) < 5) | (np.arange(300) > 290), 0.0, 1.0)
+    starts = cell_starts(tc.profile.Profile.from_arrays(c, rng.random(300) < c, weights), 20)
+    assert (starts[0], starts[-1]) == (0, 300)
