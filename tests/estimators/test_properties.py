@@ -104,17 +104,6 @@ def test_the_scale_of_importance_weights_does_not_matter(estimator, data, seed):
 
 
 @EVERY
-@given(data=small(), at=st.floats(0.1, 0.9))
-def test_merged_parts_are_the_whole(estimator, data, at):
-    c, y = data
-    cut = int(at * len(c))
-    if cut in (0, len(c)):
-        return
-    merged = tc.profile.Profile.from_arrays(c[:cut], y[:cut]) + tc.profile.Profile.from_arrays(c[cut:], y[cut:])
-    assert_same(estimator, merged, tc.profile.Profile.from_arrays(c, y))
-
-
-@EVERY
 @given(seed=st.integers(0, 99), n=st.integers(1, 60), ties=st.booleans())
 def test_a_batch_is_a_loop(estimator, seed, n, ties):
     rng = np.random.default_rng(seed)

@@ -110,5 +110,6 @@ def test_rows_of_weight_zero_at_either_end_have_a_cell():
     rng = np.random.default_rng(0)
     c = np.sort(rng.random(300))
     weights = np.where((np.arange(300) < 5) | (np.arange(300) > 290), 0.0, 1.0)
-    starts = cell_starts(tc.profile.Profile.from_arrays(c, rng.random(300) < c, weights), 20)
-    assert (starts[0], starts[-1]) == (0, 300)
+    profile = Profile(c[None], (rng.random(300) < c)[None].astype(np.uint8), weights[None])
+    starts = cell_starts(profile, 20)
+    assert (starts[0], starts[-1]) == (0, profile.rows)
