@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
+from tests.watch.test_watch import content_of, write_content
 from truecal.cli.main import main
 from truecal.errors import TruecalError
 
@@ -229,34 +230,33 @@ def test_a_map_whose_class_is_a_list_is_refused():
         tc.recalibration.PlattScaling.from_json(json.dumps({**record, "classes": [[None], "yes"]}))
 
 
+# Where the value stands among the records of a state, another value, and what the refusal says.
 NO_STATE = {
-    "a share that is text": ("shares", ["nan"], "'nan' is no finite number"),
-    "a share of NaN": ("shares", [float("nan")], "nan is no finite number"),
-    "shares beyond 1": ("shares", [2.0], "do not sum to 1"),
-    "a peak beyond all numbers": ("peak", 10**400, "OverflowError"),
-    "half a position": ("position", 0.5, "0.5 is no count"),
-    "rows that are true": ("rows", True, "True is no count"),
-    "an infinite centre": ("centre", float("inf"), "inf is no finite number"),
-    "an error of NaN": ("total", float("nan"), "nan is no finite number"),
-    "a length too few": ("lengths", [], "the sums of the blocks are not counts"),
-    "names that are no list": ("names", {"a": 1}, "is no list"),
+    "a share that is text": ((3, 0, 2), ["nan"], "'nan' is no float"),
+    "a share of NaN": ((3, 0, 2), [float("nan")], "nan is no finite number"),
+    "shares beyond 1": ((3, 0, 2), [2.0], "do not sum to 1"),
+    "a peak beyond all numbers": ((2,), 10**400, "OverflowError"),
+    "half a position": ((3, 0, 1), 0.5, "0.5 is no int"),
+    "rows that are true": ((3, 0, 4, 0, 5), True, "True is no int"),
+    "an infinite centre": ((3, 0, 4, 0, 0, 2), float("inf"), "inf is no finite number"),
+    "an error of NaN": ((3, 0, 4, 0, 2, 1), float("nan"), "nan is no finite number"),
+    "a length too few": ((3, 0, 4, 0, 3, 1), [], "the sums of the blocks are not counts"),
+    "names that are no list": ((1, 3), {"a": 1}, "is no list"),
 }
 
 
 @pytest.mark.parametrize("name", NO_STATE)
 def test_a_watch_does_not_take_up_a_state_that_cannot_be(name, tmp_path):
     """A share of NaN was taken up: the evidence was NaN from then on, so no alarm could be raised, and nothing said so."""
-    field, value, words = NO_STATE[name]
+    position, value, words = NO_STATE[name]
     watch = tc.Watch(tolerance=0.05)
     watch.update(tc.Predictions.from_probs(P, Y), at="2026-01-01")
     path = watch.save(tmp_path / "state.json")
-
-    def damaged(part):
-        if isinstance(part, dict):
-            return {key: value if key == field else damaged(held) for key, held in part.items()}
-        return [damaged(held) for held in part] if isinstance(part, list) else part
-
-    path.write_text(json.dumps(damaged(json.loads(path.read_text()))))
+    content = part = content_of(path)
+    for index in position[:-1]:
+        part = part[index]
+    part[position[-1]] = value
+    write_content(path, content)
     with pytest.raises(tc.errors.FileError, match=f"state.json is damaged: .*{words}"):
         tc.Watch.load(path)
 

@@ -409,7 +409,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
         "damaged: ValueError cannot reshape": group(blocks=[first, lengths, [[100_000, 3, 16], sums]]),
         "damaged: ValueError the sums of the blocks": group(blocks=[[1, 2], lengths, [shape, sums]]),
         "damaged: ValueError the evidence does not": group(evidence=[1, *([[[1], "AAAA" + "AA=="]] * 4)]),
-        "damaged: ValueError -3 is out of range": group(rows=-3),
+        "damaged: ValueError -3 is no count": group(rows=-3),
         "damaged: ValueError True is no int": group(rows=True),
         "damaged: ValueError a group has no batch": group(history=[[]]),
         "damaged: ValueError 'no' is no list": group(history=["no"]),

@@ -430,8 +430,10 @@ def _decode(kind: Any, value: Any) -> Any:
         return np.frombuffer(b64decode(text), "<i4" if dtype is np.int64 else "<f4").reshape(shape).astype(dtype)
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
         raise ValueError(f"{value!r:.40} is no {kind.__name__}")
-    if kind in (int, float) and (not np.isfinite(value) or (kind is int and value < 0)):
-        raise ValueError(f"{value!r:.40} is out of range")
+    if kind is float and not np.isfinite(float(value)):
+        raise ValueError(f"{value!r:.40} is no finite number")
+    if kind is int and value < 0:
+        raise ValueError(f"{value!r:.40} is no count")
     return kind(value)
 
 
