@@ -97,6 +97,7 @@ def list_experiments(as_json: bool, out: str | None) -> None:
     help="An estimator beside the paper's: one of truecal's, or a function of (scores, outcomes); may be repeated.",
 )
 @click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@click.option("--figure", "figure_format", type=click.Choice(["png", "pdf", "svg"]), default="png", show_default=True)
 @_running_options
 @_data_options
 @_reply_options
@@ -107,6 +108,7 @@ def run(
     world: tuple[str, ...],
     estimator: tuple[str, ...],
     table_format: str,
+    figure_format: str,
     full: bool,
     workers: int | None,
     cache: str | None,
@@ -124,7 +126,7 @@ def run(
     }
     with _run(workers, cache).with_pool() as pooled:
         made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=pooled, **own)  # type: ignore[arg-type]
-    written = [str(path) for path in made.write(folder, table_format=table_format)]
+    written = [str(path) for path in made.write(folder, table_format=table_format, figure_format=figure_format)]
     rows = [{key: None if value != value else value for key, value in row.items()} for row in made.table]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
     _answer(text, {"experiment": name, "title": made.title, "written": written, "rows": rows}, as_json, out)

@@ -27,7 +27,7 @@ _table = recalibration.recalibration_table
 # Name -> what is run, its number of simulations in a quick and a full run, and the data it takes.
 _MADE: Mapping[str, Paper] = {
     "roelofs-fig1": Paper(bias.figure_1, 20_000, 1_000_000, "simulated"),
-    "roelofs-fig2": Paper(recalibration.figure_2, 30, 100, "networks"),
+    "roelofs-fig2": Paper(recalibration.figure_2, 30, 400, "networks"),
     "roelofs-fig2-printed": Paper(recalibration.figure_2_printed, 1, 1),
     "roelofs-fig2-worlds": Paper(recalibration.figure_2_worlds, 4, 100, "simulated"),
     "roelofs-fig3": Paper(fits.figure_3, 1, 1),
@@ -45,7 +45,7 @@ _MADE: Mapping[str, Paper] = {
     "roelofs-fig14": Paper(bias.figure_14, 50, 1000, "simulated"),
     "roelofs-fig15": Paper(bias.figure_15, 50, 1000, "simulated"),
     "roelofs-tab1": Paper(fits.table_1, 1, 1, "worlds"),
-    "roelofs-tab2": Paper(fits.table_2, 10, 100, "worlds"),
+    "roelofs-tab2": Paper(fits.table_2, 30, 400, "worlds"),
     "roelofs-tab3": Paper(fits.table_3, 100, 1000, "worlds"),
     "roelofs-tab4": Paper(_table("none", "roelofs-tab4"), 1, 1, "networks"),
     "roelofs-tab5": Paper(_table("temperature", "roelofs-tab5"), 1, 1, "networks"),
@@ -69,7 +69,7 @@ _MADE: Mapping[str, Paper] = {
     "kumar-fig5": Paper(outputs.figure_5, 100, 1000, "network"),
     "kumar-fig6": Paper(outputs.figure_6, 100, 1000, "network"),
     "kumar-fig7": Paper(outputs.figure_7, 10, 100, "network"),
-    "kumar-e-a": Paper(synthetic.appendix_e_a, 100, 1000),
+    "kumar-e-a": Paper(synthetic.appendix_e_a, 100, 2000),
     "kumar-fig10": Paper(synthetic.figure_10, 1, 1),
     "kumar-e-b": Paper(synthetic.appendix_e_b, 100, 1000),
     "kumar-fig12": Paper(outputs.figure_12, 100, 1000, "network"),

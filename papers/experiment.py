@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from papers.drawing import Figure
+from papers.drawing import STYLE, Figure, finish
 from papers.grading import Quantities
 from truecal.estimators import Estimator
 
@@ -147,22 +147,29 @@ class OwnFunction:
 
     @property
     def norm(self) -> float:
-        return float(getattr(load(self.words), "norm", 2))
+        return float(getattr(_load_callable(self.words), "norm", 2))
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        function = load(self.words)
+        function = _load_callable(self.words)
         values = [float(function(c, y)) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
         return np.array([values])
 
 
-def load_estimator(words: str) -> "Estimator | OwnFunction":
-    """An estimator of truecal, or a function of scores and outcomes."""
+def _load_callable(words: str) -> Any:
+    """A function, an object that is called like one, or, for a class, the object made without arguments."""
     thing = load(words)
+    return thing() if isinstance(thing, type) else thing
+
+
+def load_estimator(words: str) -> "Estimator | OwnFunction":
+    """An estimator of truecal, or a function or object called with scores and outcomes."""
+    thing = _load_callable(words)
     if isinstance(thing, Estimator):
         return thing
     if not callable(thing):
         raise tc.InputError(f"{words!r} must be an estimator or a function of (scores, outcomes), not {thing!r}")
-    return OwnFunction(words, sha256(inspect.getsource(thing).encode()).hexdigest())
+    source = inspect.getsource(thing if inspect.isfunction(thing) else type(thing))
+    return OwnFunction(words, sha256(source.encode()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -286,23 +293,30 @@ class Experiment:
         return {} if self.read is None else self.read(self.table)
 
     def figure(self) -> Figure:
-        """The figure; needs matplotlib."""
+        """The figure, at the size and in the style of a printed page; needs matplotlib."""
         from matplotlib.figure import Figure as Empty
+        from matplotlib.style import context
 
-        figure = Empty(figsize=(9, 5), layout="constrained")
-        self.draw(figure)
-        figure.suptitle(self.title)
+        with context(STYLE):
+            figure = Empty(layout="constrained")
+            self.draw(figure)
+            finish(figure, self.title)
         return figure
 
-    def write(self, folder: str | PathLike[str], *, table_format: str = "csv") -> list[Path]:
-        """Write `<name>.csv` (or .parquet) and `<name>.png`; returns their paths."""
+    def write(
+        self, folder: str | PathLike[str], *, table_format: str = "csv", figure_format: str = "png"
+    ) -> list[Path]:
+        """Write `<name>.csv` (or .parquet) and `<name>.png` (or .pdf, .svg); returns their paths."""
+        from matplotlib.style import context
+
         if table_format not in ("csv", "parquet"):
             raise tc.InputError(f"table_format must be csv or parquet, not {table_format!r}")
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        paths = [target / f"{self.name}.{table_format}", target / f"{self.name}.png"]
+        paths = [target / f"{self.name}.{table_format}", target / f"{self.name}.{figure_format}"]
         self.table.write(paths[0])
-        self.figure().savefig(paths[1], dpi=120, format="png")
+        with context(STYLE):
+            self.figure().savefig(paths[1], format=figure_format)
         return paths
 
 

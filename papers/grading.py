@@ -5,6 +5,7 @@ A test is a list of clauses, separated by `;`. A name stands for a quantity of t
     bias = -0.115 ~ 0.05           the printed number, and the tolerance within which ours must lie
     bias = -0.01 ~ 0.05 vs -0.281  the same, for a number whose effect is its distance from another one than 0
     cells ~ 0.35                   every cell of a printed table, each within the tolerance
+    cells ~ 2.9 se                 the same, in standard errors of the printed cell, where print is a mean of few draws
     sweep < debiased               a direction; `1.5 * debiased` and plain numbers are allowed on either side
 
 A number agrees if |ours - printed| <= tolerance + 2 se and 2 se <= tolerance, and disagrees if |ours - printed| > tolerance + 2 se;
@@ -13,7 +14,7 @@ a direction is decided where the difference exceeds 2 se. What is neither is not
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor, hypot, isfinite, log10
 from statistics import NormalDist
 
@@ -29,7 +30,7 @@ _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 _NAME = r"[A-Za-z_]\w*"
 _VERSUS = rf"(?:\s+vs\s+(?P<reference>{_NUMBER}))?"
 _PRINTED = re.compile(rf"(?P<name>{_NAME})\s*=\s*(?P<printed>{_NUMBER})\s*~\s*(?P<tolerance>{_NUMBER}){_VERSUS}$", re.I)
-_CELLS = re.compile(rf"(?P<name>{_NAME})\s*~\s*(?P<tolerance>{_NUMBER})$", re.I)
+_CELLS = re.compile(rf"(?P<name>{_NAME})\s*~\s*(?P<tolerance>{_NUMBER})(?P<in_se>\s+se)?$", re.I)
 _TERM = rf"(?:(?:({_NUMBER})\s*\*\s*)?({_NAME})|({_NUMBER}))"
 _DIRECTION = re.compile(rf"{_TERM}\s*([<>])\s*{_TERM}$", re.I)
 
@@ -50,12 +51,20 @@ class Number:
 
 @dataclass(frozen=True)
 class Cells:
-    """Our cells of a table, and the printed ones."""
+    """Our cells of a table, and the printed ones, with their standard errors where print is a mean of few draws."""
 
     ours: tuple[Number, ...]
     printed: tuple[float, ...]
+    printed_se: tuple[float, ...] = ()
+
+    def in_printed_se(self) -> "Cells":
+        """Divide every cell by the standard error of the printed one."""
+        cells = list(zip(self.ours, self.printed, self.printed_se, strict=True))
+        return Cells(tuple(Number(n.value / se, n.se / se) for n, _, se in cells), tuple(p / se for _, p, se in cells))
 
     def __str__(self) -> str:
+        if self.printed_se:
+            return f"{self.in_printed_se()} (in standard errors of the printed numbers)"
         gaps = np.abs([n.value - p for n, p in zip(self.ours, self.printed, strict=True)])
         largest = Number(float(gaps.max()), self.ours[int(gaps.argmax())].se)
         return f"{len(gaps)} cells, mean difference {gaps.mean():.2g}, largest {largest}"
@@ -74,6 +83,7 @@ class Clause:
     printed: float | None = None
     tolerance: float | None = None
     reference: float = 0.0
+    in_se: bool = False  # the tolerance is in standard errors of the printed cells
     sides: tuple[tuple[float, str], tuple[float, str]] | None = (
         None  # (factor, name), lesser side first; "" is a number
     )
@@ -91,6 +101,7 @@ class Clause:
         assert self.tolerance is not None
         quantity = ours[self.name]
         if isinstance(quantity, Cells):
+            quantity = quantity.in_printed_se() if self.in_se else quantity
             pairs = list(zip(quantity.ours, quantity.printed, strict=True))
         else:
             assert self.printed is not None, self.text
@@ -134,7 +145,7 @@ def _clause(text: str) -> Clause:
         reference = float(match["reference"] or 0.0)
         return Clause(text, match["name"], float(match["printed"]), float(match["tolerance"]), reference)
     if match := _CELLS.match(text):
-        return Clause(text, match["name"], tolerance=float(match["tolerance"]))
+        return Clause(text, match["name"], tolerance=float(match["tolerance"]), in_se=bool(match["in_se"]))
     match = _DIRECTION.match(text)
     if not match:
         raise ValueError(f"no clause: {text!r}")
@@ -167,26 +178,12 @@ def grade(test: str | tuple[Clause, ...], ours: Quantities) -> str:
         return UNDECIDED
     if not numbers or False in numbers:
         return DIRECTION_ONLY
-    tolerances = dict.fromkeys(f"{clause.tolerance:g}" for clause in clauses if clause.sides is None)
+    tolerances = dict.fromkeys(
+        f"{clause.tolerance:g}" + (" standard errors of the printed numbers" if clause.in_se else "")
+        for clause in clauses
+        if clause.sides is None
+    )
     return f"{AGREES} {', '.join(tolerances)}"
-
-
-def planted(clause: Clause, ours: Quantities) -> tuple[Clause, Quantities]:
-    """The clause with a wrong printed number where it agrees, and with ours where it does not."""
-    agrees = clause.outcome(ours) is not False
-    quantity = ours[clause.name]
-    assert clause.tolerance is not None
-    if isinstance(quantity, Number):
-        printed = _wrong(quantity, clause.tolerance) if agrees else quantity.value
-        return replace(clause, printed=printed), ours
-    cells = tuple(n.value for n in quantity.ours)
-    if agrees:
-        cells = (_wrong(quantity.ours[0], clause.tolerance), *quantity.printed[1:])
-    return clause, {**ours, clause.name: replace(quantity, printed=cells)}
-
-
-def _wrong(number: Number, tolerance: float) -> float:
-    return number.value + 1.1 * (tolerance + SE_FACTOR * number.se)
 
 
 def effect_of(clause: Clause, ours: Quantities) -> float:
@@ -195,6 +192,8 @@ def effect_of(clause: Clause, ours: Quantities) -> float:
         return abs(clause.printed - clause.reference)
     quantity = ours[clause.name]
     assert isinstance(quantity, Cells)
+    if clause.in_se:
+        return float(np.abs(quantity.in_printed_se().printed).min())
     return float(np.std(quantity.printed))
 
 

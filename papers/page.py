@@ -84,7 +84,10 @@ class Result:
 def _stored(quantity: Number | Cells) -> list[Any]:
     if isinstance(quantity, Number):
         return [_rounded(quantity.value), _rounded(quantity.se)]
-    return [[_rounded(n.value), _rounded(n.se), p] for n, p in zip(quantity.ours, quantity.printed, strict=True)]
+    printed = zip(quantity.printed, *([quantity.printed_se] if quantity.printed_se else []), strict=True)
+    return [
+        [*map(_rounded, (n.value, n.se)), *map(_rounded, cell)] for n, cell in zip(quantity.ours, printed, strict=True)
+    ]
 
 
 def _rounded(value: float) -> float:
@@ -96,7 +99,8 @@ def quantities_of(stored: str) -> dict[str, Number | Cells]:
     quantities: dict[str, Number | Cells] = {}
     for name, values in (json.loads(stored) if stored else {}).items():
         if values and isinstance(values[0], list):
-            quantities[name] = Cells(tuple(Number(v, se) for v, se, _ in values), tuple(p for *_, p in values))
+            cells = [tuple(column) for column in zip(*values, strict=True)]
+            quantities[name] = Cells(tuple(map(Number, *cells[:2])), *cells[2:])
         else:
             quantities[name] = Number(*values)
     return quantities

@@ -18,7 +18,7 @@ from shutil import copy
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, lines, panels, shared_legend
+from papers.drawing import Figure, clusters, lines, panel, panels, shared_legend
 from papers.experiment import Experiment, Field, Setting, the_network, tidy
 from papers.page import Row
 from truecal.lab import Frame
@@ -92,38 +92,52 @@ def cifar10(setting: Setting) -> Experiment:
     return Experiment("kirchenbauer-cifar10", "interventions after training, one network", table, _drawn(table))
 
 
-def _drawn(table: Frame) -> Callable[[Figure], None]:
-    kinds = ("error", "confidence", "inter-interval", "total-variation", "share", "accuracy")
-    metrics = [m for m in kinds if any(row["metric"] == m for row in table)]
+# What a picture shows: the metric, and whether it is that of groups of classes.
+_PICTURES = (
+    ("error", False, "calibration error"),
+    ("error", True, "calibration error of groups"),
+    ("confidence", False, "confidence less base"),
+    ("confidence", True, "group confidence less base"),
+    ("inter-interval", False, "inter-interval error"),
+    ("total-variation", False, "total variation"),
+    ("share", False, "share of the rows"),
+    ("accuracy", False, "top-k accuracy"),
+)
 
+
+def _drawn(table: Frame) -> Callable[[Figure], None]:
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(17, 4.2 * -(-len(metrics) // 2))
-        for axes, metric in zip(panels(figure, len(metrics), columns=2, share_y=False), metrics, strict=True):
-            rows = [row for row in table if row["metric"] == metric]
+        parts = [
+            [row for row in table if row["metric"] == metric and row["lens"].startswith("groups") == grouped]
+            for metric, grouped, _ in _PICTURES
+        ]
+        shown = [(part, *picture) for part, picture in zip(parts, _PICTURES, strict=True) if part]
+        grid = panels(figure, len(shown), columns=2, share_y=False, height=1.9)
+        for axes, (rows, metric, _, words) in zip(grid, shown, strict=True):
+            # Confidences are relative to the base model, as in Figures 2 and 17 to 19.
+            column, error = ("change", "change_se") if metric == "confidence" else ("value", "se")
             names = list(dict.fromkeys(row["intervention"] for row in rows))
             things = list(dict.fromkeys((row["lens"], row["selection"]) for row in rows))
-            width = 0.8 / len(names)
-            for i, name in enumerate(names):
-                part = [row for row in rows if row["intervention"] == name]
-                place = [things.index((r["lens"], r["selection"])) + (i - (len(names) - 1) / 2) * width for r in part]
-                # Confidences are relative to the base model, as in Figures 2 and 17 to 19.
-                column, error = ("change", "change_se") if metric == "confidence" else ("value", "se")
-                heights = [r[column] if r[column] is not None else np.nan for r in part]
-                two_se = [2 * r[error] for r in part]
-                axes.bar(place, heights, width, yerr=two_se, error_kw={"linewidth": 0.6}, label=name)
-                floors = [r["if_calibrated"] if r["if_calibrated"] is not None else np.nan for r in part]
-                if metric == "error":
-                    label = "if calibrated" if i == 0 else None
-                    axes.plot(place, floors, "k_", markersize=7, label=label)
-            short = [(lens.removeprefix("groups "), chosen.removeprefix("label ")) for lens, chosen in things]
-            words = [lens if chosen == "all" else f"{lens}, rows of {chosen}" for lens, chosen in short]
-            axes.set_xticks(range(len(things)), words, rotation=45, ha="right", fontsize="small")
-            axes.set_ylabel("confidence less the base model's" if metric == "confidence" else metric)
-            if metric == "error":
-                legend_axes = axes
-        shared_legend(figure, legend_axes)
+
+            def values(column: str, rows: list[Row] = rows, names: list[str] = names) -> dict[str, list[float]]:
+                return {
+                    n: [np.nan if r[column] is None else r[column] for r in rows if r["intervention"] == n]
+                    for n in names
+                }
+
+            two_se = {name: [2 * se for se in column] for name, column in values(error).items()}
+            floors = values("if_calibrated") if metric == "error" else None
+            clusters(axes, [_thing(*thing) for thing in things], values(column), two_se, floors, "if calibrated")
+            axes.set_ylabel(words)
+        shared_legend(figure, grid[0])
 
     return draw
+
+
+def _thing(lens: str, selection: str) -> str:
+    """A lens and a selection of rows in a few words: "shape: loops | bows" is the confidence in loops where bows are true."""
+    short = lens.removeprefix("groups ").removeprefix("likert ")
+    return short if selection == "all" else f"{short} | {selection.removeprefix('label ')}"
 
 
 CLASSES = 1000
@@ -155,14 +169,12 @@ def floor(setting: Setting) -> Experiment:
     table = tidy(("intervention", "lens", "metric", "value", "if_calibrated", "n"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for i, name in enumerate(("none", "temperature")):
-            part = [r for r in table if r["intervention"] == name]
-            place = np.arange(len(part)) + 0.4 * (i - 0.5)
-            axes.bar(place, [r["value"] for r in part], 0.4, label=name)
-            label = "if calibrated" if i == 0 else None
-            axes.plot(place, [r["if_calibrated"] for r in part], "k_", markersize=24, label=label)
-        axes.set_xticks(range(len(lenses)), list(lenses))
+        axes = panel(figure)
+        heights, floors = (
+            {name: [r[column] for r in table if r["intervention"] == name] for name in ("none", "temperature")}
+            for column in ("value", "if_calibrated")
+        )
+        clusters(axes, list(lenses), heights, marks=floors, marks_label="if calibrated")
         axes.set_ylabel("calibration error")
         axes.legend()
 
@@ -177,7 +189,6 @@ def accuracies(setting: Setting) -> Experiment:
     table = Frame.from_records(rows)
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(14, 6)
         tables = list(dict.fromkeys((row["table"], row["dataset"]) for row in rows))
         for axes, (number, dataset) in zip(panels(figure, len(tables), share_y=False), tables, strict=True):
             part = [row for row in rows if row["table"] == number]
@@ -185,12 +196,12 @@ def accuracies(setting: Setting) -> Experiment:
             for network in dict.fromkeys(row["network"] for row in part):
                 own = {row["intervention"]: row["accuracy"] for row in part if row["network"] == network}
                 axes.plot(range(len(names)), [own[n] - own["Base Model"] for n in names], "o-", label=network)
-            axes.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize="x-small")
+            axes.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=6)
             axes.axhline(0, color="grey", linewidth=0.8)
-            axes.set(title=f"Table {number}, {dataset}", ylabel="accuracy less the base model's")
+            axes.set(title=f"Table {number}, {dataset}", ylabel="accuracy less base")
         shared_legend(figure, axes)
 
-    return Experiment("kirchenbauer-accuracies", "accuracies as printed, less the base model's", table, draw)
+    return Experiment("kirchenbauer-accuracies", "accuracies as printed, less those of the base model", table, draw)
 
 
 GAMMAS = tuple(2.0**-k for k in range(1, 12))
@@ -228,7 +239,6 @@ def granularity(setting: Setting) -> Experiment:
 
 
 def _draw_granularity(figure: Figure, table: Frame) -> None:
-    figure.set_size_inches(13, 5)
     error, bin_sizes, spread = panels(figure, 3, share_y=False)
     sizes = sorted({int(row["rows"]) for row in table})
     full = [row for row in table if row["lens"] == "full"]
@@ -236,7 +246,7 @@ def _draw_granularity(figure: Figure, table: Frame) -> None:
     gammas = [row["gamma"] for row in whole]
     band = [row["sd"] for row in whole]
     curve = {"full": (gammas, [r["error"] for r in whole], band)}
-    lines(error, curve, x="gamma", y="calibration error", title="Figure 7", log_x=True)
+    lines(error, curve, x="gamma", y="full error ± sd", title="Figure 7", log_x=True, legend=False)
     counts = {name: (gammas, [r[f"{name}_in_bin"] for r in whole]) for name in ("least", "median", "most")}
     lines(bin_sizes, counts, x="gamma", y="rows in a bin", title="Figure 8", log_x=True)
     bin_sizes.set_yscale("log")
@@ -245,4 +255,5 @@ def _draw_granularity(figure: Figure, table: Frame) -> None:
         for lens in ("full", "top-1")
         for size in sizes
     }
-    lines(spread, by_size, x="gamma", y="standard deviation", title="Figure 9", log_x=True)
+    lines(spread, by_size, x="gamma", y="standard deviation", title="Figure 9", log_x=True, legend=False)
+    spread.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), fontsize=6, ncols=2)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from papers.drawing import Figure, Line, banded, lines, panels
+from papers.drawing import Figure, Line, banded, lines, panel, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Setting, the_network, tidy
 from truecal.lab import PAPER_WORLDS, Frame
 from truecal.recalibration import Recalibrator
@@ -297,7 +297,8 @@ def deviations(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
                 for kind in KINDS:
                     part = [r for r in table if (r["bins"], r["estimator"]) == (count, kind)]
                     curves[kind] = banded(part, "n", "mean_squared_deviation")
-                lines(axes, curves, title=f"{count} bins", x="rows", y="mean squared deviation")
+                lines(axes, curves, title=f"{count} bins", x="rows", y="mean squared deviation", log_x=True)
+                axes.set_yscale("log")
 
         return Experiment(name, f"how far estimates of {what} are from the truth", table, draw)
 
@@ -431,27 +432,22 @@ def figure_3b(setting: Setting) -> Experiment:
     table = Frame.from_records([{**row, "gain_at_0.02": gain, "gain_se": gain_se} for row in compared])
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for method in METHODS:
-            part = [r for r in table if r["method"] == method]
+        axes = panel(figure, wide=True)
+        for k, (method, above) in enumerate(zip(METHODS, (4, -9), strict=True)):
+            part = [r for r in table if r["method"] == method and r["bins"] >= 10]
             half = [(r["high_90"] - r["low_90"]) / 2 for r in part]
             x, y = ([r[name] for r in part] for name in ("squared_error", "mean_squared_error"))
-            axes.errorbar(x, y, xerr=half, fmt="o", capsize=2, label=f"{method}, 90 % intervals")
+            axes.errorbar(x, y, xerr=half, fmt=".", label=f"{method}, 90 % intervals")
             for r in part:
-                axes.annotate(
-                    str(r["bins"]),
-                    (r["squared_error"], r["mean_squared_error"]),
-                    xytext=(4, 6 if method == METHODS[0] else -12),
-                    textcoords="offset points",
-                    fontsize="small",
-                    color="C0" if method == METHODS[0] else "C1",
-                )
+                if r["bins"] in (10, 20, 40, 100):
+                    place = (r["squared_error"], r["mean_squared_error"])
+                    axes.annotate(str(r["bins"]), place, (2, above), textcoords="offset points", color=f"C{k}", size=6)
         axes.set_yscale("log")
         axes.axvline(0.02**2, color="grey", linestyle="--", linewidth=0.8, label="calibration error 0.02")
-        axes.set(xlabel="squared calibration error", ylabel="mean squared error, summed over classes")
+        axes.set(xlabel="squared calibration error", ylabel="mean squared error, all classes")
         axes.legend()
 
-    title = f"mean squared error {gain:.1%} ± {gain_se:.1%} lower at a calibration error <= 0.02 (numbers: bins)"
+    title = f"mean squared error {gain:.1%} ± {gain_se:.1%} lower at a calibration error <= 0.02; 10 to 100 bins"
     return Experiment("kumar-fig3b", title, table, draw)
 
 
@@ -494,7 +490,7 @@ def figure_7(setting: Setting) -> Experiment:
 def _by_bins(name: str, title: str, table: Frame) -> Experiment:
     def draw(figure: Figure) -> None:
         curves = {m: banded([r for r in table if r["method"] == m], "bins", "squared_error") for m in METHODS}
-        lines(figure.subplots(), curves, x="bins", y="squared calibration error")
+        lines(panel(figure), curves, x="bins", y="squared calibration error")
 
     return Experiment(name, title, table, draw)
 
@@ -523,15 +519,15 @@ def figure_17(setting: Setting) -> Experiment:
     table = Frame.from_records(records)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        axes = panel(figure)
         first = [r for r in records if r["split"] == 0]
         for k, kind in enumerate(("debiased", "plugin")):
             points = sorted((r[f"{kind}_upper"], r["mean_squared_error"]) for r in first)
-            axes.plot(*zip(*points, strict=True), "o", color=f"C{k}", markersize=4)
+            axes.plot(*zip(*points, strict=True), ".", color=f"C{k}")
             front = [p for i, p in enumerate(points) if all(p[1] < q[1] for q in points[:i])]
             axes.step(*zip(*front, strict=True), where="post", color=f"C{k}", label=f"{kind}, Pareto curve")
-        axes.axvline(0.015, color="grey", linestyle="--", linewidth=0.8)
+        axes.axvline(0.015, color="grey", linestyle="--", linewidth=0.8, label="1.5 %")
         axes.set(xlabel="90 % upper bound of the calibration error", ylabel="mean squared error")
-        axes.legend()
+        shared_legend(figure, axes)
 
     return Experiment("kumar-fig17", "bins that keep the error below 1.5 % (first split)", table, draw)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, Line, banded, lines, panels
+from papers.drawing import TRUE_LINE, Figure, Line, banded, lines, panel, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Setting, tidy
 from truecal.estimators import Estimator
 from truecal.lab import GLM, PAPER_WORLDS, Cell, Frame, Uniform, World
@@ -96,18 +96,15 @@ def appendix_e_a(setting: Setting) -> Experiment:
     table = tidy(_E_COLUMNS, rows)
 
     def draw(figure: Figure) -> None:
-        records = table
-        for column, (kind, by) in enumerate((kind, by) for by in ("n", "bins") for kind in kinds):
-            axes = figure.add_subplot(2, 2, column + 1)
-            part = [
-                r for r in records if r["calibrator"] == kind and (r["bins"] == 10 if by == "n" else r["n"] == 2000)
-            ]
+        shown = [(kind, by) for by in ("n", "bins") for kind in kinds]
+        for axes, (kind, by) in zip(panels(figure, 4, columns=2, share_y=False), shown, strict=True):
+            part = [r for r in table if r["calibrator"] == kind and (r["bins"] == 10 if by == "n" else r["n"] == 2000)]
             part.sort(key=lambda r: float(r[by]))
             xs, ys, low, high = (
                 [float(r[by]) for r in part],
                 *([1 / float(r[name]) for r in part] for name in ("squared_error", "high_90", "low_90")),
             )
-            lines(axes, {kind: (xs, ys, low, high)}, x=by, y="1 / squared error")
+            lines(axes, {"": (xs, ys, low, high)}, title=kind, x=by, y="1 / squared error", legend=False)
             axes.set_ylim(bottom=0)
 
     return Experiment("kumar-e-a", "squared calibration error of the calibrators", table, draw)
@@ -132,7 +129,7 @@ def appendix_e_b(setting: Setting) -> Experiment:
         for kind in kinds:
             part = [r for r in table if r["calibrator"] == kind]
             curves[kind] = banded(part, "n", "squared_error")
-        lines(figure.subplots(), curves, x="samples to recalibrate", y="squared calibration error")
+        lines(panel(figure), curves, x="samples to recalibrate", y="squared calibration error")
 
     return Experiment("kumar-e-b", "scaling-binning against the scaling it bins", table, draw)
 
@@ -160,16 +157,15 @@ def figure_2_worlds(setting: Setting) -> Experiment:
     table = tidy(columns, rows)
 
     def draw(figure: Figure) -> None:
-        records = table
         for axes, name in zip(panels(figure, len(worlds), columns=2, share_y=False), worlds, strict=True):
             curves: dict[str, Line] = {}
             for kind in ("plugin", "debiased"):
-                part = [r for r in records if (r["world"], r["estimator"]) == (name, kind)]
+                part = [r for r in table if (r["world"], r["estimator"]) == (name, kind)]
                 curves[kind] = banded(part, "bins", "mean_percent")
-            axes.axhline(100 * worlds[name].true_error(), color="black", linestyle="--", linewidth=0.8)
+            axes.axhline(100 * worlds[name].true_error(), **TRUE_LINE)
             lines(axes, curves, title=name, x="bins", y="binned error (%)", log_x=True)
 
-    return Experiment("kumar-fig2-worlds", "binned error by number of bins; dashed: the true error", table, draw)
+    return Experiment("kumar-fig2-worlds", "binned error by number of bins; green: the true error", table, draw)
 
 
 def figure_1(setting: Setting) -> Experiment:
@@ -184,12 +180,12 @@ def figure_1(setting: Setting) -> Experiment:
     table = Frame(columns)
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(12, 4)
         for axes, kind in zip(panels(figure, 3), kinds, strict=True):
-            axes.plot(scores[0], outcomes[0], "kx", markersize=4)
-            axes.plot(grid, columns["truth"], color="grey", linewidth=0.8)
-            axes.plot(grid, columns[kind], color="red")
+            axes.plot(scores[0], outcomes[0], "kx", label="labels")
+            axes.plot(grid, columns["truth"], label="P(y = 1 | score)", **TRUE_LINE)
+            axes.plot(grid, columns[kind], label="output")
             axes.set(title=kind, xlabel="score", ylabel="probability")
+        shared_legend(figure, axes)
 
     return Experiment("kumar-fig1", "three approaches to recalibration", table, draw)
 
@@ -205,8 +201,8 @@ def figure_10(setting: Setting) -> Experiment:
 
     def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2)
-        lines(left, {"(A)": (z.tolist(), table["p_a"].tolist())}, x="z", y="P(Y = 1 | z)")
-        right.plot(inner, table["p_b"], ".", markersize=2)
+        lines(left, {"": (z.tolist(), table["p_a"].tolist())}, title="(A)", x="z", y="P(Y = 1 | z)", legend=False)
+        right.plot(inner, table["p_b"], ".", markersize=1)
         right.set(xlabel="z", title="(B)")
 
     return Experiment("kumar-fig10", "P(Y = 1 | z) of the synthetic experiments", table, draw)
@@ -231,7 +227,9 @@ def example_3_2(setting: Setting) -> Experiment:
 
     def draw(figure: Figure) -> None:
         bins = [float(b) for b in table["bins"]]
-        curves: dict[str, Line] = {name: (bins, table[name].tolist()) for name in ("binned_error_l1", "true_error_l1")}
-        lines(figure.subplots(), curves, x="bins", y="l1 error", log_x=True)
+        curves: dict[str, Line] = {
+            f"{kind} error": (bins, table[f"{kind}_error_l1"].tolist()) for kind in ("binned", "true")
+        }
+        lines(panel(figure), curves, x="bins", y="l1 error", log_x=True)
 
     return Experiment("kumar-ex3.2", "a binned error of 0 and a true error of 0.5", table, draw)

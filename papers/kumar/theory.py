@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from papers.drawing import Figure, lines, panels
+from papers.drawing import Figure, label_log_axis, lines, panel, panels
 from papers.experiment import Array, Experiment, Field, Setting, the_network, tidy
 from papers.kumar.synthetic import TRUTH
 
@@ -73,7 +73,7 @@ def rows_needed(setting: Setting) -> Experiment:
     table = tidy(("estimator", "bins", "replicate", "m", "rows"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        axes = panel(figure)
         for kind, exponent in (("plugin", 1.0), ("debiased", 0.5)):
             means = [np.mean([r["rows"] for r in table if (r["estimator"], r["bins"]) == (kind, b)]) for b in BINS]
             axes.loglog(BINS, means, "o-", label=kind)
@@ -103,7 +103,7 @@ def balance(setting: Setting) -> Experiment:
     table = tidy(("bins", "replicate", "m", "rows", "constant"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        axes = panel(figure)
         axes.loglog(table["bins"], table["rows"], "o", label="rows needed")
         x = np.array(BALANCED_BINS, dtype=float)
         constant = float(np.mean(table["constant"].astype(float)))
@@ -145,11 +145,18 @@ def inequalities(setting: Setting) -> Experiment:
     table = tidy(("lemma", "draw", "bins", "left_less_right"), rows)
 
     def draw(figure: Figure) -> None:
-        for axes, lemma in zip(panels(figure, 3, share_y=False), ("D.5", "D.6", "D.4"), strict=True):
-            part = [r for r in table if r["lemma"] == lemma]
-            axes.plot([r["bins"] for r in part], [r["left_less_right"] for r in part], ".", markersize=3)
-            title = "D.4: B (MSE - MSE of g)" if lemma == "D.4" else f"{lemma}: left less right side"
-            axes.set(title=title, xlabel="bins" if lemma != "D.5" else "", xscale="symlog")
+        by_lemma = {lemma: [r for r in table if r["lemma"] == lemma] for lemma in ("D.5", "D.6", "D.4")}
+        first, *others = panels(figure, 3, share_y=False)
+        first.hist([r["left_less_right"] for r in by_lemma["D.5"]], bins=30)
+        first.axvline(0, color="grey", linestyle="--", linewidth=0.8)
+        first.set(title="Lemma D.5", xlabel="left less right side", ylabel="draws")
+        words = {"D.6": ("Lemma D.6", "left less right side"), "D.4": ("Proposition D.4", "B times the rise of MSE")}
+        for axes, (lemma, (title, label)) in zip(others, words.items(), strict=True):
+            bins = [r["bins"] for r in by_lemma[lemma]]
+            axes.plot(bins, [r["left_less_right"] for r in by_lemma[lemma]], ".", markersize=2)
+            axes.axhline(0, color="grey", linestyle="--", linewidth=0.8)
+            axes.set(title=title, xlabel="bins B", ylabel=label)
+            label_log_axis(axes, sorted({float(b) for b in bins}))
 
     return Experiment("kumar-inequalities", "Lemmas D.5, D.6 and Proposition D.4 on random functions", table, draw)
 
@@ -208,10 +215,11 @@ def explicit_bounds(setting: Setting) -> Experiment:
     table = tidy(columns, rows)
 
     def draw(figure: Figure) -> None:
-        curves = {name: (table["bins"].tolist(), table[name].tolist()) for name in ("F6", "F9", "verify_high")}
-        lines(figure.subplots(), curves, x="bins", y="upper limit of the calibration error (95 %)")
+        names = {"F6": "Theorem F.6", "F9": "Theorem F.9", "verify_high": "tc.verify"}
+        curves = {words: (table["bins"].tolist(), table[name].tolist()) for name, words in names.items()}
+        lines(panel(figure), curves, x="bins", y="upper limit of the calibration error")
 
-    return Experiment("kumar-explicit", "explicit upper bounds of the calibration error of a binned model", table, draw)
+    return Experiment("kumar-explicit", "95 % upper limits of the calibration error of a binned model", table, draw)
 
 
 def _by_output(shown: Array, y: Array) -> tuple[Counts, Counts, Array]:

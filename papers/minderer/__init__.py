@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, panels
+from papers.drawing import Figure, label_log_axis, panel, panels
 from papers.experiment import Array, Experiment, Field, Setting, tidy
 from papers.grading import Number, Quantities
 from papers.roelofs import select
@@ -51,15 +51,14 @@ def equation_5(setting: Setting) -> Experiment:
     table = tidy(("rows_in_bin", "m", "bias", "bias_se", "equation_5", "accuracy_alone"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        axes = panel(figure)
         n = table["rows_in_bin"]
-        axes.errorbar(
-            n, table["bias"], 2 * table["bias_se"], fmt="o", capsize=3, label="simulated bias, two standard errors"
-        )
+        axes.errorbar(n, table["bias"], 2 * table["bias_se"], fmt="o", label="simulated bias, two standard errors")
         axes.loglog(n, table["equation_5"], label="equation 5")
         axes.loglog(n, table["accuracy_alone"], "--", label="V[A] / n alone")
+        label_log_axis(axes, n.tolist())
         axes.set(xlabel="rows in the bin", ylabel="bias of the squared gap", title=name)
-        axes.legend()
+        axes.legend(loc="lower left")
 
     return Experiment("minderer-eq5", "bias of the squared gap of a bin", table, draw)
 
@@ -75,7 +74,6 @@ def figure_9(setting: Setting) -> Experiment:
     table = tidy(("model", "error", "bins", "m", "true_ece", "ece", "ece_se"), rows)
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(12, 4.5)
         for axes, bins in zip(panels(figure, len(BINS), share_y=False), BINS, strict=True):
             part = sorted(select(table, bins=bins), key=lambda r: float(r["error"]))
             axes.plot([r["error"] for r in part], [r["ece"] for r in part], "o-", label="ECE")

@@ -6,6 +6,7 @@ import numpy as np
 
 from papers.grading import Cells, Number, Quantities, average, difference, share
 from papers.page import Row
+from papers.roelofs.fits import RESNET110_C10
 from truecal.lab import Frame, dataset_of
 
 ESTIMATORS = ("EW", "EM", "EMdebias", "KDE", "EWsweep", "EMsweep", "RankSeries")
@@ -84,10 +85,14 @@ def figure_6(table: Frame) -> Quantities:
             rows = select(table, n=n, estimator=name)
             if rows:
                 quantities[f"{short}_{n}"] = average([_percent(row) for row in rows], absolute=True)
-    for dataset, name in (("CIFAR-10", "c10"), ("CIFAR-100", "c100")):
+    for estimator, dataset, name in (
+        ("EW", "CIFAR-10", "EW_c10"),
+        ("EW", "CIFAR-100", "EW_c100"),
+        ("EWsweep", "CIFAR-10", "EWsweep_c10"),
+    ):
         for n in (200, 12_800):
-            rows = [r for r in select(table, n=n, estimator="EW") if dataset_of(r["world"]) == dataset]
-            quantities[f"EW_{name}_{n}"] = average([_percent(row) for row in rows], absolute=True)
+            rows = [r for r in select(table, n=n, estimator=estimator) if dataset_of(r["world"]) == dataset]
+            quantities[f"{name}_{n}"] = average([_percent(row) for row in rows], absolute=True)
     for words, name in (("KDE_theirs", "KDE, authors' bandwidth"), ("KDE_ours", "KDE")):
         for row in select(table, world="resnet110_c100", n=200, estimator=name):
             quantities[words] = _percent(row)
@@ -103,7 +108,7 @@ def figure_7(table: Frame) -> Quantities:
                 quantities[f"{name}_{n}_d{d}"] = _percent(row)
     for words, scores in (("uniform", "Uniform"), ("beta", "Beta(1.1, 0.1)")):
         quantities[f"tce_{words}"] = _truth_at(table, scores, 12.0)
-    quantities["ambiguity"] = difference(quantities["tce_beta"], quantities["tce_uniform"])
+        quantities[f"tce_20_{words}"] = _truth_at(table, scores, 20.0)
     return quantities
 
 
@@ -193,23 +198,37 @@ def table_1(table: Frame) -> Quantities:
     }
 
 
+PRINTED_BOOTSTRAPS = 10  # behind every printed number of Table 2
+# Both have a constant probability, and so one likelihood; the fits have it once.
+SAME_CURVE = {"logit_logflip_b0": "logit_logit_b0"}
+
+
 def table_2(table: Frame) -> Quantities:
-    rows = [r for r in select(table, world="resnet110_c10", reading="as printed") if r["paper_aic"]]
-    by_curve = {row["curve"]: row for row in rows}
-    best, second, third = (
-        by_curve[name] for name in ("logflip_logflip_b0_b1", "logit_logflip_b0_b1", "logit_logit_b0_b1")
-    )
-    names = [(r, k) for r in rows for k in ("b0", "b1") if r[f"paper_{k}"] is not None]
-    aics = tuple(Number(row["aic_bootstrap"], row["aic_bootstrap_se"]) for row in rows)
+    fitted = {row["curve"]: row for row in select(table, world="resnet110_c10", reading="as printed")}
+
+    def mean(curve: str, name: str) -> tuple[Number, float]:
+        """Our mean over bootstraps, and the standard error of a mean of ten."""
+        row = fitted[SAME_CURVE.get(curve, curve)]
+        sd = row[f"{name}_sd"]
+        return Number(row[f"{name}_mean"], sd / row["m"] ** 0.5), sd / PRINTED_BOOTSTRAPS**0.5
+
+    def cells(names: tuple[str, ...], curves: tuple[str, ...] = tuple(RESNET110_C10)) -> Cells:
+        """Our means of some curves beside the printed ones."""
+        pairs = [
+            (mean(curve, name), printed)
+            for curve in curves
+            for name, printed in zip(("aic", "b0", "b1"), RESNET110_C10[curve], strict=True)
+            if name in names and printed is not None
+        ]
+        ours, printed_se = zip(*(pair[0] for pair in pairs), strict=True)
+        return Cells(ours, tuple(pair[1] for pair in pairs), printed_se)
+
     return {
-        "best_aic": Number(best["aic_bootstrap"], best["aic_bootstrap_se"]),
-        "second_above_best": Number(second["above_best"], second["above_best_se"]),
-        "third_above_best": Number(third["above_best"], third["above_best_se"]),
-        "aic": Cells(aics, tuple(r["paper_aic"] for r in rows)),
-        "b0": Number(best["b0"]),
-        "b1": Number(best["b1"]),
-        # The rows are the paper's own: a fit to them has no Monte-Carlo error.
-        "coefficients": Cells(tuple(Number(r[k]) for r, k in names), tuple(r[f"paper_{k}"] for r, k in names)),
+        "aics": cells(("aic",)),
+        "coefficients": cells(("b0", "b1")),
+        "coefficients_best": cells(("b0", "b1"), (next(iter(RESNET110_C10)),)),
+        "second_above_best": mean("logit_logflip_b0_b1", "above_best")[0],
+        "third_above_best": mean("logit_logit_b0_b1", "above_best")[0],
     }
 
 

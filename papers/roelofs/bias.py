@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, bars, heat, lines, panels, shared_legend
+from papers.drawing import TRUE_LINE, Figure, heat, lines, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Setting, tidy
 from truecal.estimators import Estimator
 from truecal.lab import (
@@ -91,11 +91,11 @@ def figure_1(setting: Setting) -> Experiment:
         part = [r for r in table if r["panel"] == "one sample"]
         left.bar([r["low"] for r in part], [r["mean_outcome"] for r in part], width=1 / 15, align="edge", alpha=0.6)
         left.plot([r["mean_score"] for r in part], [r["mean_outcome"] for r in part], "k.")
-        left.axline((0, 0), slope=1, color="green", linewidth=0.8)
-        left.set(title="one sample", xlabel="score", ylabel="share correct")
-        shares = [float(row[4]) for row in rows[:60]]  # type: ignore[arg-type]
-        bars(right, list(edges), shares, x="ECE (%), 15 equal-width bins", y="share of samples")
-        left.set_ylim(0, 1)
+        left.axline((0, 0), slope=1, **TRUE_LINE)
+        left.set(title="one sample of 200 rows", xlabel="score", ylabel="share correct", xlim=(0, 1), ylim=(0, 1.02))
+        right.stairs([float(row[4]) for row in rows[:60]], edges, fill=True, alpha=0.6)  # type: ignore[arg-type]
+        title = f"{setting.m} samples"
+        right.set(title=title, xlabel="ECE (%), 15 equal-width bins", ylabel="share of samples", xlim=(0, None))
 
     return Experiment("roelofs-fig1", title, table, draw)
 
@@ -133,8 +133,7 @@ def figure_6(setting: Setting) -> Experiment:
     results = setting.trials(estimators, worlds, n=LONG_SIZES)
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(16 if len(worlds) > 4 else 9, 7 if len(worlds) > 5 else 5)
-        for axes, name in zip(panels(figure, len(worlds), columns=5), worlds, strict=True):
+        for axes, name in zip(panels(figure, len(worlds), columns=4, height=1.7), worlds, strict=True):
             curves = _by_n(results, name)
             lines(axes, curves, title=name, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
         shared_legend(figure, axes)
@@ -158,7 +157,7 @@ def figure_7(setting: Setting) -> Experiment:
                     part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
                     part = [t for t in part if t.world_name.startswith(scores)]
                     curves[f"{scores}, n={n}"] = ([100 * t.truth for t in part], [100 * t.mean for t in part])
-            axes.axline((0, 0), slope=1, color="green", linewidth=0.8)
+            axes.axline((0, 0), slope=1, **TRUE_LINE)
             lines(axes, curves, title=estimator, x="true error (%)", y="average estimate (%)", legend=False)
         shared_legend(figure, axes)
 
@@ -199,7 +198,15 @@ def figure_8(
             for name in estimators:
                 part = [r for r in table if (r["estimator"], r["n"]) == (name, size)]
                 drawn[name] = ([100 * float(r["true_error"]) for r in part], [float(r["miss_rate"]) for r in part])
-            lines(axes, drawn, title=f"n = {size}", x="true error (%)", y="chance to miss it", log_x=True)
+            lines(
+                *(axes, drawn),
+                title=f"n = {size}",
+                x="true error (%)",
+                y="type II error (miss rate)",
+                log_x=True,
+                legend=False,
+            )
+        shared_legend(figure, axes)
 
     return Experiment("roelofs-fig8", "type II error at type I error 5 %", table, draw)
 
@@ -234,11 +241,12 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
     quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(12, 12)
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
+        heights = (len(BINS), len(BINS), len(BINS), 2)
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
         limit = float(np.abs(table[quantity].astype(float)).max())
-        for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
+        grid = panels(figure, 8, columns=2, share_y=False, rows_heights=heights)
+        for axes, (metric, scheme) in zip(grid, kinds, strict=True):
             part = [r for r in table if (r["metric"], r["scheme"]) == (metric, scheme)]
             bins = list(dict.fromkeys(r["bins"] for r in part))
             numbers = [[float(r[quantity]) for r in part if r["bins"] == b] for b in bins]
@@ -248,6 +256,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
                 columns=[str(n) for n in SIZES],
                 title=f"{metric}, equal {scheme}: {words} (%)",
                 limit=limit,
+                signed=not spread,
             )
 
     return Experiment(name, f"{words} by bins and samples, {world_name}", table, draw)
@@ -298,14 +307,15 @@ def figure_15(setting: Setting) -> Experiment:
     def draw(figure: Figure) -> None:
         for axes, name in zip(panels(figure, len(worlds), columns=2, share_y=False), worlds, strict=True):
             curves = {}
-            for n in sizes:
+            for k, n in enumerate(sizes):
                 part = [r for r in table if (r["world"], r["n"]) == (name, n)]
-                curves[f"n={n}"] = ([float(r["bins"]) for r in part], [float(r["mean_percent"]) for r in part])
-                axes.axvline(float(part[0]["sweep_bins"]), linestyle="--", linewidth=0.8, color="grey")
-            axes.axhline(100 * worlds[name].true_error(), linestyle="--", color="black", linewidth=0.8)
-            lines(axes, curves, title=name, x="bins", y="average equal-mass ECE (%)", log_x=True)
+                curves[f"n = {n}"] = ([float(r["bins"]) for r in part], [float(r["mean_percent"]) for r in part])
+                axes.axvline(float(part[0]["sweep_bins"]), linestyle="--", linewidth=0.8, color=f"C{k}")
+            axes.axhline(100 * worlds[name].true_error(), linestyle="--", **TRUE_LINE)
+            lines(axes, curves, title=name, x="bins", y="mean equal-mass ECE (%)", log_x=True)
 
-    return Experiment("roelofs-fig15", "bins chosen by the equal-mass sweep", table, draw)
+    title = "bins chosen by the equal-mass sweep (dashed, by n); green: the true error"
+    return Experiment("roelofs-fig15", title, table, draw)
 
 
 def _by_n(results: list[Trial], world_name: str) -> dict[str, tuple[list[float], list[float], list[float]]]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, lines, panels
+from papers.drawing import TRUE_LINE, Figure, lines, panel, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
 from papers.roelofs.bias import EW
 from truecal.lab import GLM, PAPER_WORLDS, Beta, BetaFit, CurveFit, Frame, Power, World, dataset_of, fit_world
@@ -27,6 +27,8 @@ from truecal.lab import GLM, PAPER_WORLDS, Beta, BetaFit, CurveFit, Frame, Power
 AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
 MORE_DATASETS, PRINTED_PARAMETERS = "as printed, more datasets", "printed parameters"
 _PRINTED_ROWS, _PRINTED_DATASETS, _PRINTED_SEED = 1000, 100, 47  # behind the simulated column of Table 3
+# Columns of Table 2 from bootstraps of the rows.
+_BOOTSTRAPPED = ("m", *(f"{name}_{part}" for name in ("aic", "b0", "b1", "above_best") for part in ("mean", "sd")))
 _DATASETS = 10_000  # of 1000 rows, for a standard error of 0.013
 # Table 2: curve, AIC, b0 and b1 of resnet110_c10, the network whose outputs are public; the row of lowest AIC of the others is the
 # curve of PAPER_WORLDS.
@@ -129,25 +131,25 @@ def table_1(setting: Setting) -> Experiment:
             ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error)
             rows.append((name, reading.name, *ours, reading.ones, printed.alpha, printed.beta))
     columns = ("world", "reading", "alpha", "alpha_se", "beta", "beta_se", "scores_of_1", "paper_alpha", "paper_beta")
-    return _against_print("roelofs-tab1", "Beta fits", tidy(columns, rows), "alpha", "paper_alpha")
+    return _against_print("roelofs-tab1", "Beta fits", tidy(columns, rows), "alpha")
 
 
 def table_2(setting: Setting) -> Experiment:
-    """Every candidate curve of every network, best AIC first; printed AICs are means over bootstraps of the rows."""
+    """Every candidate curve of every network, best AIC first, and means over bootstraps of the rows where print has those."""
     rows: list[tuple[Field, ...]] = []
     for name in PAPER_WORLDS:
         for reading in readings(name, setting):
-            aics = _bootstrapped_aics(setting.data[name].test, setting) if reading.name == AS_PRINTED else {}
+            drawn = _bootstrapped_curves(setting.data[name].test, setting) if reading.name == AS_PRINTED else {}
             for place, c in enumerate(reading.curves, start=1):
-                aic = aics.get(c.name, (None, None, None, None))
-                ours = (c.aic, *aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
-                rows.append((name, reading.name, place, c.name, *ours, *_printed_curve(name, c)))
+                means = drawn.get(c.name, (None,) * len(_BOOTSTRAPPED))
+                ours = (c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
+                rows.append((name, reading.name, place, c.name, *ours, *means, *_printed_curve(name, c)))
     columns = (
-        *("world", "reading", "place", "curve"),
-        *("aic", "aic_bootstrap", "aic_bootstrap_se", "above_best", "above_best_se"),
-        *("b0", "b0_se", "b1", "b1_se", "paper_aic", "paper_b0", "paper_b1"),
+        *("world", "reading", "place", "curve", "aic", "b0", "b0_se", "b1", "b1_se"),
+        *_BOOTSTRAPPED,
+        *("paper_aic", "paper_b0", "paper_b1"),
     )
-    return _against_print("roelofs-tab2", "calibration curves by AIC", tidy(columns, rows), "b1", "paper_b1")
+    return _against_print("roelofs-tab2", "calibration curves by AIC", tidy(columns, rows), "b1")
 
 
 def _printed_curve(name: str, fit: CurveFit) -> tuple[float | None, float | None, float | None]:
@@ -160,24 +162,26 @@ def _printed_curve(name: str, fit: CurveFit) -> tuple[float | None, float | None
     return None, None, None
 
 
-def _bootstrapped_aics(outputs: Outputs, setting: Setting) -> dict[str, tuple[float, float, float, float]]:
-    """Mean AIC of every curve over m bootstraps of the rows with a score below 1, its difference from the printed best curve's,
-    and their standard errors; the authors average over ten.
+def _bootstrapped_curves(outputs: Outputs, setting: Setting) -> dict[str, tuple[float, ...]]:
+    """Number of bootstraps, and mean and standard deviation of AIC, b0, b1 and AIC less that of the printed best curve.
+
+    As in the published code, all rows are resampled and scores of 1 are dropped afterwards. The authors take ten bootstraps of its
+    own for every curve; here all curves see the same ones, so that their AICs can be compared.
     """
     top, right = single_precision_top(outputs)
-    c, y = top[top < 1], right[top < 1]
     rng = setting.stream(0)
-    aics: dict[str, list[float]] = {}
+    drawn: dict[str, list[tuple[float, float, float]]] = {}
     for _ in range(setting.m):
-        rows = rng.integers(0, c.size, c.size)
-        for fit in fit_world(tc.profile.Profile.from_arrays(c[rows], y[rows])).curves:
-            aics.setdefault(fit.name, []).append(fit.aic)
-    best = np.array(aics[next(iter(RESNET110_C10))])
-
-    def mean(values: Array) -> tuple[float, float]:
-        return float(values.mean()), float(values.std(ddof=1)) / float(np.sqrt(values.size))
-
-    return {name: (*mean(np.array(values)), *mean(np.array(values) - best)) for name, values in aics.items()}
+        rows = rng.integers(0, top.size, top.size)
+        rows = rows[top[rows] < 1]
+        for fit in fit_world(tc.profile.Profile.from_arrays(top[rows], right[rows])).curves:
+            drawn.setdefault(fit.name, []).append((fit.aic, fit.curve.b0, fit.curve.b1))
+    aic_of_best = np.array(drawn[next(iter(RESNET110_C10))])[:, 0]
+    numbers = {}
+    for name, values in drawn.items():
+        columns = [*np.array(values).T, np.array(values)[:, 0] - aic_of_best]
+        numbers[name] = (setting.m, *(float(f(column)) for column in columns for f in (np.mean, np.std)))
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -223,8 +227,8 @@ def figure_5c(setting: Setting) -> Experiment:
     table = table_3(setting).table
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        axes.axline((5, 5), slope=1, color="green", linewidth=0.8)
+        axes = panel(figure)
+        axes.axline((5, 5), slope=1, **TRUE_LINE)
         shown = [r for r in table if r["reading"] == PRINTED_PARAMETERS]
         for dataset in dict.fromkeys(dataset_of(r["world"]) for r in shown):
             part = [r for r in shown if dataset_of(r["world"]) == dataset]
@@ -235,7 +239,7 @@ def figure_5c(setting: Setting) -> Experiment:
                 fmt="o",
                 label=dataset,
             )
-        axes.set(xlabel="ECE on the data (%), as printed", ylabel="ECE on 1000 simulated rows (%), ours")
+        axes.set(xlabel="ECE on the data (%), as printed", ylabel="ECE on 1000 simulated rows (%)", aspect="equal")
         axes.legend()
 
     return Experiment("roelofs-fig5c", "ECE on data and on simulated data", table, draw)
@@ -294,7 +298,7 @@ def figure_3(setting: Setting) -> Experiment:
         left.semilogy(c, table["density"])
         left.set(xlabel="score", ylabel="density")
         lines(right, {"T(c) = c^2": (c.tolist(), table["accuracy"].tolist())}, x="score", y="P(correct)")
-        right.axline((0, 0), slope=1, color="green", linewidth=0.8)
+        right.axline((0, 0), slope=1, **TRUE_LINE)
 
     errors = f"{100 * world.true_error(1):.2f} % (l1), {100 * world.true_error(2):.2f} % (l2)"
     return Experiment("roelofs-fig3", f"a world: true error {errors}", table, draw)
@@ -311,15 +315,16 @@ def figure_5(setting: Setting) -> Experiment:
     table = Frame.from_records(records)
 
     def draw(figure: Figure) -> None:
-        left, right = panels(figure, 2, columns=2, share_y=False)
+        left, right = panels(figure, 2, columns=2, share_y=False, height=2.6)
+        dashes = {"CIFAR-10": "-", "CIFAR-100": "--", "ImageNet": ":"}
         for name in PAPER_WORLDS:
             part = [r for r in records if r["world"] == name]
-            left.semilogy(c, [r["density"] for r in part], label=name)
-            right.plot(c, [r["accuracy"] for r in part])
+            (drawn,) = left.semilogy(c, [r["density"] for r in part], dashes[dataset_of(name)], label=name)
+            right.plot(c, [r["accuracy"] for r in part], dashes[dataset_of(name)], color=drawn.get_color())
         left.set(xlabel="score", ylabel="density")
         right.set(xlabel="score", ylabel="P(correct)")
-        right.axline((0, 0), slope=1, color="green", linewidth=0.8)
-        left.legend(fontsize="x-small")
+        right.axline((0, 0), slope=1, **TRUE_LINE)
+        shared_legend(figure, left)
 
     return Experiment("roelofs-fig5", "fitted densities and calibration curves, ten networks", table, draw)
 
@@ -331,12 +336,19 @@ def _density(scores: Beta, c: Array) -> Array:
     return np.asarray(np.exp(log))
 
 
-def _against_print(name: str, title: str, table: Frame, ours: str, paper: str) -> Experiment:
+def _against_print(name: str, title: str, table: Frame, ours: str, paper: str = "") -> Experiment:
+    """Our numbers over the printed ones, by reading of the data."""
+    paper = paper or f"paper_{ours}"
+    shown = [row for row in table if row[paper] is not None and row[paper] == row[paper]]
+
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        pairs = [(float(r[paper]), float(r[ours])) for r in table if r[paper] is not None and r[paper] == r[paper]]
-        axes.axline(pairs[0], slope=1, color="green", linewidth=0.8)
-        lines(axes, {}, x=f"{ours}, as printed", y=f"{ours}, ours", legend=False)
-        axes.plot([p for p, _ in pairs], [o for _, o in pairs], "o")
+        axes = panel(figure)
+        axes.axline((shown[0][paper],) * 2, slope=1, **TRUE_LINE)
+        for k, reading in enumerate(dict.fromkeys(row["reading"] for row in shown)):
+            part = [row for row in shown if row["reading"] == reading]
+            axes.plot([row[paper] for row in part], [row[ours] for row in part], "os^v"[k % 4], label=reading)
+        words = {"simulated_percent": "simulated ECE (%)"}.get(ours, ours)
+        axes.set(xlabel=f"{words}, as printed", ylabel=f"{words}, ours")
+        axes.legend()
 
     return Experiment(name, title, table, draw)

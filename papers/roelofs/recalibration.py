@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from papers.drawing import Figure, panels
+from papers.drawing import Figure, clusters, panel, panels
 from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
 from truecal.estimators import Estimator
 from truecal.lab import PAPER_WORLDS, Cell, World
@@ -137,13 +137,14 @@ def recalibration_table(method: str, name: str) -> Callable[[Setting], Experimen
         table = tidy(columns, rows)
 
         def draw(figure: Figure) -> None:
-            axes = figure.subplots()
-            place = np.arange(len(table))
-            for shift, column in enumerate(columns[1:5]):
-                axes.bar(place + 0.2 * shift, table[column].astype(float), width=0.2, label=column)
-            axes.set_xticks(place + 0.3, list(table["network"]))
-            axes.set_ylabel("ECE (%), l1")
-            axes.legend(fontsize="small")
+            axes = panel(figure, wide=len(table) > 2)
+            ours, printed = (
+                {metric: table[f"{metric}_{kind}"].astype(float).tolist() for metric in metrics()}
+                for kind in ("percent", "paper")
+            )
+            clusters(axes, list(table["network"]), ours, marks=printed)
+            axes.set(ylabel="top-label ECE (%), l1", ylim=(0, 1.3 * max(map(max, ours.values()))))
+            axes.legend(ncols=3)
 
         return Experiment(name, f"top-label ECE after recalibration: {method}", table, draw)
 
@@ -177,15 +178,17 @@ def figure_2(setting: Setting) -> Experiment:
         left, right = panels(figure, 2, columns=2, share_y=False)
         kinds = [(rows, bins) for rows in ("all", "tenth") for bins in (15, 10)]
         shares = [np.mean([r["disagree"] for r in table if (r["rows"], r["bins"]) == kind]) for kind in kinds]
-        left.bar([f"{rows},\n{bins} bins" for rows, bins in kinds], shares)
+        printed = [0.3, np.nan, 0.22, 0.27]
+        clusters(left, [f"{rows},\n{bins} bins" for rows, bins in kinds], {"ours": shares}, marks={"ours": printed})
         left.set(ylabel="share of cases", title="EW and sweep prefer different methods", ylim=(0, 1))
+        left.legend()
         tenths = [r for r in table if (r["rows"], r["bins"]) == ("tenth", 15)]
-        place = np.arange(len(METHODS))
-        for shift, metric in enumerate(metrics()):
-            heights = [np.mean([r[f"{metric}_prefers"] == method for r in tenths]) for method in METHODS]
-            right.bar(place + 0.4 * shift, heights, width=0.4, label=metric)
-        right.set_xticks(place + 0.2, METHODS)
-        right.set(title="preferred method, tenths of the rows, 15 bins", ylim=(0, 1))
+        heights = {
+            metric: [float(np.mean([r[f"{metric}_prefers"] == method for r in tenths])) for method in METHODS]
+            for metric in metrics()
+        }
+        clusters(right, METHODS, heights)
+        right.set(title="preferred on tenths of the rows, 15 bins", ylabel="share of cases", ylim=(0, 1))
         right.legend()
 
     return Experiment("roelofs-fig2", "which recalibration a metric prefers", table, draw)
@@ -200,11 +203,12 @@ def figure_2_printed(setting: Setting) -> Experiment:
     table = tidy(("network", "EW_prefers", "EMsweep_prefers", "disagree"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for k, metric in enumerate(("EW", "EMsweep")):
-            heights = [sum(r[f"{metric}_prefers"] == method for r in table) for method in METHODS]
-            axes.bar(np.arange(len(METHODS)) + 0.4 * k, heights, width=0.4, label=metric)
-        axes.set_xticks(np.arange(len(METHODS)) + 0.2, METHODS)
+        axes = panel(figure)
+        heights = {
+            metric: [float(sum(r[f"{metric}_prefers"] == method for r in table)) for method in METHODS]
+            for metric in metrics()
+        }
+        clusters(axes, METHODS, heights)
         axes.set_ylabel("networks that prefer it, of ten")
         axes.legend()
 
@@ -299,13 +303,18 @@ def figure_2_worlds(setting: Setting) -> Experiment:
     table = tidy(columns, rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        axes = panel(figure)
+        heights, errors = {}, {}
         for n in WORLD_SIZES:
-            shares = [
-                np.mean([r["right_share"] for r in table if (r["n"], r["metric"]) == (n, m)]) for m in world_metrics()
+            parts = [[r for r in table if (r["n"], r["metric"]) == (n, metric)] for metric in world_metrics()]
+            heights[f"n = {n}"] = [float(np.mean([r["right_share"] for r in part])) for part in parts]
+            errors[f"n = {n}"] = [
+                2 * float(np.sqrt(np.sum([r["right_se"] ** 2 for r in part]))) / len(part) for part in parts
             ]
-            axes.plot(list(world_metrics()), shares, "o-", label=f"n = {n}")
-        axes.set_ylabel("share of datasets in which the better recalibration is picked")
-        axes.legend()
+        clusters(axes, list(world_metrics()), heights, errors)
+        axes.set(ylabel="share of datasets", ylim=(0, 1))
+        axes.legend(ncols=2)
 
-    return Experiment("roelofs-fig2-worlds", "how often a metric picks the better recalibration", table, draw)
+    return Experiment(
+        "roelofs-fig2-worlds", "how often a metric picks the better recalibration, two standard errors", table, draw
+    )

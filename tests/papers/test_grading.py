@@ -1,8 +1,7 @@
 """Grades follow from printed tests, and a wrong printed number turns them, in every row."""
 
-import ast
 import csv
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from papers.grading import (
     DIRECTION_ONLY,
     FAILS,
     NOT_COMPUTABLE,
+    SE_FACTOR,
     UNDECIDED,
     Cells,
     Number,
@@ -19,11 +19,9 @@ from papers.grading import (
     effect_of,
     grade,
     parse,
-    planted,
 )
 from papers.page import FOLDER, quantities_of
-
-ALGORITHMS = Path(__file__).with_name("test_algorithms.py")
+from tests.papers import test_algorithms
 
 
 def recorded():
@@ -63,6 +61,9 @@ def test_a_table_agrees_where_all_of_its_cells_do():
     ours = Cells((Number(1.0), Number(2.04), Number(3.0, 0.01)), (1.0, 2.0, 3.0))
     assert grade("cells ~ 0.05", {"cells": ours}) == f"{AGREES} 0.05"
     assert grade("cells ~ 0.03", {"cells": ours}) == FAILS
+    noisy = Cells((Number(1.0), Number(2.3)), (1.0, 2.0), (0.01, 0.1))  # print is known to 0.1
+    assert grade("cells ~ 2.9 se", {"cells": noisy}) == FAILS
+    assert grade("cells ~ 3.1 se", {"cells": noisy}).startswith(f"{AGREES} 3.1 standard errors")
 
 
 def test_unknown_clauses_are_refused():
@@ -86,10 +87,9 @@ def test_every_item_has_a_test_or_says_why_not():
 
 
 def test_suite_tests_that_are_named_exist():
-    names = {node.name for node in ast.parse(ALGORITHMS.read_text(encoding="utf-8")).body if hasattr(node, "name")}
     for item in ITEMS:
         if item.is_suite_test:
-            assert item.command.partition("::")[2] in names, item.item
+            assert callable(getattr(test_algorithms, item.command.partition("::")[2], None)), item.item
 
 
 def test_results_are_those_of_the_items():
@@ -106,20 +106,53 @@ def test_recorded_grades_follow_from_recorded_numbers(row):
     assert grade(row["test"], quantities_of(row["quantities"])) == row["grade"]
 
 
-@pytest.mark.parametrize("row", NUMBERS)
+def planted(clause, ours):
+    """The clause and the numbers with a wrong printed number where it holds or is undecided, and a right one where it fails."""
+    holds = clause.outcome(ours) is not False
+    if clause.sides is not None:
+        return replace(clause, sides=clause.sides[::-1]), {n: replace(ours[n], se=0.0) for n in clause.names}
+    quantity = ours[clause.name]
+    if isinstance(quantity, Number):
+        return replace(clause, printed=_wrong(quantity, clause.tolerance) if holds else quantity.value), {}
+    cells = [n.value for n in quantity.ours]
+    if holds:
+        tolerance = clause.tolerance * (quantity.printed_se[0] if clause.in_se else 1)
+        cells = [_wrong(quantity.ours[0], tolerance), *quantity.printed[1:]]
+    return clause, {clause.name: replace(quantity, printed=tuple(cells))}
+
+
+def _wrong(number, tolerance):
+    return number.value + 1.1 * (tolerance + SE_FACTOR * number.se)
+
+
+@pytest.mark.parametrize("row", GRADED)
 def test_a_wrong_printed_number_turns_the_grade(row):
+    """In every graded row: each clause by itself where the row holds or is undecided, all failing ones where it does not hold."""
     ours, clauses = quantities_of(row["quantities"]), parse(row["test"])
-    directions = [clause for clause in clauses if clause.sides is not None]
-    for place, clause in enumerate(clauses):
-        if clause.sides is not None:
+    failing = [clause for clause in clauses if clause.outcome(ours) is False]
+    if row["grade"] == FAILS:
+        turned = {clause: planted(clause, ours) for clause in failing}
+        changed = {name: number for _, numbers in turned.values() for name, number in numbers.items()}
+        assert grade(tuple(turned[c][0] if c in turned else c for c in clauses), {**ours, **changed}) != FAILS
+        return
+    for clause in clauses:
+        if clause in failing:
             continue
         other, changed = planted(clause, ours)
-        assert other.outcome(changed) != clause.outcome(ours)
-        if clause.outcome(ours) is False or any(d.outcome(ours) is not True for d in directions):
-            continue  # the grade rests on more than this number
-        turned = (*clauses[:place], other, *clauses[place + 1 :])
-        if row["grade"].startswith(AGREES):
-            assert grade(turned, changed) in (FAILS, DIRECTION_ONLY)
+        assert other.outcome({**ours, **changed}) is False
+        turned = grade(tuple(other if c is clause else c for c in clauses), {**ours, **changed})
+        assert turned in ((FAILS,) if clause.sides is not None else (FAILS, DIRECTION_ONLY))
+        assert turned != row["grade"] or failing  # "direction only" because of another number stays so
+
+
+@pytest.mark.parametrize("name", sorted({item.command.partition("::")[2] for item in ITEMS if item.is_suite_test}))
+def test_a_wrong_formula_fails_the_test_that_a_row_names(name, monkeypatch):
+    test = getattr(test_algorithms, name)
+    first = {mark.args[0]: next(iter(mark.args[1])) for mark in getattr(test, "pytestmark", [])}
+    test(**first)
+    monkeypatch.setattr(test_algorithms, "PLANTED", 2e-9)
+    with pytest.raises(AssertionError):
+        test(**first)
 
 
 @pytest.mark.parametrize("row", NUMBERS)
