@@ -367,6 +367,51 @@ def test_scaling_binning(loss):
     assert_equal(ours, expected, within=1e-9 if loss == "likelihood" else 1e-8)  # Levenberg-Marquardt stops earlier
 
 
+@pytest.mark.parametrize("method", ["histogram", "temperature", "isotonic"])
+def test_recalibrations(method):
+    """The three recalibrations of Roelofs et al., Figure 2; temperature scaling is also that of Peng, Kirchenbauer and Minderer."""
+    if method == "temperature":
+        rng = np.random.default_rng(0)
+        logits = 3 * rng.normal(size=(300, 4))
+        calm = np.exp(logits / 2) / np.exp(logits / 2).sum(axis=1, keepdims=True)
+        labels = np.array([rng.choice(4, p=row) for row in calm])
+
+        def slope(inverse):  # derivative of the mean negative log likelihood
+            probs = np.exp(inverse * logits) / np.exp(inverse * logits).sum(axis=1, keepdims=True)
+            return mean(row @ z - z[k] for row, z, k in zip(probs, logits, labels, strict=True))
+
+        inverse = optimize.brentq(slope, 0.05, 5, xtol=1e-14, rtol=1e-14)
+        probs = np.exp(inverse * logits) / np.exp(inverse * logits).sum(axis=1, keepdims=True)
+        scaling = tc.recalibration.TemperatureScaling(input="logits").fit(logits, labels)
+        assert_equal(scaling.predict_proba(logits), probs)
+        return
+    c, y = draw(4, 150)
+    if method == "histogram":
+        ours = tc.recalibration.HistogramBinning(bins=15, scheme="width", input="probs")
+        expected = [mean(yi for ci, yi in zip(c, y, strict=True) if int(15 * ci) == int(15 * at)) for at in c]
+    else:
+        ours = tc.recalibration.IsotonicCalibration(input="probs")
+        order = np.argsort(c)
+        means = [[mean(y[order[a : z + 1]]) if z >= a else 1.0 for z in range(c.size)] for a in range(c.size)]
+        expected = np.empty(c.size)
+        for place, row in enumerate(order):  # the largest least mean of the blocks that hold the row
+            expected[row] = max(min(means[a][place:]) for a in range(place + 1))
+    assert_equal(ours.fit(c, y.astype(int)).predict_proba(c)[:, 1], expected)
+
+
+def test_reliability_conditions():
+    """Rows in which every output comes true as often as it says have no error; the top-1 condition is the weaker one."""
+    probs = np.repeat([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]], 10, axis=0)
+    full = [0] * 7 + [1] * 2 + [2] + [0] * 5 + [1] * 3 + [2] * 2
+    top = [0] * 7 + [2] * 3 + [0] * 5 + [1] * 5  # the first class as often as it says, not the others
+    errors = [
+        float(tc.GeneralizedECE(lens=lens, binning=tc.estimators.KDTree(0.5), level=None)(preds))
+        for preds in (tc.Predictions.from_probs(probs, np.array(labels)) for labels in (full, top))
+        for lens in (tc.Canonical(), tc.TopK(1))
+    ]
+    assert_equal(errors, [0, 0, 0.5 * 0.2 + 0.5 * 0.2, 0])
+
+
 def one_hot(labels, k):
     return np.array([[float(j == y) for j in range(k)] for y in labels])
 
