@@ -1,14 +1,12 @@
 """All experiments and items by name, and the runs behind one experiment and behind the whole page."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
-from types import MappingProxyType
 
 import truecal as tc
 from papers import kirchenbauer, kumar, minderer, peng, roelofs
 from papers.experiment import Experiment, Network, OwnFunction, Paper, Seed, Setting
-from papers.grading import Quantities
 from papers.kirchenbauer import interventions
 from papers.kumar import outputs, synthetic, theory
 from papers.page import Item, Result, items_of, result_of
@@ -24,89 +22,74 @@ def leaderboard(setting: Setting) -> Experiment:
 
 
 _table = recalibration.recalibration_table
-# Name -> what is run, its number of simulations in a quick and a full run, and the data it takes.
-_MADE: Mapping[str, Paper] = {
-    "roelofs-fig1": Paper(bias.figure_1, 20_000, 1_000_000, "simulated"),
-    "roelofs-fig2": Paper(recalibration.figure_2, 30, 400, "networks"),
-    "roelofs-fig2-printed": Paper(recalibration.figure_2_printed, 1, 1),
-    "roelofs-fig2-worlds": Paper(recalibration.figure_2_worlds, 4, 100, "simulated"),
-    "roelofs-fig3": Paper(fits.figure_3, 1, 1),
-    "roelofs-fig4": Paper(bias.figure_4, 300, 1000, "simulated"),
-    "roelofs-fig5": Paper(fits.figure_5, 1, 1),
-    "roelofs-fig5c": Paper(fits.figure_5c, 100, 1000, "worlds"),
-    "roelofs-fig6": Paper(bias.figure_6, 20, 1000, "simulated"),
-    "roelofs-fig7": Paper(bias.figure_7, 50, 1000, "simulated"),
-    "roelofs-fig8": Paper(bias.figure_8, 100, 1000, "simulated"),
-    "roelofs-fig9": Paper(bias.figure_9, 50, 1000, "simulated"),
-    "roelofs-fig10": Paper(bias.figure_10, 50, 1000, "simulated"),
-    "roelofs-fig11": Paper(bias.figure_11, 50, 1000, "simulated"),
-    "roelofs-fig12": Paper(bias.figure_12, 50, 1000, "simulated"),
-    "roelofs-fig13": Paper(bias.figure_13, 50, 1000, "simulated"),
-    "roelofs-fig14": Paper(bias.figure_14, 50, 1000, "simulated"),
-    "roelofs-fig15": Paper(bias.figure_15, 50, 1000, "simulated"),
-    "roelofs-tab1": Paper(fits.table_1, 1, 1, "worlds"),
-    "roelofs-tab2": Paper(fits.table_2, 30, 400, "worlds"),
-    "roelofs-tab3": Paper(fits.table_3, 100, 1000, "worlds"),
-    "roelofs-tab4": Paper(_table("none", "roelofs-tab4"), 1, 1, "networks"),
-    "roelofs-tab5": Paper(_table("temperature", "roelofs-tab5"), 1, 1, "networks"),
-    "roelofs-tab6": Paper(_table("isotonic", "roelofs-tab6"), 1, 1, "networks"),
-    "roelofs-tab7": Paper(_table("histogram", "roelofs-tab7"), 1, 1, "networks"),
-    "peng-fig2": Paper(benchmark.figure_2, 25, 250, "worlds"),
-    "peng-fig4": Paper(benchmark.figure_4, 1, 1, "networks"),
-    "peng-fig7": Paper(benchmark.figure_7, 25, 250, "worlds"),
-    "peng-fig8": Paper(benchmark.figure_8, 25, 250, "worlds"),
-    "peng-fig9": Paper(benchmark.figure_9, 25, 250, "worlds"),
-    "peng-means": Paper(benchmark.means, 25, 250, "worlds"),
-    "peng-tests": Paper(benchmark.t_tests, 25, 250, "worlds"),
-    "peng-alpha": Paper(benchmark.alphas, 10, 250, "worlds"),
-    "kumar-fig1": Paper(synthetic.figure_1, 1, 1),
-    "kumar-ex3.2": Paper(synthetic.example_3_2, 1, 1),
-    "kumar-fig2": Paper(outputs.figure_2, 200, 1000, "network"),
-    "kumar-fig2-worlds": Paper(synthetic.figure_2_worlds, 50, 1000, "simulated"),
-    "kumar-fig3a": Paper(outputs.figure_3a, 10, 100, "networks"),
-    "kumar-fig3b": Paper(outputs.figure_3b, 10, 100, "networks"),
-    "kumar-fig4": Paper(outputs.figure_4, 50, 1000, "networks"),
-    "kumar-fig5": Paper(outputs.figure_5, 100, 1000, "network"),
-    "kumar-fig6": Paper(outputs.figure_6, 100, 1000, "network"),
-    "kumar-fig7": Paper(outputs.figure_7, 10, 100, "network"),
-    "kumar-e-a": Paper(synthetic.appendix_e_a, 100, 2000),
-    "kumar-fig10": Paper(synthetic.figure_10, 1, 1),
-    "kumar-e-b": Paper(synthetic.appendix_e_b, 100, 1000),
-    "kumar-fig12": Paper(outputs.figure_12, 100, 1000, "network"),
-    "kumar-fig13": Paper(outputs.figure_13, 100, 1000, "network"),
-    "kumar-fig14": Paper(outputs.figure_14, 50, 1000, "networks"),
-    "kumar-fig15": Paper(outputs.figure_15, 100, 1000, "network"),
-    "kumar-fig16": Paper(outputs.figure_16, 100, 1000, "network"),
-    "kumar-fig17": Paper(outputs.figure_17, 3, 10, "networks"),
-    "kumar-rows": Paper(theory.rows_needed, 200, 1000),
-    "kumar-balance": Paper(theory.balance, 200, 1000),
-    "kumar-inequalities": Paper(theory.inequalities, 100, 1000),
-    "kumar-explicit": Paper(theory.explicit_bounds, 1, 1, "networks"),
-    "kirchenbauer-cifar10": Paper(interventions.cifar10, 1, 1, "networks"),
-    "kirchenbauer-digits": Paper(interventions.digits, 1, 1),
-    "kirchenbauer-very-high": Paper(interventions.very_high, 1, 1),
-    "kirchenbauer-floor": Paper(interventions.floor, 1, 1),
-    "kirchenbauer-gamma": Paper(interventions.granularity, 10, 200, "networks"),
+# Name -> what is run, its number of simulations in a quick and a full run, the data it takes, and the reader of its table.
+PAPERS: Mapping[str, Paper] = {
+    "roelofs-fig1": Paper(bias.figure_1, 20_000, 1_000_000, "simulated", read=roelofs.figure_1),
+    "roelofs-fig2": Paper(recalibration.figure_2, 30, 400, "networks", read=roelofs.figure_2),
+    "roelofs-fig2-printed": Paper(recalibration.figure_2_printed, 1, 1, read=roelofs.figure_2_printed),
+    "roelofs-fig2-worlds": Paper(recalibration.figure_2_worlds, 4, 100, "simulated", read=roelofs.figure_2_worlds),
+    "roelofs-fig3": Paper(fits.figure_3, 1, 1, read=roelofs.figure_3),
+    "roelofs-fig4": Paper(bias.figure_4, 300, 1000, "simulated", read=roelofs.figure_4),
+    "roelofs-fig5": Paper(fits.figure_5, 1, 1, read=roelofs.figure_5),
+    "roelofs-fig5c": Paper(fits.figure_5c, 100, 1000, "worlds", read=roelofs.table_3),
+    "roelofs-fig6": Paper(bias.figure_6, 20, 1000, "simulated", read=roelofs.figure_6),
+    "roelofs-fig7": Paper(bias.figure_7, 50, 1000, "simulated", read=roelofs.figure_7),
+    "roelofs-fig8": Paper(bias.figure_8, 100, 1000, "simulated", read=roelofs.figure_8),
+    "roelofs-fig9": Paper(bias.figure_9, 50, 1000, "simulated", read=roelofs.bias_by_bins),
+    "roelofs-fig10": Paper(bias.figure_10, 50, 1000, "simulated", read=roelofs.bias_by_bins),
+    "roelofs-fig11": Paper(bias.figure_11, 50, 1000, "simulated", read=roelofs.bias_by_bins),
+    "roelofs-fig12": Paper(bias.figure_12, 50, 1000, "simulated", read=roelofs.spread_by_bins),
+    "roelofs-fig13": Paper(bias.figure_13, 50, 1000, "simulated", read=roelofs.spread_by_bins),
+    "roelofs-fig14": Paper(bias.figure_14, 50, 1000, "simulated", read=roelofs.spread_by_bins),
+    "roelofs-fig15": Paper(bias.figure_15, 50, 1000, "simulated", read=roelofs.figure_15),
+    "roelofs-tab1": Paper(fits.table_1, 1, 1, "worlds", read=roelofs.table_1),
+    "roelofs-tab2": Paper(fits.table_2, 30, 400, "worlds", read=roelofs.table_2),
+    "roelofs-tab3": Paper(fits.table_3, 100, 1000, "worlds", read=roelofs.table_3),
+    "roelofs-tab4": Paper(_table("none", "roelofs-tab4"), 1, 1, "networks", read=roelofs.recalibrated),
+    "roelofs-tab5": Paper(_table("temperature", "roelofs-tab5"), 1, 1, "networks", read=roelofs.recalibrated),
+    "roelofs-tab6": Paper(_table("isotonic", "roelofs-tab6"), 1, 1, "networks", read=roelofs.recalibrated),
+    "roelofs-tab7": Paper(_table("histogram", "roelofs-tab7"), 1, 1, "networks", read=roelofs.recalibrated),
+    "peng-fig2": Paper(benchmark.figure_2, 25, 250, "worlds", read=peng.by_n),
+    "peng-fig4": Paper(benchmark.figure_4, 1, 1, "networks", read=peng.figure_4),
+    "peng-fig7": Paper(benchmark.figure_7, 25, 250, "worlds", read=peng.figure_7),
+    "peng-fig8": Paper(benchmark.figure_8, 25, 250, "worlds", read=peng.by_n),
+    "peng-fig9": Paper(benchmark.figure_9, 25, 250, "worlds", read=peng.by_n),
+    "peng-means": Paper(benchmark.means, 25, 250, "worlds", read=peng.means),
+    "peng-tests": Paper(benchmark.t_tests, 25, 250, "worlds", read=peng.t_tests),
+    "peng-alpha": Paper(benchmark.alphas, 10, 250, "worlds", read=peng.alphas),
+    "kumar-fig1": Paper(synthetic.figure_1, 1, 1, read=kumar.figure_1),
+    "kumar-ex3.2": Paper(synthetic.example_3_2, 1, 1, read=kumar.example_3_2),
+    "kumar-fig2": Paper(outputs.figure_2, 200, 1000, "network", read=kumar.binned),
+    "kumar-fig2-worlds": Paper(synthetic.figure_2_worlds, 50, 1000, "simulated", read=kumar.figure_2_worlds),
+    "kumar-fig3a": Paper(outputs.figure_3a, 10, 100, "networks", read=kumar.compared),
+    "kumar-fig3b": Paper(outputs.figure_3b, 10, 100, "networks", read=kumar.compared),
+    "kumar-fig4": Paper(outputs.figure_4, 50, 1000, "networks", read=kumar.closer),
+    "kumar-fig5": Paper(outputs.figure_5, 100, 1000, "network", read=kumar.binned),
+    "kumar-fig6": Paper(outputs.figure_6, 100, 1000, "network", read=kumar.binned),
+    "kumar-fig7": Paper(outputs.figure_7, 10, 100, "network", read=kumar.compared),
+    "kumar-e-a": Paper(synthetic.appendix_e_a, 100, 2000, read=kumar.appendix_e_a),
+    "kumar-fig10": Paper(synthetic.figure_10, 1, 1, read=kumar.figure_10),
+    "kumar-e-b": Paper(synthetic.appendix_e_b, 100, 1000, read=kumar.appendix_e_b),
+    "kumar-fig12": Paper(outputs.figure_12, 100, 1000, "network", read=kumar.closer),
+    "kumar-fig13": Paper(outputs.figure_13, 100, 1000, "network", read=kumar.closer),
+    "kumar-fig14": Paper(outputs.figure_14, 50, 1000, "networks", read=kumar.deviations),
+    "kumar-fig15": Paper(outputs.figure_15, 100, 1000, "network", read=kumar.deviations),
+    "kumar-fig16": Paper(outputs.figure_16, 100, 1000, "network", read=kumar.deviations),
+    "kumar-fig17": Paper(outputs.figure_17, 3, 10, "networks", read=kumar.figure_17),
+    "kumar-rows": Paper(theory.rows_needed, 200, 1000, read=kumar.rows_needed),
+    "kumar-balance": Paper(theory.balance, 200, 1000, read=kumar.balance),
+    "kumar-inequalities": Paper(theory.inequalities, 100, 1000, read=kumar.inequalities),
+    "kumar-explicit": Paper(theory.explicit_bounds, 1, 1, "networks", read=kumar.explicit_bounds),
+    "kirchenbauer-cifar10": Paper(interventions.cifar10, 1, 1, "networks", read=kirchenbauer.compared),
+    "kirchenbauer-digits": Paper(interventions.digits, 1, 1, read=kirchenbauer.compared),
+    "kirchenbauer-very-high": Paper(interventions.very_high, 1, 1, read=kirchenbauer.compared),
+    "kirchenbauer-floor": Paper(interventions.floor, 1, 1, read=kirchenbauer.floor),
+    "kirchenbauer-gamma": Paper(interventions.granularity, 10, 200, "networks", read=kirchenbauer.granularity),
     "kirchenbauer-accuracies": Paper(interventions.accuracies, 1, 1),
-    "minderer-eq5": Paper(minderer.equation_5, 40_000, 200_000, "simulated"),
-    "minderer-fig9": Paper(minderer.figure_9, 20, 200),
+    "minderer-eq5": Paper(minderer.equation_5, 40_000, 200_000, "simulated", read=minderer.read_equation_5),
+    "minderer-fig9": Paper(minderer.figure_9, 20, 200, read=minderer.read_figure_9),
     "leaderboard": Paper(leaderboard, 10, 250),
 }
-_READ: Mapping[str, Mapping[str, Callable[[tc.lab.Frame], Quantities]]] = {
-    "roelofs": roelofs.READ,
-    "peng": peng.READ,
-    "kumar": kumar.READ,
-    "kirchenbauer": kirchenbauer.READ,
-    "minderer": minderer.READ,
-}
-
-
-def _with_reader(name: str, entry: Paper) -> Paper:
-    paper, _, item = name.partition("-")
-    return replace(entry, read=_READ.get(paper, {}).get(item))
-
-
-PAPERS: Mapping[str, Paper] = MappingProxyType({name: _with_reader(name, entry) for name, entry in _MADE.items()})
 TITLES = {
     "roelofs": 'Roelofs et al., "Mitigating bias in calibration error estimation" (R)',
     "kumar": 'Kumar et al., "Verified uncertainty calibration" (K)',

@@ -25,7 +25,7 @@ TRUE_LINE: Mapping[str, Any] = {
 _DASHES = ("-", "--", ":", "-.")
 _COLOURS = 8  # of the style
 _MARKED = 30  # longest line whose points are marked
-_LETTERS_PER_INCH = 11  # of labels below bars; more are turned
+_LETTERS_PER_INCH = 12  # of labels below bars; more are turned
 _TICKS = 6  # on a logarithmic axis as wide as a page
 
 
@@ -115,7 +115,7 @@ def _columns(axes: Axes) -> int:
 def shared_legend(figure: Figure, axes: Axes) -> None:
     """One legend below a grid of panels whose lines mean the same, taken from one of them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+    figure.legend(handles, labels, loc="outside lower center", ncols=4 if figure.get_figwidth() > COLUMN_WIDTH else 2)
 
 
 def clusters(

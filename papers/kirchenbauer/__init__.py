@@ -1,7 +1,6 @@
 """Kirchenbauer, Oaks and Heim, "What is your metric telling you?" (2022, G): the numbers that its items test."""
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 
@@ -84,12 +83,3 @@ def granularity(table: Frame) -> Quantities:
                 max(sds) - min(sds), (max(sds) ** 2 + min(sds) ** 2) ** 0.5 / (2 * max(m - 1, 1)) ** 0.5
             )
     return quantities
-
-
-READ: dict[str, Callable[[Frame], Quantities]] = {
-    "digits": compared,
-    "very-high": compared,
-    "cifar10": compared,
-    "floor": floor,
-    "gamma": granularity,
-}

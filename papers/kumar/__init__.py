@@ -199,30 +199,3 @@ def _rows_by_the_formula(kind: str) -> float:
         enough = explicit_bound(0.0, middle, 10, 0.1, 0.95, kind) <= 0.02**2
         low, high = (low, middle) if enough else (middle, high)
     return high
-
-
-READ: dict[str, Callable[[Frame], Quantities]] = {
-    "fig1": figure_1,
-    "ex3.2": example_3_2,
-    "fig2": binned,
-    "fig2-worlds": figure_2_worlds,
-    "fig3a": compared,
-    "fig3b": compared,
-    "fig4": closer,
-    "fig5": binned,
-    "fig6": binned,
-    "fig7": compared,
-    "e-a": appendix_e_a,
-    "fig10": figure_10,
-    "e-b": appendix_e_b,
-    "fig12": closer,
-    "fig13": closer,
-    "fig14": deviations,
-    "fig15": deviations,
-    "fig16": deviations,
-    "fig17": figure_17,
-    "rows": rows_needed,
-    "balance": balance,
-    "inequalities": inequalities,
-    "explicit": explicit_bounds,
-}

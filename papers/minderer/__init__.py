@@ -6,7 +6,6 @@ What needs no models is simulated here: the bias of a bin (equation 5), and why 
 (Figure 9).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -103,6 +102,3 @@ def read_figure_9(table: Frame) -> Quantities:
             slope, float(np.sqrt(np.sum((weights * [r["ece_se"] for r in rows]) ** 2)))
         )
     return quantities
-
-
-READ: dict[str, Callable[[Frame], Quantities]] = {"eq5": read_equation_5, "fig9": read_figure_9}

@@ -1,7 +1,5 @@
 """Peng, Alamzadeh and Ester, "Better calibration error estimation" (2023, P): the numbers that its items test."""
 
-from collections.abc import Callable
-
 from papers.grading import Number, Quantities, average
 from papers.roelofs import select
 from truecal.lab import Frame
@@ -75,15 +73,3 @@ def alphas(table: Frame) -> Quantities:
         short: average([Number(r["mean_abs_bias"], r["mean_abs_se"]) for r in select(table, variant=variant)])
         for variant, short in names.items()
     }
-
-
-READ: dict[str, Callable[[Frame], Quantities]] = {
-    "fig2": by_n,
-    "fig4": figure_4,
-    "fig7": figure_7,
-    "fig8": by_n,
-    "fig9": by_n,
-    "means": means,
-    "tests": t_tests,
-    "alpha": alphas,
-}

@@ -1,7 +1,5 @@
 """Roelofs, Cain, Shlens and Mozer, "Mitigating bias in calibration error estimation" (2022, R): the numbers that its items test."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from papers.grading import Cells, Number, Quantities, average, difference, share
@@ -199,6 +197,7 @@ def table_1(table: Frame) -> Quantities:
 
 
 PRINTED_BOOTSTRAPS = 10  # behind every printed number of Table 2
+ROUNDING = 0.01 / 12**0.5  # standard deviation of rounding to two digits
 # Both have a constant probability, and so one likelihood; the fits have it once.
 SAME_CURVE = {"logit_logflip_b0": "logit_logit_b0"}
 
@@ -207,10 +206,12 @@ def table_2(table: Frame) -> Quantities:
     fitted = {row["curve"]: row for row in select(table, world="resnet110_c10", reading="as printed")}
 
     def mean(curve: str, name: str) -> tuple[Number, float]:
-        """Our mean over bootstraps, and the standard error of a mean of ten."""
+        """Our mean over bootstraps, and the standard error of a rounded mean of ten."""
         row = fitted[SAME_CURVE.get(curve, curve)]
         sd = row[f"{name}_sd"]
-        return Number(row[f"{name}_mean"], sd / row["m"] ** 0.5), sd / PRINTED_BOOTSTRAPS**0.5
+        return Number(row[f"{name}_mean"], sd / row["m"] ** 0.5), float(
+            np.hypot(sd / PRINTED_BOOTSTRAPS**0.5, ROUNDING)
+        )
 
     def cells(names: tuple[str, ...], curves: tuple[str, ...] = tuple(RESNET110_C10)) -> Cells:
         """Our means of some curves beside the printed ones."""
@@ -260,25 +261,3 @@ def table_3(table: Frame) -> Quantities:
 
 def recalibrated(table: Frame) -> Quantities:
     return {"EW": Number(table[0]["EW_percent"]), "EMsweep": Number(table[0]["EMsweep_percent"])}
-
-
-READ: dict[str, Callable[[Frame], Quantities]] = {
-    "fig1": figure_1,
-    "fig2": figure_2,
-    "fig2-printed": figure_2_printed,
-    "fig2-worlds": figure_2_worlds,
-    "fig3": figure_3,
-    "fig4": figure_4,
-    "fig5": figure_5,
-    "fig5c": table_3,
-    "fig6": figure_6,
-    "fig7": figure_7,
-    "fig8": figure_8,
-    **{f"fig{k}": bias_by_bins for k in (9, 10, 11)},
-    **{f"fig{k}": spread_by_bins for k in (12, 13, 14)},
-    "fig15": figure_15,
-    "tab1": table_1,
-    "tab2": table_2,
-    "tab3": table_3,
-    **{f"tab{k}": recalibrated for k in (4, 5, 6, 7)},
-}

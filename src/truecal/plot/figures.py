@@ -583,7 +583,7 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
         spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else np.zeros(part.height)
         ax.plot(i + spread, part["temperature"].to_list(), linestyle="none", **style)
     ax.axhline(1, **DOTTED)
-    ax.set_xticks(range(len(data.styles)), list(data.styles), rotation=30, ha="right", parse_math=False)
+    ax.set_xticks(range(len(data.styles)), list(data.styles), rotation=90, parse_math=False)
     ax.set(ylabel="Temperature (above 1: overconfident)")
     ax.set_title(data.clean, fontsize="medium", parse_math=False)
 
@@ -598,7 +598,7 @@ def agreement(data: FigureData) -> StudyFigure:
         ax.tick_params(labelsize=6)
         ax.set_title(data.clean, fontsize="medium", parse_math=False)
 
-    side = max(3.25, 0.16 * len({*table["metric_a"], *table["metric_b"]}) + 1.5)
+    side = max(3.25, 0.3 * len({*table["metric_a"], *table["metric_b"]}) + 1.8)
     return StudyFigure("agreement", [[draw]], table, coefficients.notes, size=(side, side))
 
 
