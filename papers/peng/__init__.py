@@ -61,7 +61,8 @@ def means(table: Frame) -> Quantities:
 
 def t_tests(table: Frame) -> Quantities:
     quantities = {}
-    for row, name in zip(table, ("absolute", "bias", "recalibrated"), strict=True):
+    names = [f"{name}{down}" for down in ("", "_down") for name in ("absolute", "bias", "recalibrated")]
+    for row, name in zip(table, names, strict=True):
         quantities[f"t_{name}"] = Number(row["t_paired"], row["t_paired_se"])
         quantities[f"log10_p_{name}"] = Number(row["log10_p_paired"], row["log10_p_paired_se"])
     return quantities
