@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ import papers.__main__
 import truecal as tc
 from papers.__main__ import main
 from papers.catalogue import BY_PAPER, ITEMS, OTHERS, PAPERS, TITLES, paper, results_of
+from papers.drawing import COLUMN_WIDTH, PAGE_WIDTH
 from papers.experiment import Experiment, Setting, load_estimator, load_world, read_network
 from papers.kumar import synthetic as kumar
 from papers.kumar.synthetic import SquaredError
@@ -86,8 +88,28 @@ def marked(command):
     return pytest.param(*command, marks=slow, id=command[0])
 
 
+def assert_legible(figure):
+    """As wide as a printed page or column, every panel with its axes named, no labels of ticks upon each other, legends inside."""
+    assert figure.get_figwidth() in (COLUMN_WIDTH, PAGE_WIDTH)
+    figure.canvas.draw()
+    whole = figure.bbox.padded(2)
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    for box in (legend.get_window_extent() for legend in legends if legend is not None):
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1
+    for axes in figure.axes:
+        assert axes.get_ylabel() or not axes.get_subplotspec().is_first_col() or len(axes.get_yticklabels()) > 6
+        for k, labels in enumerate((axes.get_xticklabels(), axes.get_yticklabels())):
+            inside = sorted(axes.get_xlim() if k == 0 else axes.get_ylim())
+            shown = [t for t in labels if t.get_text() and inside[0] <= t.get_position()[k] <= inside[1]]
+            boxes = [t.get_window_extent() for t in shown if t.get_rotation() % 90 == 0]
+            assert not any(first.overlaps(second) for first, second in pairwise(boxes)), [t.get_text() for t in shown]
+
+
 @pytest.mark.parametrize(("name", "data"), [marked(command) for command in COMMANDS])
-def test_every_experiment_writes_a_table_and_a_figure(name, data, network_file, small, tmp_path):
+def test_every_experiment_writes_a_table_and_a_figure(name, data, network_file, small, monkeypatch, tmp_path):
+    made = []
+    figure = Experiment.figure
+    monkeypatch.setattr(Experiment, "figure", lambda self: made.append(self) or figure(self))
     given = ["--data", f"{data}={network_file}"] if data else []
     words = ["run", name, *given, "--quick", "--m", "4", "--workers", "1", "--folder", str(tmp_path)]
     assert main(words) == 0
@@ -96,6 +118,8 @@ def test_every_experiment_writes_a_table_and_a_figure(name, data, network_file, 
         header, *rows = csv.reader(file)
     assert rows
     assert all(len(row) == len(header) for row in rows)
+    if name not in OTHERS:  # drawn by truecal
+        assert_legible(figure(made[0]))
 
 
 @pytest.mark.full
@@ -170,12 +194,15 @@ own_object = OwnError()
 @pytest.mark.parametrize("name", ["roelofs-fig1", "roelofs-fig4", "roelofs-fig6", "roelofs-fig15", "peng-fig8"])
 def test_worlds_and_estimators_of_ones_own(name, small, network_file, tmp_path):
     here = "tests.papers.test_papers"
-    own = ["--world", f"mine={here}:own_world", "--estimator", f"gap={here}:own_error"]
+    own = ["--world", f"mine={here}:own_world", "--estimator", f"gap={here}:own_error", "--figure", "pdf"]
+    own += [part for name in ("OwnError", "own_object") for part in ("--estimator", f"{name}={here}:{name}")]
     words = ["--m", "4", "--workers", "1", "--cache", str(tmp_path / "cache"), "--folder", str(tmp_path)]
     assert main(["run", name, *own, *words]) == 0
+    assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     text = (tmp_path / f"{name}.csv").read_text(encoding="utf-8")
     if name in ("roelofs-fig6", "peng-fig8"):
         assert "gap" in text
+        assert "own_object" in text
         assert "resnet110_c10" not in text
     assert main(["run", name, "--data", f"mine={network_file}", *words]) == 0
 
