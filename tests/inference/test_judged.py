@@ -47,8 +47,9 @@ def test_coefficients_and_covariance_match_naive_loops():
         assert series.coefficients.beta[k] == pytest.approx(beta, abs=1e-12)
         a = [r - kappa * s for r, s in zip(residual[k], known[k], strict=True)]
         b = [phi[i, k] * (y[j] - c[i]) for j, i in enumerate(trusted)]
-        variance = (n * (cov(a, a) * (1 - n / rows) + cov(b, b) * n / rows) + 1 / n) / (n + 2)
-        assert series.covariances[k, k] == pytest.approx(variance, abs=1e-12)
+        fitted = cov(a, a) * (n - 1) / (n - 3)
+        variance = (n * (fitted * (1 - n / rows) + cov(b, b) * n / rows) + 6 * cov(b, b)) / (n + 6)
+        assert series.covariance[k, k] == pytest.approx(variance, abs=1e-12)
 
 
 def test_a_good_judge_shortens_the_interval_and_noise_does_not_lengthen_it():
@@ -63,7 +64,18 @@ def test_a_good_judge_shortens_the_interval_and_noise_does_not_lengthen_it():
             assert both.interval.low <= both.value <= both.interval.high
         widths[accuracy] = np.mean(ratios)
     assert widths[0.9] < 0.8
-    assert widths[0.5] < 1.1
+    assert widths[0.5] < 1.02
+
+
+def test_a_judge_of_noise_leaves_the_answer_of_the_trusted_labels():
+    c, _, _, labels = draw(1000, 100, 0.5)
+    noise, trusted = np.random.default_rng(5).integers(0, 2, 1000), ~np.isnan(labels)
+    both, alone = tc.calibration_error(labels, c, judge=noise), tc.calibration_error(labels[trusted], c[trusted])
+    assert (both.value, both.interval, both.p_value) == (alone.value, alone.interval, alone.p_value)
+    assert (both.n, both.trusted, both.worth, both.share) == (1000, 100, 100, 0)
+    other = 0.9 * c + 0.05
+    judged, plain = tc.compare(labels, c, other, judge=noise), tc.compare(labels[trusted], c[trusted], other[trusted])
+    assert (judged.difference, judged.interval) == (plain.difference, plain.interval)
 
 
 def test_the_answer_states_accuracy_worth_and_its_assumption():

@@ -26,7 +26,7 @@ from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.inference.judged import judged_sides, refuse_options
+from truecal.inference.judged import judged_series, refuse_options
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
 from truecal.lenses.lens import Lens, Sample, check_lens
@@ -597,7 +597,11 @@ def _judged_models(
     refuse_options(estimator, lens)
     if key is not None or not draws.paired:
         raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
-    models = {name: ComparedModel(side.value, side=side) for name, side in judged_sides(data).items()}
+    series = judged_series(data)
+    if not any(one.judge_helps for one in series.values()):
+        trusted = {name: preds.take(series[name].trusted) for name, preds in data.items()}
+        return _compared_models(estimator, trusted, lens, key, draws)
+    models = {name: ComparedModel(one.value, side=one.side) for name, one in series.items()}
     first = next(iter(data.values()))
     kind = "rows" if first.clusters is None else "clusters"
     described = (lens or default_lens(first)).describe(first)

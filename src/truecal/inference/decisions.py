@@ -58,7 +58,8 @@ class DecisionCells:
     counts: Float64s  # (G,) rows, as numbers of independent ones
     events: Float64s  # (G,)
     scores: Float64s  # (G,) mean score
-    rates: Float64s  # (G,) smooth outcome rate
+    rates: Float64s  # (G,) outcome rate of the rank series with the chosen number of terms
+    rough_rates: Float64s  # (G,) outcome rate of the rank series with all terms
     n: float
     unit_counts: Any  # sparse (G, units)
     unit_events: Any
@@ -82,13 +83,15 @@ class DecisionCells:
         counts: Float64s = np.bincount(cell, weights, shape[0]).astype(np.float64)
         events: Float64s = np.bincount(cell, ones, shape[0]).astype(np.float64)
         means = np.bincount(cell, weights * scores, shape[0]) / counts
+        rough_gap = series.coefficients @ series.functions[: len(series.coefficients)]
+        rates = [means + np.interp(means, series.scores, gap) for gap in (series.gap, rough_gap)]
         return cls(
             thresholds,
             np.searchsorted(starts, positions),
             counts,
             events,
             means,
-            np.clip(means + np.interp(means, series.scores, series.gap), 0.0, 1.0),
+            *np.clip(rates, 0.0, 1.0),
             float(counts.sum()),
             csr_array((weights, (cell, unit)), shape=shape),
             csr_array((ones, (cell, unit)), shape=shape),
@@ -476,18 +479,18 @@ def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
     return grid
 
 
-class _Spread(NamedTuple):
-    """Bias of a loss, and deviations of its corrected root (B, T) with their scale (T,)."""
+class _Redraws(NamedTuple):
+    """Bias of a loss over redraws (T,), and deviations of its corrected root (B, T) with their root mean square (T,)."""
 
     bias: Float64s
     deviations: Float64s
     scale: Float64s
 
     @classmethod
-    def of(cls, true: Float64s, redraws: Float64s, floor: Float64s) -> _Spread:
-        """Compare redraws, shape (redraws, k), with the true squared losses, shape (k,); `floor` bounds the deviation below."""
-        bias = redraws.mean(axis=0) - true
-        deviations = np.sqrt(np.maximum(redraws - bias, 0.0)) - np.sqrt(true)
+    def of(cls, true: Float64s, losses: Float64s, floor: Float64s) -> _Redraws:
+        """Compare losses of redraws, shape (B, T), with the true ones, shape (T,); `floor` bounds the scale below."""
+        bias = losses.mean(axis=0) - true
+        deviations = np.sqrt(np.maximum(losses - bias, 0.0)) - np.sqrt(true)
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
 
 
@@ -496,44 +499,45 @@ def _losses(
 ) -> DecisionLoss:
     """Estimate the losses of one model with band and test."""
     cells = DecisionCells.of(sample, grid, rng)
-    independent = cells.n if cells.redrawn else min(cells.n, cells.unit_counts.shape[1])
-    floor = _MIN_DEVIATION * np.sqrt(grid * (1 - grid) / independent)
-    true, redraws, costs = cells.simulate(cells.rates, None, rng)
-    spread = _Spread.of(true, redraws, floor)
-    calibrated = cells.simulate(cells.scores, None, rng)
-    null = _Spread.of(calibrated[0], calibrated[1], floor)
+    units = cells.unit_counts.shape[1]
+    floor = _MIN_DEVIATION * np.sqrt(grid * (1 - grid) / (cells.n if cells.redrawn else min(cells.n, units)))
+    true, losses, costs = cells.simulate(cells.rates, None, rng)
+    fitted = _Redraws.of(true, losses, floor)
+    null, rough = (_Redraws.of(*cells.simulate(r, None, rng)[:2], floor) for r in (cells.scores, cells.rough_rates))
     statistics = np.sqrt(np.maximum(cells.losses - null.bias, 0.0)) / null.scale
     chance = null.deviations / null.scale
     p_value = (1 + np.count_nonzero(chance.max(axis=1) >= statistics.max())) / (1 + _REDRAWS)
     p_values = (1 + np.count_nonzero(chance >= statistics, axis=0)) / (1 + _REDRAWS)
-    loss = np.maximum(cells.losses - spread.bias, 0.0)
-    # Bias and scatter are largest for a calibrated model: a lower limit must not rest on those of a curve bent by noise.
-    lower_center = np.sqrt(np.maximum(cells.losses - np.maximum(spread.bias, null.bias), 0.0))
+    loss = np.maximum(cells.losses - fitted.bias, 0.0)
+    # Limits hold for each of three curves: calibrated, with the chosen terms, which may be too few, and with all terms.
+    biases = null.bias, fitted.bias, rough.bias
+    scale = np.maximum.reduce([null.scale, fitted.scale, rough.scale])
+    lowest, highest = (
+        np.sqrt(np.maximum(cells.losses - bias, 0.0)) for bias in (np.max(biases, axis=0), np.min(biases, axis=0))
+    )
 
     def limits(reach: float, significant: Any) -> tuple[Float64s, Float64s]:
-        low = np.maximum(lower_center - reach * np.maximum(spread.scale, null.scale), 0.0) ** 2 * significant
-        return np.minimum(low, loss), np.maximum((np.sqrt(loss) + reach * spread.scale) ** 2, loss)
+        low = np.maximum(lowest - reach * scale, 0.0) ** 2 * significant
+        return unit * np.minimum(low, loss), unit * np.maximum((highest + reach * scale) ** 2, loss)
 
-    reach = float(np.quantile(np.abs(spread.deviations / spread.scale).max(axis=1), level))
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    band, points = limits(reach, p_value <= 1 - level), limits(z, p_values <= 1 - level)
-    cost = cells.values(cells.counts[None], cells.events[None])[1][0]
-    error = z * costs.std(axis=0)
-    units = cells.unit_counts.shape[1] if sample.units is not None else len(sample)
+    low, high = limits(float(np.quantile(np.abs(rough.deviations / scale).max(axis=1), level)), p_value <= 1 - level)
+    point_low, point_high = limits(z, p_values <= 1 - level)
+    cost, error = cells.values(cells.counts[None], cells.events[None])[1][0], z * costs.std(axis=0)
     return DecisionLoss(
         thresholds=grid,
         loss=unit * loss,
-        low=unit * band[0],
-        high=unit * band[1],
-        point_low=unit * points[0],
-        point_high=unit * points[1],
+        low=low,
+        high=high,
+        point_low=point_low,
+        point_high=point_high,
         cost=unit * cost,
         cost_low=unit * np.maximum(cost - error, 0.0),
         cost_high=unit * (cost + error),
         p_value=float(p_value),
         level=level,
         n=len(sample),
-        units=units,
+        units=len(sample) if sample.units is None else units,
         lens=lens,
         name=name,
         unit=unit,
@@ -687,10 +691,10 @@ def decompose_score(
             "the log loss is infinite: a score of 0 or 1 is contradicted by its outcome; use score='brier'"
         )
     rates = np.where((c <= 0) | (c >= 1), c, rates) if score == "log" else rates  # no outcome contradicts these scores
-    entropy, divergence = (_binary_entropy, _kl) if score == "log" else (_variance, _square)
     total = ((ones * _penalty(c, 1, score) + zeros * _penalty(c, 0, score)) / n).sum(axis=1)
-    excess = ((zeros + ones) / n * divergence(rates, np.broadcast_to(c, rates.shape))).sum(axis=1)
-    uncertainty = entropy(base)[:, 0]
+    excess = ((zeros + ones) / n * _divergence(rates, np.broadcast_to(c, rates.shape), score)).sum(axis=1)
+    # the entropy of the mean outcome: its divergence from an outcome that is known
+    uncertainty = (base * _divergence(1.0, base, score) + (1 - base) * _divergence(0.0, base, score))[:, 0]
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def normal(value: float, redraws: Float64s) -> tuple[float, float, float]:
@@ -720,25 +724,8 @@ def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
     return -np.log(positive(p)) if score == "log" else (1 - p) ** 2
 
 
-def _variance(p: Float64s) -> Float64s:
-    """Return the variance of an outcome of probability p."""
-    return p * (1 - p)
-
-
-def _square(p: Float64s, q: Float64s) -> Float64s:
-    """Return the squared difference of probabilities."""
-    return (p - q) ** 2
-
-
-def _binary_entropy(p: Float64s) -> Float64s:
-    """Return the entropy of an outcome of probability p, in nats."""
-    from scipy.special import entr
-
-    return np.asarray(entr(p) + entr(1 - p))
-
-
-def _kl(p: Float64s, q: Float64s) -> Float64s:
-    """Return the Kullback-Leibler divergence of outcomes of probability p and q, in nats."""
+def _divergence(p: Float64s, q: Float64s, score: str) -> Float64s:
+    """Compute the squared difference of probabilities, or the Kullback-Leibler divergence in nats."""
     from scipy.special import rel_entr
 
-    return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
+    return rel_entr(p, q) + rel_entr(1 - p, 1 - q) if score == "log" else (p - q) ** 2

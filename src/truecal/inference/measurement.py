@@ -39,7 +39,7 @@ from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.families import JointSigns, label_test
 from truecal.estimators.rank_series.tests import test_calibration
-from truecal.inference.judged import measure_judged
+from truecal.inference.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
 from truecal.predictions.predictions import Predictions, as_predictions, check_predictions
@@ -247,9 +247,12 @@ def measure(
         check_selection(select)
     generator = options.generator(rng)
     if preds.judge is not None:
-        judged_rows = preds if select is None else select(preds)
-        judge = None if estimator is None else as_estimator(estimator)
-        return measure_judged(judged_rows, judge, lens, level, generator)
+        refuse_options(None if estimator is None else as_estimator(estimator), lens)
+        rows = preds if select is None else select(preds)
+        if rows.judge is not None:
+            series = JudgedSeries.of(rows)
+            alone = measure(rows.take(series.trusted), level=level, rng=generator)
+            return measure_judged(series, alone, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     elif not isinstance(estimator, Estimator):
