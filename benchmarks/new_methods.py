@@ -132,7 +132,7 @@ def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, f
 
 CELLS: dict[str, tuple[Callable[..., dict[str, float]], list[tuple[str, str, str]]]] = {
     "judge": (judge_cell, [(w, f"{n}/{rows}", j) for n, rows in SIZES for j in JUDGES for w in JUDGED]),
-    "decision": (decision_cell, [(w, n, "") for n in ("300", "2000") for w in DECIDED]),
+    "decision": (decision_cell, [(w, n, "") for n in ("300", "500", "2000") for w in DECIDED]),
     "multilabel": (multilabel_cell, [(w, n, "") for n in ("300x5", "400x20") for w in ("class-wise", "pooled")]),
 }
 

@@ -510,18 +510,17 @@ def _losses(
     p_values = (1 + np.count_nonzero(chance >= statistics, axis=0)) / (1 + _REDRAWS)
     loss = np.maximum(cells.losses - fitted.bias, 0.0)
     # Limits hold for each of three curves: calibrated, with the chosen terms, which may be too few, and with all terms.
-    biases = null.bias, fitted.bias, rough.bias
-    scale = np.maximum.reduce([null.scale, fitted.scale, rough.scale])
-    lowest, highest = (
-        np.sqrt(np.maximum(cells.losses - bias, 0.0)) for bias in (np.max(biases, axis=0), np.min(biases, axis=0))
-    )
+    curves = null, fitted, rough
+    biases, scale = [each.bias for each in curves], np.max([each.scale for each in curves], axis=0)
+    lowest, highest = (np.sqrt(np.maximum(cells.losses - bias(biases, axis=0), 0.0)) for bias in (np.max, np.min))
 
     def limits(reach: float, significant: Any) -> tuple[Float64s, Float64s]:
         low = np.maximum(lowest - reach * scale, 0.0) ** 2 * significant
         return unit * np.minimum(low, loss), unit * np.maximum((highest + reach * scale) ** 2, loss)
 
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    low, high = limits(float(np.quantile(np.abs(rough.deviations / scale).max(axis=1), level)), p_value <= 1 - level)
+    reach = max(float(np.quantile(np.abs(each.deviations / scale).max(axis=1), level)) for each in curves)
+    low, high = limits(reach, p_value <= 1 - level)
     point_low, point_high = limits(z, p_values <= 1 - level)
     cost, error = cells.values(cells.counts[None], cells.events[None])[1][0], z * costs.std(axis=0)
     return DecisionLoss(
