@@ -91,7 +91,8 @@ class DecisionCells:
             counts,
             events,
             means,
-            *np.clip(rates, 0.0, 1.0),
+            np.clip(rates[0], 0.0, 1.0),
+            np.clip(rates[1], 0.0, 1.0),
             float(counts.sum()),
             csr_array((weights, (cell, unit)), shape=shape),
             csr_array((ones, (cell, unit)), shape=shape),
@@ -503,7 +504,8 @@ def _losses(
     floor = _MIN_DEVIATION * np.sqrt(grid * (1 - grid) / (cells.n if cells.redrawn else min(cells.n, units)))
     true, losses, costs = cells.simulate(cells.rates, None, rng)
     fitted = _Redraws.of(true, losses, floor)
-    null, rough = (_Redraws.of(*cells.simulate(r, None, rng)[:2], floor) for r in (cells.scores, cells.rough_rates))
+    simulations = [cells.simulate(rates, None, rng) for rates in (cells.scores, cells.rough_rates)]
+    null, rough = (_Redraws.of(each[0], each[1], floor) for each in simulations)
     statistics = np.sqrt(np.maximum(cells.losses - null.bias, 0.0)) / null.scale
     chance = null.deviations / null.scale
     p_value = (1 + np.count_nonzero(chance.max(axis=1) >= statistics.max())) / (1 + _REDRAWS)
@@ -723,8 +725,8 @@ def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
     return -np.log(positive(p)) if score == "log" else (1 - p) ** 2
 
 
-def _divergence(p: Float64s, q: Float64s, score: str) -> Float64s:
+def _divergence(p: Float64s | float, q: Float64s, score: str) -> Float64s:
     """Compute the squared difference of probabilities, or the Kullback-Leibler divergence in nats."""
     from scipy.special import rel_entr
 
-    return rel_entr(p, q) + rel_entr(1 - p, 1 - q) if score == "log" else (p - q) ** 2
+    return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q) if score == "log" else (p - q) ** 2, np.float64)
