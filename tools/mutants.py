@@ -33,7 +33,7 @@ GROUPS = {
          "tests/predictions/test_predictions.py", "tests/predictions/test_arrays.py"),
     ),
     "cuts": (
-        ("profile/binning.py", "profile/sorting.py"),
+        ("profile/binning.py", "profile/rows.py"),
         ("tests/profile/test_cut.py", "tests/profile/test_profile.py", "tests/profile/test_unsorted.py"),
     ),
     "verify": (

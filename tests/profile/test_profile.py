@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
-from truecal.profile.sorting import _count_threads, packed_sort
+from truecal.profile.rows import _count_threads, packed_sort
 from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -40,7 +40,7 @@ def test_packed_sort_keeps_every_bit_of_the_scores(dtype):
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, threads):
     rng = np.random.default_rng(threads)
-    monkeypatch.setattr("truecal.profile.sorting._count_threads", lambda rows: threads)
+    monkeypatch.setattr("truecal.profile.rows._count_threads", lambda rows: threads)
     for c in (rng.random(70_001), rng.integers(0, 7, 70_001) / 7, np.full(70_001, 0.3), np.arange(9)[::-1] / 9):
         c = c.astype(dtype)
         y = (rng.random(len(c)) < 0.5).astype(np.uint8)
@@ -51,8 +51,8 @@ def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, thre
 
 
 def test_datasets_of_a_batch_are_sorted_by_themselves_on_several_threads(monkeypatch):
-    monkeypatch.setattr("truecal.profile.sorting._count_threads", lambda rows: 3)
-    monkeypatch.setattr("truecal.profile.sorting._MIN_ROWS_PER_THREAD", 100)
+    monkeypatch.setattr("truecal.profile.rows._count_threads", lambda rows: 3)
+    monkeypatch.setattr("truecal.profile.rows._MIN_ROWS_PER_THREAD", 100)
     c = np.random.default_rng(0).random((3, 500)) / np.array([[1], [2], [3]])
     scores, _ = packed_sort(c, np.zeros(c.shape, np.uint8))
     np.testing.assert_array_equal(scores, np.sort(c, axis=1))

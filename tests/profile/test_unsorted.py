@@ -7,7 +7,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.profile import binning, rows, width_edges
 from truecal.profile.binning import one_pass, width_bins
-from truecal.profile.sorting import packed_sort, select_sums
+from truecal.profile.rows import packed_sort, select_sums
 
 N = 140_000  # just enough not to be sorted at once
 RNG = np.random.default_rng(0)

@@ -508,16 +508,6 @@ def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
 # One dataset of independent rows
 
 
-def fixed_cut(estimator: Estimator, profile: Profile) -> Cut | None:
-    """Cut the fixed bins of an estimator that needs nothing else."""
-    return estimator.fixed_cut(profile) if isinstance(estimator, FixedBinsEstimator) else None
-
-
-def averages_absolute_gaps(estimator: Estimator) -> bool:
-    """Return whether an estimator is a plain mean of absolute gaps over fixed bins, weighted by rows."""
-    return isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
-
-
 def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
     """Cut into the cells that an estimator is resampled in; rows of weight 0 make none."""
     starts = cell_starts(profile, estimator.max_cells)
@@ -560,8 +550,9 @@ def resample_rows(
     Without the p-value of a test of calibration, outcomes are redrawn for one.
     """
     estimator = estimator._fix_choices(profile)
-    bin_cut = fixed_cut(estimator, profile) if method != "bca" else None
-    folds = bin_cut is not None and averages_absolute_gaps(estimator)
+    in_bins = estimator if isinstance(estimator, FixedBinsEstimator) and method != "bca" else None
+    bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
+    folds = in_bins is not None and bin_cut is not None and in_bins.averages_absolute_gaps
     cut = cell_cut(estimator, profile) if bin_cut is None else bin_cut
     cells = collapse_at(profile, cut.below[0]) if bin_cut is None else None
     rows = RowSums(profile, cut)

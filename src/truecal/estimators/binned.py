@@ -112,7 +112,7 @@ class BinnedECE(BinnedEstimator, FixedBinsEstimator):
         return self.norm == 1
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        return self.binning.cut_of(profile)
+        return self.binning.cut(profile)
 
     def from_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)

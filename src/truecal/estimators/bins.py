@@ -234,16 +234,9 @@ class Binning:
     def bins_of(self, profile: Profile) -> Bins:
         """Sum the bins, once for all estimators that look at the same bins."""
         if self not in profile.cache:
-            profile.cache[self] = Bins.of(profile, self.cut_of(profile))
+            profile.cache[self] = Bins.of(profile, self.cut(profile))
         bins: Bins = profile.cache[self]
         return bins
-
-    def cut_of(self, profile: Profile) -> Cut:
-        """Cut into these bins, once for the estimate and its resamples."""
-        if ("cut", self) not in profile.cache:
-            profile.cache["cut", self] = self.cut(profile)
-        cut: Cut = profile.cache["cut", self]
-        return cut
 
     @staticmethod
     def make_all(profile: Profile, binnings: Iterable[Binning]) -> None:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from truecal.estimators.base import (
     Bootstrap,
     Estimator,
+    FixedBinsEstimator,
     Method,
-    averages_absolute_gaps,
     cell_cut,
     evaluate,
     exceedance,
-    fixed_cut,
 )
 from truecal.estimators.bins import Binning, Bins, SignBounds, combine_powers, folded_mean, sign_bounds
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
@@ -54,7 +53,7 @@ def sample_sums(
     """Sum samples over units, in the bins of the estimator or in up to 128 cells."""
     for sample in samples:
         drawn = sample.with_units(units.of_row)
-        cut = fixed_cut(estimator, drawn.profile)
+        cut = estimator.fixed_cut(drawn.profile) if isinstance(estimator, FixedBinsEstimator) else None
         in_bins = cut is not None and cut.fraction is None
         cells = cut if cut is not None and in_bins else cell_cut(estimator, drawn.profile)
         sums = UnitSums.of(drawn, units, cells)
@@ -156,7 +155,8 @@ def resample_units(
     """
     weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
-    bias = _FoldedBias(counts.shape[1]) if averages_absolute_gaps(estimator) else None
+    folds = isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
+    bias = _FoldedBias(counts.shape[1]) if folds else None
     powers, unselected, centres, redrawn, observed, values = [], [], [], [], [], []
     first = 0
     for part in parts:

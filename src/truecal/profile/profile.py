@@ -21,9 +21,9 @@ from truecal.profile.rows import (
     Sum,
     Unsorted,
     gather,
+    packed_sort,
     search,
 )
-from truecal.profile.sorting import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------

@@ -114,6 +114,8 @@ def rank_cells(profile: Profile) -> RankCells:
     """
     profile = profile.spread(MAX_CELLS)
     lower_rows = _lower_rows(profile)
+    if profile.rows <= MAX_CELLS and profile.weights is None:
+        return _single_rows(profile, lower_rows)
     if profile.rows > MAX_CELLS:
         cut = _equal_mass_cut(profile, lower_rows)
         if (np.diff(cut.below, axis=1) > 0).all():  # every cell has a score of its own
@@ -121,8 +123,6 @@ def rank_cells(profile: Profile) -> RankCells:
             return _cells_between(profile, cut, distinct, cut.below[:, :-1] >= lower_rows)
         if profile.distinct.max() <= MAX_CELLS:
             cut = distinct_cut(profile)
-    elif profile.weights is None:
-        cut = profile.at_count(np.arange(profile.rows + 1)[None])
     else:
         cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
     distinct = np.minimum(profile.distinct, MAX_CELLS).astype(float)
@@ -151,6 +151,33 @@ def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
     np.put_along_axis(masses, nearest, np.where(crosses, lower_mass, np.take_along_axis(masses, nearest, 1)), axis=1)
     cut = profile.at_count(masses.astype(np.intp)) if profile.weights is None else profile.at_mass(masses)
     return cut.keep_ties()
+
+
+def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
+    """Make a cell of every row."""
+    scores = profile.scores.astype(np.float64, copy=False)
+    residuals = profile.outcomes - scores
+    if (profile.distinct < profile.rows).any():
+        first, last = profile.groups
+        ranks = (first + last) / (2.0 * profile.rows)  # (3)
+    else:
+        ranks = (np.arange(profile.rows)[None] + 0.5) / profile.rows
+    if (lower_rows == lower_rows[0]).all():
+        lower_rows = lower_rows[: len(ranks)]
+    else:
+        ranks = np.broadcast_to(ranks, scores.shape)
+    return RankCells(
+        n=profile.size,
+        counts=np.ones_like(ranks),
+        residual_sums=residuals,
+        square_sums=residuals * residuals,
+        scores=np.broadcast_to(scores, residuals.shape),
+        null_variances=np.broadcast_to(scores * (1 - scores), residuals.shape),
+        ranks=ranks,
+        distinct=profile.distinct.astype(float),
+        upper=np.broadcast_to(np.arange(profile.rows) >= lower_rows, ranks.shape),
+        units=profile.size[: len(ranks)],
+    )
 
 
 def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArray[np.bool_]) -> RankCells:
