@@ -137,8 +137,8 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
 
 def test_ranks_need_no_sort_until_the_third_set(monkeypatch):
     monkeypatch.setattr(rows, "_MIN_ROWS_SELECTED", N)
-    sorts = []
-    monkeypatch.setattr(rows, "packed_sort", lambda c, y: sorts.append(len(c)) or packed_sort(c, y))
+    sorts, sort = [], rows.Unsorted.sorted
+    monkeypatch.setattr(rows.Unsorted, "sorted", lambda unsorted: sorts.append(len(unsorted.scores)) or sort(unsorted))
     c = SHAPES["uniform"]
     profile = tc.profile.Profile.from_arrays(c, RNG.random(N) < c**2)
     assert tc.BinnedECE(scheme="mass")(profile).value > 0.1

@@ -213,7 +213,7 @@ def _rows_in(
     is_chosen[cells] = True
     parts = []
     for begin in range(0, len(scores), _COUNTED_ROWS):
-        c, y = scores[begin : begin + _COUNTED_ROWS], outcomes[begin : begin + _BLOCK]
+        c, y = scores[begin : begin + _COUNTED_ROWS], outcomes[begin : begin + _COUNTED_ROWS]
         rows = np.flatnonzero(is_chosen[_cells_of(c, start, bits)])
         parts.append((c[rows], y[rows]))
     return np.concatenate([c for c, _ in parts]), np.concatenate([y for _, y in parts])
