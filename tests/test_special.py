@@ -15,11 +15,11 @@ SOURCE = Path(special.__file__).parent
 REFUSED = {  # pattern of a second definition: modules that may hold it, and why
     r"def _*(sigmoid|expit|logit|logsumexp|log_sum_exp|clopper_pearson|kish|draw_labels|positive)\b": {
         "special.py",
-        "recalibration/tracing.py",  # nodes of a traced graph
+        "recalibration/export.py",  # nodes of a traced graph
     },
     r"1(\.0)? / \(1(\.0)? \+ np\.exp\(": set(),
     r"np\.log\((\w+)\) - np\.log1p\(-\1\)|np\.log\((\w+) / \(1 - \2\)\)": {
-        "recalibration/monotone_maps.py",  # recorded as nodes of a traced graph, which takes ufuncs alone
+        "recalibration/score_maps.py",  # recorded as nodes of a traced graph, which takes ufuncs alone
     },
     r"import .*\bbetaincinv\b": {"special.py", "lab/distributions.py"},  # quantiles of a distribution of scores
     r"scipy\.special import .*\b(expit|logit|logsumexp)\b": set(),

@@ -371,7 +371,7 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
         ends = np.r_[:_SHOWN, len(frame) - _SHOWN : len(frame)]
         shown = Frame({name: frame[name][ends] for name in frame.columns})
         notes = (*notes, f"{len(frame) - 2 * _SHOWN} rows in the middle are not shown; .frame() has all {len(frame)}")
-    head = f"<p><b>{escape(headline)}</b></p>" if headline else ""
+    head = f"<p><strong>{escape(headline)}</strong></p>" if headline else ""
     below = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return f'<div style="overflow-x:auto">{head}{shown.to_html()}{below}</div>'
 

@@ -98,13 +98,6 @@ class TestCommandLine:
         code, out, _ = run("bias", predictions_file, "--m", 5, "--n", 100, "--workers", 1)
         assert "simulated world" in out
 
-    def test_fit(self, run, predictions_file):
-        code, out, _ = run("fit", predictions_file, "--json")
-        found = json.loads(out)
-        assert code == 0
-        assert found["alpha"] == pytest.approx(2.0, abs=0.3)
-        assert found["rows"][0]["aic"] == min(row["aic"] for row in found["rows"])
-
     def test_power(self, run, predictions_file):
         code, out, _ = run("power", "--error", 0.15, "--m", 40, "--workers", 1, "--json")
         assert code == 0
