@@ -123,11 +123,12 @@ Group = tuple[object, ...]
 class Gathered:
     """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
 
-    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score out of range where there are any.
+    `unfit` counts those by what is wrong with them (a row of one class as its share of the classes), `extremes` are the
+    lowest and highest score out of range where there are any.
     """
 
     sketches: dict[Group, tuple[tc.Sketch, ...]]
-    unfit: dict[str, int]
+    unfit: dict[str, float]
     extremes: tuple[float, float]
 
     def __add__(self, other: "Gathered") -> "Gathered":
@@ -158,9 +159,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
     unfit, extremes = {}, (np.inf, -np.inf)
     if (key == UNFIT).any():
         counts = _collect(count_failures(rows, **kind))
-        unfit = {
-            name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
-        }
+        unfit = {name: float(counts[name][0]) / classes for name in counts.columns if name not in ("low", "high")}
         if unfit["score"] and not counts["low"].is_null()[0]:  # of an infinite logit Dask knows no score
             extremes = (float(counts["low"][0]), float(counts["high"][0]))
     groups = _groups(table, group_names(columns))
@@ -225,7 +224,8 @@ def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision:
 
 def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool) -> int:
     """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
-    unfit = {"missing": 0, **gathered.unfit}
+    # Rounded here, not part by part, so that the number does not depend on how an engine divides the rows.
+    unfit = {"missing": 0} | {name: max(round(n), int(n > 0)) for name, n in gathered.unfit.items()}
     predictions, low, high = columns.outputs_text, *gathered.extremes
     if unfit["missing"] and not drop_null:
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
