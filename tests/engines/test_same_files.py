@@ -153,14 +153,14 @@ def test_nan_in_parquet_is_refused_in_groups_classes_and_weights(tmp_path, engin
 
 def test_class_wise_refusals_do_not_depend_on_how_rows_are_divided(tmp_path):
     q = np.full((60, 3), 1 / 3)
-    q[[5, 25, 45], 0] = [1.5, 2.5, -0.5]  # one class of one row in each of three row groups
-    table = pa.table({"y": np.arange(60) % 3, **{f"q_{k}": q[:, k] for k in range(3)}})
-    path = tmp_path / "parts.parquet"
-    pq.write_table(table, path, row_group_size=20)
+    q[[5, 25, 45], 0] = [1.5, 2.5, -0.5]  # one class of one row in each of three files
+    for part in range(3):
+        rows = slice(20 * part, 20 * part + 20)
+        write(tmp_path / f"{part}.parquet", {"y": np.arange(20) % 3, **{f"q_{k}": q[rows, k] for k in range(3)}})
     messages = set()
     for engine in ("polars", "duckdb", "dask"):
         with pytest.raises(tc.InputError) as refusal:
-            scan(path, label="y", engine=engine, probs="q_*", lens=tc.ClassWise())
+            scan(tmp_path, label="y", engine=engine, probs="q_*", lens=tc.ClassWise())
         messages.add(str(refusal.value))
     assert len(messages) == 1, messages
     assert "-0.5 to 2.5" in messages.pop()
