@@ -90,9 +90,9 @@ def _count_threads(rows: int) -> int:
 # rounded on its way into a cell and equal scores share one. The ranks are exactly those of a sort.
 
 MAX_RANKS = 2048  # derived: beyond, most cells contain a rank
-_BITS = 14
+_BITS = 14  # derived: the counts and sums of 2^14 cells fit into a cache of 1 MiB
 _COUNTED_ROWS = 1 << 17  # rows counted together; derived: eight times the cells that are cleared for each block
-_SORTED_ROWS = 1 << 16  # fewer rows are sorted
+_SORTED_ROWS = 1 << 16  # fewer rows are sorted; derived: four times the cells, which a selection would clear
 _LARGE_SHARE = 1 / 8  # a cell with more of the rows is divided again
 _MAX_BITS = 3 * _BITS  # derived: float64 has 53 bits, so that further divisions find ties
 

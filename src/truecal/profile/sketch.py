@@ -1,4 +1,4 @@
-"""Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in."""
+"""The Sketch: counts and sums of scores and outcomes in fixed cells, and its file."""
 
 from __future__ import annotations
 
