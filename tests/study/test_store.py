@@ -38,26 +38,13 @@ def test_only_listed_jobs_are_read(tmp_path):
 
 def test_what_a_killed_run_left_is_passed_over_and_collected(tmp_path):
     filled(tmp_path)
-    left = tmp_path / "results" / ".b.0.parquet.x1.part"
+    left = tmp_path / "results" / ".b.parquet.x1.part"
     left.write_bytes(b"PAR1 half")
     store = filled(tmp_path, done=())
     assert store.done() == ["a"]
     assert store.frame()["job"].unique().to_list() == ["a"]
     assert store.collect()[0] == 1
     assert not left.exists()
-
-
-def test_a_metric_that_was_added_is_a_part_more_and_one_computed_twice_counts_once(tmp_path):
-    store = Store(tmp_path)
-    store.begin({"name": "s", "study": {}, "jobs": ["a"], "wanted": [["", "x"], ["", "y"]]})
-    row = {"job": "a", "recalibrator": "none", "lens": "", "selection": "all"}
-    store.add("a", [{**row, "metric": "x", "value": 1.0}], [])
-    assert store.done() == []
-    assert store.missing(["a"], [("", "x"), ("", "y")]) == {"a": [("", "y")]}
-    store.add("a", [{**row, "metric": "x", "value": 1.0}, {**row, "metric": "y", "value": 2.0}], [])
-    store.add("a", [{**row, "metric": "z", "value": 3.0}], [])
-    assert store.done() == ["a"]
-    assert sorted(store.frame().select("metric", "value").rows()) == [("x", 1.0), ("y", 2.0)]
 
 
 def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
@@ -89,7 +76,7 @@ def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
         "half": ('{"jobs": [', "damaged"),
         "other": ("[]", "not that of a study"),
         "older": (json.dumps({"version": 1, "jobs": []}), "version 1, .*run the study again into another folder"),
-        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 3; update truecal"),
+        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 4; update truecal"),
     }.values(),
 )
 def test_folders_that_are_no_store(tmp_path, content, words):
@@ -137,7 +124,7 @@ def test_a_missing_part_is_computed_again(tmp_path, kind):
     (job,) = store.done()[:1]
     next(path for path in (tmp_path / kind).iterdir() if path.name.startswith(job)).unlink()
     assert job not in store.done()
-    assert job in store.missing([job], None)
+    assert not store.has(job)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +132,6 @@ def test_a_missing_part_is_computed_again(tmp_path, kind):
     [
         ("name", None),
         ("jobs", [1, 2]),
-        ("wanted", [["top-label"]]),
         ("covariates", {"names": ["a"], "of": {"a": []}}),
         ("clean", []),
         ("fits", {}),
@@ -157,11 +143,3 @@ def test_a_damaged_study_file_is_told(tmp_path, name, value):
     path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
     with pytest.raises(tc.errors.FileError, match=f"study.json is damaged: its '{name}'"):
         tc.study.Store(tmp_path).frame()
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '[["a", 1]]'])
-def test_a_damaged_set_is_told(tmp_path, content):
-    store = filled(tmp_path)
-    next((tmp_path / "sets").iterdir()).write_text(content)
-    with pytest.raises(tc.errors.FileError, match=r"sets/.*\.json is damaged"):
-        store.done()

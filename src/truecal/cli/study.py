@@ -34,7 +34,6 @@ def run(
     *,
     store: str | None = None,
     workers: Count | None = None,
-    skip_broken: bool = False,
     check: bool = False,
 ) -> Reply:
     """Evaluate every prediction file of a study (YAML) and keep the numbers in a store.
@@ -44,35 +43,27 @@ def run(
 
     --store FOLDER  Where results are kept.  [default: beside the study, named .store]
     --workers N     Processes.  [default: as the study says, else all cores]
-    --skip-broken   Leave out files that cannot be read or do not fit, and list them.
     --check         Only look at the study and its files; evaluate nothing.
     """
     with working("looking at the files"):
-        spec = tc.study.Study.read(file, skip_broken=skip_broken)
+        spec = tc.study.Study.read(file)
     folder = store or str(Path(file).with_suffix(".store"))
     facts = {"study": spec.name, "models": len(spec.models), "files": len(spec)}
     title = f"{spec.name}: {_count(len(spec.models), 'model')}, {_count(len(spec), 'prediction file')}"
     if check:
-        text = f"{title} can be used" if spec.broken else f"{title}, no problems"
-        return Reply("study-check", {**facts, "broken": spec.broken}, "\n".join([text, *_skipped(spec.broken)]))
+        return Reply("study-check", facts, f"{title}, no problems")
     results = tc.study.Store(folder)
     try:
         with parallel.progress_bar(spec.name) as progress:
-            spec.run(results, workers=workers, skip_broken=skip_broken, progress=progress)
+            spec.run(results, workers=workers, progress=progress)
     except KeyboardInterrupt:
         if (results.folder / "study.json").is_file():
             finished = f"{len(results.done())} of {len(spec)} files are evaluated and kept in {folder}"
             note(f"{finished}; start again to go on")
         raise
-    numbers, broken = len(results.frame()), results.meta().get("broken") or {}
-    lines = [f"{title}, {numbers} numbers in {folder}", *_skipped(broken)]
-    text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
-    return Reply("study-run", {**facts, "store": folder, "numbers": numbers, "broken": broken}, text)
-
-
-def _skipped(broken: Mapping[str, str]) -> list[str]:
-    """Write a line per skipped file."""
-    return [f"skipped {path}: {reason}" for path, reason in broken.items()]
+    numbers = len(results.frame())
+    text = f"{title}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
+    return Reply("study-run", {**facts, "store": folder, "numbers": numbers}, text)
 
 
 def _count(count: int, noun: str) -> str:

@@ -27,11 +27,8 @@ _PARTS = {"seed": "[0-9]+", "severity": _NUMBER, "size": _NUMBER}  # what a part
 _MARK = re.compile(r"\{([^{}]*)\}|(\*+)")
 
 
-def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spec:
-    """Read a study file and look at every prediction file it names; raise with all problems and their lines.
-
-    With `skip_broken`, files that cannot be read, or do not fit the others, are left out and listed instead.
-    """
+def read_spec(path: str | os.PathLike[str]) -> Spec:
+    """Read a study file, and labels and shapes of every prediction file it names; raise with all problems and their lines."""
     file = Path(path)
     document = read_document(file)
     written = copy.deepcopy(document.value)
@@ -40,16 +37,14 @@ def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spe
     for part in ("entry", "model", "dataset"):
         schema["$defs"][part]["properties"] |= {name: {} for name in covariates}
     document.check(schema)
-    values = document.value
     sources = _read_sources(document, file.parent, covariates)
     options = _read_options(document, sources)
-    broken: dict[str, str] = {}
     if options is not None:
-        sources, broken = check_files(document, sources, options, skip_broken=skip_broken)
+        check_files(document, sources, options)
     document.refuse()
     assert options is not None
-    by_content = values.get("fingerprint") == "content"
-    return Spec(values["name"], tuple(sources), options, values.get("workers"), written, covariates, by_content, broken)
+    values = document.value
+    return Spec(values["name"], tuple(sources), options, values.get("workers"), written, covariates)
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
@@ -79,23 +74,20 @@ def to_number(value: Any) -> float | None:
 
 def _read_field(document: Document, where: int | Where, name: str, value: Any, path: str = "") -> Any:
     """Convert a field to its type; a value that is not valid gives None, and its problem is added to the document."""
-    number, result = to_number(value), value
+    number = to_number(value)
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip() != ""
-    if name in ("model", "family", "dataset"):
-        valid, words, result = is_text, "a text", str(value)
-    elif name == "seed":
-        valid, words = number is not None and number.is_integer() and number >= 0, "a whole number of at least 0"
-        result = int(number) if valid and number is not None else None
-    elif name == "size":
-        valid, words, result = number is not None and number > 0, "a number above 0", number
-    elif name == "severity":
-        valid, words, result = number is not None and number >= 0, "a number of at least 0", number
-    else:
-        valid, words, result = is_text, "a text or a number", str(value) if number is None else number
-    if valid:
-        return result
-    document.add(where, f"{name} must be {words}{path}, not {value!r}")
-    return None
+    words = "a text" if name in ("model", "family", "dataset") else "a text or a number"
+    valid, words = {
+        "seed": (number is not None and number.is_integer() and number >= 0, "a whole number of at least 0"),
+        "size": (number is not None and number > 0, "a number above 0"),
+        "severity": (number is not None and number >= 0, "a number of at least 0"),
+    }.get(name, (is_text, words))
+    if not valid:
+        document.add(where, f"{name} must be {words}{path}, not {value!r}")
+        return None
+    if number is None or name in ("model", "family", "dataset"):
+        return str(value)
+    return int(number) if name == "seed" else number
 
 
 def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -> list[PredictionFile]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,17 @@ from truecal.study.spec import FORMATS, FileColumns, Options, PredictionFile
 from truecal.study.store import pl
 from truecal.types import Indices
 
-Names = tuple[object, ...] | None
+Classes = tuple[object, ...] | None  # names of the classes; None: they are called 0, 1, ...
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows and all classes of a file: logits or probabilities, labels, and the other columns."""
+    """All rows and all classes of a file: logits or probabilities (n, k) or (n,), label indices (n,), and the other columns."""
 
     outputs: NDArray[Any]
     labels: Indices
-    classes: Names
+    classes: Classes
     columns: FileColumns
     others: dict[str, NDArray[Any]]
 
@@ -40,30 +41,36 @@ class Rows:
         """Weights of the rows, where the file has a column of them."""
         return None if self.columns.weight is None else self.others[self.columns.weight]
 
-    def select(self, mask: NDArray[np.bool_]) -> NDArray[Any]:
-        """Outputs of the rows in a mask."""
+    @property
+    def class_count(self) -> int:
+        """Number of classes: two where a row has a single score."""
+        return 2 if self.outputs.ndim == 1 else self.outputs.shape[1]
+
+    def select(self, mask: Mask) -> NDArray[Any]:
+        """Return the outputs of the rows in a mask, without a copy where it holds all rows."""
         return self.outputs if mask.all() else self.outputs[mask]
 
     def predictions(
-        self, mask: NDArray[np.bool_], subset: Sequence[object] | None, probs: NDArray[Any] | None = None
+        self, mask: Mask, subset: Sequence[object] | None, probs: NDArray[Any] | None = None
     ) -> tc.Predictions:
         """Make predictions of the rows in a mask, or of recalibrated probabilities of all classes for these rows.
 
         With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
         softmax. Recalibrated probabilities are divided by their sum over the subset, which is the same.
         """
-        build = tc.Predictions.from_logits if self.columns.kind == "logits" else tc.Predictions.from_probs
+        from_logits = self.columns.kind == "logits" and probs is None
+        build = tc.Predictions.from_logits if from_logits else tc.Predictions.from_probs
         is_part = probs is None and (subset is not None or not mask.all())
         if is_part and not np.isfinite(self.outputs).all():
-            build(self.outputs, self.labels)  # refuses the row as the file counts it
+            build(self.outputs, self.labels)  # refuses the row by its number in the file
         outputs = self.select(mask) if probs is None else probs
         labels, classes = self.labels[mask], self.classes
         others = {name: column[mask] for name, column in self.others.items()}
         if subset is not None:
             if outputs.ndim != 2:
                 raise InputError("a subset of classes needs one column of logits per class")
-            chosen = class_columns(subset, classes, outputs.shape[1])
-            position = np.full(outputs.shape[1], -1, np.intp)
+            chosen = class_columns(subset, classes, self.class_count)
+            position = np.full(self.class_count, -1, np.intp)
             position[chosen] = np.arange(len(chosen))
             inside = position[labels] >= 0
             if not inside.any():
@@ -71,65 +78,98 @@ class Rows:
             classes = tuple(index if classes is None else classes[index] for index in chosen)
             outputs, labels = outputs[inside][:, chosen], position[labels[inside]]
             others = {name: column[inside] for name, column in others.items()}
-        if probs is not None and subset is not None:
-            total = outputs.sum(axis=1, keepdims=True)
-            if not total.all():
-                row = int(np.flatnonzero(total[:, 0] == 0)[0])
-                raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
-            outputs = outputs / total
+            if probs is not None:
+                outputs = _normalize(outputs)
         if probs is not None and self.outputs.ndim == 1:
             outputs = outputs[:, 1]
-        build = build if probs is None else tc.Predictions.from_probs
         weights, clusters = (
             None if name is None else others.pop(name) for name in (self.columns.weight, self.columns.cluster)
         )
         return replace(build(outputs, labels, weights=weights, clusters=clusters, columns=others), classes=classes)
 
 
-def load_rows(path: Path, columns: FileColumns) -> Rows:
-    """Read one file."""
-    stars: Names = None
-    if path.suffix.lower() == ".npz":
-        arrays = files.read_arrays(path)
-        outputs, raw = arrays.pop(str(columns.outputs)), arrays.pop(columns.label)
-        others = {name: array for name, array in arrays.items() if array.shape == raw.shape}
-    else:
-        frame = files.read_frame(path)
-        names, stars = _matching(frame.columns, columns)
-        for name in (*names, columns.label):
-            _refuse_missing(frame[name])
-        outputs = frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()
-        raw = frame[columns.label].to_numpy()
-        others = {name: frame[name].to_numpy() for name in frame.columns if name not in {*names, columns.label}}
-    labels, classes = _index_labels(raw, len(outputs), columns, stars, 2 if outputs.ndim == 1 else outputs.shape[1])
+def _normalize(probs: NDArray[Any]) -> NDArray[Any]:
+    """Divide rows of probabilities (n, k) by their sums; refuse a row of zeros."""
+    total = probs.sum(axis=1, keepdims=True)
+    if not total.all():
+        row = int(np.flatnonzero(total[:, 0] == 0)[0])
+        raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
+    return probs / total
+
+
+def load_rows(path: Path, columns: FileColumns, *, labels_only: bool = False) -> Rows:
+    """Read one file. With `labels_only` outputs are zeros of the right shape, and the other columns are there but empty."""
+    read = _read_npz if path.suffix.lower() == ".npz" else _read_table
+    outputs, raw_labels, others, star_names = read(path, columns, labels_only)
+    if outputs.ndim not in (1, 2) or (outputs.ndim == 2 and outputs.shape[1] < 2):
+        raise InputError(f"predictions must be 1-D (binary) or have one column per class, not of shape {outputs.shape}")
+    if not len(outputs):
+        raise InputError("it has no rows")
+    count = 2 if outputs.ndim == 1 else outputs.shape[1]
+    is_text = raw_labels.dtype.kind not in "iubf"
+    classes = validation.check_classes(star_names if columns.classes is None and is_text else columns.classes, count)
+    # numeric labels are indices of columns unless the class names are numbers too
+    by_index = classes is not None and not is_text and not all(isinstance(name, (int, float)) for name in classes)
+    labels = validation.check_labels(raw_labels, len(outputs), None if by_index else classes, count)
     return Rows(outputs, labels, classes, columns, others)
 
 
-def _matching(names: Sequence[str], columns: FileColumns) -> tuple[list[str], Names]:
-    """Return the output columns of a file and the class names in their pattern; refuse a missing label column."""
-    outputs, stars = frames.matching(names, columns.outputs, "predictions")
-    frames.matching(names, [columns.label], "the label")
-    return outputs, None if stars is None else tuple(stars)
+# Outputs, labels as they are in the file, other columns, and the class names in a pattern such as p_*.
+_Contents = tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], Classes]
 
 
-def _refuse_missing(column: Any) -> None:
-    """Refuse a column with missing values."""
-    if nulls := column.null_count():
-        raise InputError(f"column {column.name!r} has {nulls} missing values; drop or fill those rows")
+def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
+    """Read the arrays of an npz file; the shape of its outputs alone from the header of their array."""
+    if not isinstance(columns.outputs, str):
+        raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+            for name in (columns.outputs, columns.label):
+                if name not in arrays.files:
+                    raise InputError(f"there is no array {name!r}; it has {', '.join(arrays.files)}")
+            if labels_only:
+                with arrays.zip.open(f"{columns.outputs}.npy") as member:
+                    first = np.lib.format.read_magic(member) == (1, 0)
+                    header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+                    shape, _, _ = header(member)
+                others = dict.fromkeys(arrays.files, np.empty(0))
+                return np.broadcast_to(np.float32(0), shape), arrays[columns.label], others, None
+    except InputError:
+        raise
+    except files.damaged_zip() as error:
+        raise FileError("it is damaged or not an npz file") from error
+    contents = files.read_arrays(path)
+    outputs, labels = contents.pop(columns.outputs), contents.pop(columns.label)
+    return outputs, labels, {name: array for name, array in contents.items() if array.shape == labels.shape}, None
 
 
-def _index_labels(
-    raw: NDArray[Any], rows: int, columns: FileColumns, stars: Names, count: int
-) -> tuple[Indices, Names]:
-    """Labels as columns, and the classes' names. Numeric labels are columns unless the names are numbers too."""
-    is_text = raw.dtype.kind not in "iubf"
-    classes = validation.check_classes(stars if columns.classes is None and is_text else columns.classes, count)
-    named = classes is not None and not all(isinstance(name, (int, float)) for name in classes)
-    return validation.check_labels(raw, rows, None if named and not is_text else classes, count), classes
+def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
+    """Read the columns of a table; only its labels and names from Parquet where that is enough."""
+    kind = files.kind_of(path)
+    try:
+        lazy = labels_only and kind == "parquet"
+        frame = pl.scan_parquet(path, glob=False) if lazy else files.read_frame(path)
+        names = frame.collect_schema().names()
+        outputs, stars = frames.matching(names, columns.outputs, "predictions")
+        frames.matching(names, [columns.label], "the label")
+        used = [columns.label] if labels_only else [*outputs, columns.label]
+        table = frame.select(used).collect() if lazy else frame
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error
+    for name in used:
+        if nulls := table[name].null_count():
+            raise InputError(f"column {name!r} has {nulls} missing values; drop or fill those rows")
+    labels, others = table[columns.label].to_numpy(), [name for name in names if name not in used]
+    star_names = None if stars is None else tuple(stars)
+    if labels_only:
+        shape = (len(labels),) if len(outputs) == 1 else (len(labels), len(outputs))
+        return np.broadcast_to(np.float32(0), shape), labels, dict.fromkeys(others, np.empty(0)), star_names
+    values = table[outputs[0]].to_numpy() if len(outputs) == 1 else table.select(outputs).to_numpy()
+    return values, labels, {name: table[name].to_numpy() for name in others}, star_names
 
 
-def class_columns(subset: Sequence[object], classes: Names, count: int) -> list[int]:
-    """Columns of classes given by name, or by column where they have no names."""
+def class_columns(subset: Sequence[object], classes: Classes, count: int) -> list[int]:
+    """Return the columns of classes given by name, or by column where they have no names; refuse an unknown class."""
     position = {str(name): i for i, name in enumerate(range(count) if classes is None else classes)}
     missing = [name for name in subset if str(name) not in position]
     if missing:
@@ -145,10 +185,8 @@ def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = 
     limits = {name: arguments[name] for name in ("low", "high", "closed") if name in arguments}
     if kind == "by_output":
         return tc.by_output(class_named(arguments.get("class"), preds), **limits)
-    values = arguments.get("values", ())
-    return tc.by_column(
-        arguments["column"], *(values if isinstance(values, list) else (values,) * bool(values)), **limits
-    )
+    values = arguments.get("values", [])
+    return tc.by_column(arguments["column"], *(values if isinstance(values, list) else [values]), **limits)
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
@@ -158,7 +196,7 @@ def class_named(word: object, preds: tc.Predictions | None) -> object:
     return {str(name): name for name in preds.classes or range(preds.class_count)}.get(str(word), word)
 
 
-def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
+def held_out(labels: Indices, fraction: float, seed: int) -> Mask:
     """Draw the mask of the rows to fit on: floor(fraction * n) of them, and of every class its share to within one row.
 
     Depends on nothing but labels and seed, so models with the same labels are fitted, and judged, on the same rows.
@@ -180,7 +218,7 @@ def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
 
 
 def labels_digest(labels: Indices) -> str:
-    """Hash of the labels: files that agree in it have the same rows, as far as labels tell."""
+    """Hash the labels: files that agree in it have the same rows, as far as labels tell."""
     return hashlib.blake2b(np.ascontiguousarray(labels, np.int64).tobytes(), digest_size=16).hexdigest()
 
 
@@ -189,15 +227,15 @@ def labels_digest(labels: Indices) -> str:
 
 
 @dataclass(frozen=True)
-class _Head:
-    """A file without its predictions; labels are kept as their digest."""
+class _Header:
+    """What is known of a file without its predictions: number of rows and classes, hash of the labels, names of all columns."""
 
     source: PredictionFile
     rows: int
-    digest: str
     count: int
-    classes: Names
-    names: tuple[str, ...]  # of all columns or arrays
+    digest: str
+    classes: Classes
+    names: tuple[str, ...]
 
     @property
     def layout(self) -> tuple[int, int, str]:
@@ -205,140 +243,114 @@ class _Head:
         return self.rows, self.count, self.digest
 
 
-def check_files(
-    document: Document, sources: Sequence[PredictionFile], options: Options, *, skip_broken: bool = False
-) -> tuple[list[PredictionFile], dict[str, str]]:
-    """Read labels and shapes of every file and compare those that must agree; return the usable files, and the others.
-
-    A file that cannot be read, or whose labels are not those of the other models, is a problem of the study, or is skipped.
-    """
-    broken: dict[str, str] = {}
-
-    def refuse(source: PredictionFile, text: str) -> None:
-        if skip_broken:
-            broken[str(source.path)] = text
-        else:
-            document.add(source.line, text)
-
-    heads: list[_Head] = []
-    # absent files and unknown endings are problems already
-    readable = [source for source in sources if source.path.is_file() and source.path.suffix.lower() in FORMATS]
-    for source in readable:
+def check_files(document: Document, sources: Sequence[PredictionFile], options: Options) -> None:
+    """Read labels and shapes of every file and compare those that must agree; add what does not to the document."""
+    headers: list[_Header] = []
+    for source in sources:
+        if not source.path.is_file() or source.path.suffix.lower() not in FORMATS:
+            continue  # a problem of the document already
         try:
-            labels, count, classes, names = _read_labels(source, options.columns)
-            heads.append(_Head(source, len(labels), labels_digest(labels), count, classes, names))
+            rows = load_rows(source.path, options.columns, labels_only=True)
         except InputError as error:
-            refuse(source, f"{source.path.name}: {error}")
-    groups: dict[object, list[_Head]] = {}
-    for head in heads:
-        groups.setdefault(head.source.rows_key, []).append(head)
-    first: dict[object, _Head] = {}  # of every dataset, severity and seed, a file with the layout that most have
-    for rows, group in groups.items():
-        ((layout, _),) = Counter(head.layout for head in group).most_common(1)
-        first[rows] = next(head for head in group if head.layout == layout)
-    usable = []
-    for head in heads:
-        difference = _difference(head, first[head.source.rows_key], options.columns)
-        if difference is None:
-            usable.append(head)
-        else:
-            refuse(head.source, difference)
-        _check_columns(document, head, options)
+            document.add(source.line, f"{source.path.name}: {error}")
+            continue
+        facts = (len(rows), rows.class_count, labels_digest(rows.labels), rows.classes)
+        headers.append(_Header(source, *facts, tuple(rows.others)))
+    groups: dict[object, list[_Header]] = {}
+    for header in headers:
+        groups.setdefault(header.source.rows_key, []).append(header)
+    typical = []  # of every dataset, severity and seed, a file with the layout that most of them have
+    for group in groups.values():
+        ((layout, _),) = Counter(header.layout for header in group).most_common(1)
+        typical.append(next(header for header in group if header.layout == layout))
+        for header in group:
+            if header.layout != layout:
+                document.add(header.source.line, _describe_difference(header, typical[-1], options.columns))
+    for header in headers:
+        _check_columns(document, header, options)
     if options.recalibrators:
-        usable = _check_fit_sources(document, usable, options, refuse)
-        _check_clean(document, list(first.values()), options)
-    _check_classes(document, list(first.values()), options)
-    refused = [] if skip_broken else [source for source in sources if source not in readable]
-    return [*(head.source for head in usable), *refused], broken
+        layouts = {header.source.rows_key: header.layout for header in typical}
+        _check_fit_sources(document, [h for h in headers if h.layout == layouts[h.source.rows_key]], options)
+        _check_clean(document, typical, options)
+    _check_classes(document, typical, options)
 
 
-def _difference(head: _Head, other: _Head, columns: FileColumns) -> str | None:
-    """Return why two models cannot be on the same rows of a dataset, or None."""
-    one, two = head.source.path, other.source.path
-    dataset, severity, seed = head.source.rows_key
+def _describe_difference(header: _Header, other: _Header, columns: FileColumns) -> str:
+    """Say in which way two files of the same dataset, severity and seed differ: rows, classes or labels."""
+    one, two = header.source.path, other.source.path
+    dataset, severity, seed = header.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
-    if head.layout == other.layout:
-        return None
-    if head.rows != other.rows:
-        return f"{one} has {head.rows} rows but {two} {other.rows}; {models} must share rows"
-    if head.count != other.count:
-        return f"{one} has {head.count} classes but {two} {other.count}"
-    rows = np.flatnonzero(_read_labels(head.source, columns)[0] != _read_labels(other.source, columns)[0])
+    if header.rows != other.rows:
+        return f"{one} has {header.rows} rows but {two} {other.rows}; {models} must share rows"
+    if header.count != other.count:
+        return f"{one} has {header.count} classes but {two} {other.count}"
+    first, second = (load_rows(path, columns, labels_only=True).labels for path in (one, two))
+    rows = np.flatnonzero(first != second)
     return (
-        f"{one} and {two} have different labels in {len(rows)} of {head.rows} rows, the first in row {rows[0]}; "
+        f"{one} and {two} have different labels in {len(rows)} of {header.rows} rows, the first in row {rows[0]}; "
         f"{models} must be judged on the same rows in the same order"
     )
 
 
-def _check_columns(document: Document, head: _Head, options: Options) -> None:
-    """Columns of weights and clusters, and those that rows are selected by, must be there."""
+def _check_columns(document: Document, header: _Header, options: Options) -> None:
+    """Add a problem for columns of weights and clusters, and of selections, that a file lacks."""
     needed = [("columns", name, "to read") for name in (options.columns.weight, options.columns.cluster) if name]
     columns = [one["by_column"]["column"] for one in options.selections.values() if "by_column" in one]
-    for key, column, purpose in [*needed, *(("selections", column, "to select by") for column in columns)]:
-        if column not in head.names:
-            text = f"{head.source.path} has no {column!r} {purpose}; it has {', '.join(head.names)}"
+    needed += [("selections", column, "to select by") for column in columns]
+    for key, column, purpose in needed:
+        if column not in header.names:
+            text = f"{header.source.path} has no {column!r} {purpose}; it has {', '.join(header.names)}"
             document.add((key,), text)
 
 
-def _check_fit_sources(
-    document: Document, heads: Sequence[_Head], options: Options, refuse: Callable[[PredictionFile, str], None]
-) -> list[_Head]:
-    """Refuse files without a clean file of the same model, classes and (shared rows) labels to fit on; return the others."""
-    by_key = {head.source.key: head for head in heads}
+def _check_fit_sources(document: Document, headers: Sequence[_Header], options: Options) -> None:
+    """Add a problem for files without a clean file of the same model, classes and (where rows are shared) labels to fit on."""
+    by_key = {header.source.key: header for header in headers}
     dataset = options.split.dataset
-    if dataset is not None and dataset not in {head.source.dataset for head in heads}:
+    if dataset is not None and dataset not in {header.source.dataset for header in headers}:
         document.add(("split",), f"split names {dataset!r}, but no prediction file is of that dataset")
-        return list(heads)
-    usable = []
-    for head in heads:
-        path = head.source.path
-        model, clean, _, seed = options.fit_source(head.source)
-        fit_source = by_key.get(options.fit_source(head.source))
+        return
+    for header in headers:
+        path, line = header.source.path, header.source.line
+        model, clean, _, seed = options.fit_source(header.source)
+        fit_source = by_key.get(options.fit_source(header.source))
         if fit_source is None:
-            refuse(
-                head.source,
+            text = (
                 f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to fit on; name a clean dataset "
-                "(datasets), or fit on each file itself: split: {fit: same}",
             )
-        elif (fit_source.count, fit_source.classes) != (head.count, head.classes):
-            refuse(
-                head.source,
-                f"{path} has other classes than {fit_source.source.path}, on which its recalibrators are fitted",
-            )
-        elif options.shares_rows(head.source.dataset) and fit_source.digest != head.digest:
-            refuse(
-                head.source,
-                f"{path} has other labels than {fit_source.source.path} of severity 0, so the rows of the "
-                "fit cannot be left out; use the same rows, declare the dataset independent, or split: {fit: same}",
-            )
-        else:
-            usable.append(head)
-    return usable
+            document.add(line, text + "(datasets), or fit on each file itself: split: {fit: same}")
+            continue
+        other = fit_source.source.path
+        if (fit_source.count, fit_source.classes) != (header.count, header.classes):
+            document.add(line, f"{path} has other classes than {other}, on which its recalibrators are fitted")
+        elif options.shares_rows(header.source.dataset) and fit_source.digest != header.digest:
+            text = f"{path} has other labels than {other} of severity 0, so the rows of the fit cannot be left out; "
+            document.add(line, text + "use the same rows, declare the dataset independent, or split: {fit: same}")
 
 
-def _check_clean(document: Document, heads: Sequence[_Head], options: Options) -> None:
+def _check_clean(document: Document, headers: Sequence[_Header], options: Options) -> None:
     """Add a problem to the document where it is open which datasets are clean, or share the rows of the clean one."""
     if options.split.fit == "same":
         return
     clean = options.split.dataset
-    by_classes: dict[object, list[_Head]] = {}
-    by_rows = {head.source.rows_key: head for head in heads}
-    for head in heads:
-        name, dataset = head.source.dataset, options.dataset(head.source.dataset)
-        if dataset.independent or dataset.clean is not None or head.source.severity:
+    by_classes: dict[object, list[_Header]] = {}
+    by_rows = {header.source.rows_key: header for header in headers}
+    for header in headers:
+        name, dataset = header.source.dataset, options.dataset(header.source.dataset)
+        if dataset.independent or dataset.clean is not None or header.source.severity:
             continue
         if clean in (None, name):
-            by_classes.setdefault((head.count, head.classes), []).append(head)
-        elif (other := by_rows.get((clean, 0.0, head.source.seed))) is not None and other.digest == head.digest:
+            by_classes.setdefault((header.count, header.classes), []).append(header)
+        elif (other := by_rows.get((clean, 0.0, header.source.seed))) is not None and other.digest == header.digest:
             document.add(
-                head.source.line,
+                header.source.line,
                 f"{name!r} has the labels of {clean!r}, row by row; say datasets: {{{name}: "
                 f"{{clean: {clean}}}}} if its rows are the same, or independent: true if not",
             )
     for group in by_classes.values():
-        digests = {head.digest for head in group if head.source.seed == group[0].source.seed}
+        digests = {header.digest for header in group if header.source.seed == group[0].source.seed}
         if len(digests) > 1 and "split" not in document.value:
-            names = ", ".join(map(repr, dict.fromkeys(head.source.dataset for head in group)))
+            names = ", ".join(map(repr, dict.fromkeys(header.source.dataset for header in group)))
             document.add(
                 group[-1].source.line,
                 f"{names} have the same classes and different rows, and recalibrators need to know which "
@@ -347,82 +359,29 @@ def _check_clean(document: Document, heads: Sequence[_Head], options: Options) -
             )
 
 
-def _check_classes(document: Document, heads: Sequence[_Head], options: Options) -> None:
-    """Classes named in lenses, selections and subsets must be there."""
+def _check_classes(document: Document, headers: Sequence[_Header], options: Options) -> None:
+    """Add a problem for classes named in lenses, groupings, selections and subsets that a dataset lacks."""
     lenses = [name.removeprefix("class:") for name in options.lenses if name.startswith("class:")]
     named: list[tuple[str, Sequence[object]]] = [("lenses", lenses)]
     named += [("groupings", classes) for groups in options.groupings.values() for classes in groups.values()]
     for selection in options.selections.values():
         output = selection.get("by_output", {}).get("class")
         named.append(("selections", selection.get("by_label", [] if output is None else [output])))
-    for head in heads:
-        dataset, classes, count = head.source.dataset, head.classes, head.count
+    for header in headers:
+        dataset, classes, count = header.source.dataset, header.classes, header.count
         try:
             if dataset in options.class_subsets:
                 chosen = class_columns(options.class_subsets[dataset], classes, count)
                 classes = tuple(i if classes is None else classes[i] for i in chosen)
-                count = len(classes)
         except InputError as error:
             document.add(("class_subsets",), f"{dataset!r}: {error}")
             continue
         for key, words in named:
             try:
-                class_columns(words, classes, count)
+                class_columns(words, classes, count if classes is None else len(classes))
             except InputError as error:
                 document.add((key,), f"dataset {dataset!r}: {error}")
     for dataset in options.class_subsets:
-        if heads and dataset not in {head.source.dataset for head in heads}:
+        if headers and dataset not in {header.source.dataset for header in headers}:
             text = f"class_subsets names {dataset!r}, but no prediction file is of that dataset"
             document.add(("class_subsets",), text)
-
-
-def _read_labels(source: PredictionFile, columns: FileColumns) -> tuple[Indices, int, Names, tuple[str, ...]]:
-    """Labels as columns, number and names of classes, and all names in the file."""
-    path = source.path
-    read = _npz_labels if path.suffix.lower() == ".npz" else _table_labels
-    raw, shape, stars, names = read(path, columns)
-    if len(shape) not in (1, 2) or (len(shape) == 2 and shape[1] < 2):
-        raise InputError(f"predictions must be 1-D (binary) or have one column per class, not of shape {shape}")
-    if shape[0] == 0:
-        raise InputError("it has no rows")
-    count = 2 if len(shape) == 1 else shape[1]
-    labels, classes = _index_labels(raw, shape[0], columns, stars, count)
-    return labels, count, classes, tuple(names)
-
-
-_Labels = tuple[NDArray[Any], tuple[int, ...], Names, list[str]]  # raw labels, shape of outputs, star names, all names
-
-
-def _npz_labels(path: Path, columns: FileColumns) -> _Labels:
-    """Labels, and the shape of the predictions from the head of their array."""
-    if not isinstance(columns.outputs, str):
-        raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
-            missing = [name for name in (columns.outputs, columns.label) if name not in arrays.files]
-            if missing:
-                raise InputError(f"there is no array {missing[0]!r}; it has {', '.join(arrays.files)}")
-            with arrays.zip.open(f"{columns.outputs}.npy") as member:
-                version = np.lib.format.read_magic(member)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, _ = read(member)
-            return arrays[columns.label], shape, None, arrays.files
-    except InputError:
-        raise
-    except files.damaged_zip() as error:
-        raise FileError("it is damaged or not an npz file") from error
-
-
-def _table_labels(path: Path, columns: FileColumns) -> _Labels:
-    """Read labels, shape of the outputs, class names and columns of a table, without its outputs."""
-    kind = files.kind_of(path)
-    try:
-        scan = pl.scan_parquet(path, glob=False) if kind == "parquet" else files.read_frame(path).lazy()
-        names = scan.collect_schema().names()
-        outputs, stars = _matching(names, columns)
-        labels = scan.select(columns.label).collect()[columns.label]
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error
-    _refuse_missing(labels)
-    shape = (len(labels),) if len(outputs) == 1 else (len(labels), len(outputs))
-    return labels.to_numpy(), shape, stars, names

@@ -4,8 +4,8 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,14 @@ from truecal.errors import InputError, TruecalWarning
 from truecal.lenses.lens import Lens
 from truecal.predictions.selection import small_selection
 from truecal.study.analyses.base import only
-from truecal.study.metrics import (
-    Measurement,
-    Metric,
-    as_rows,
-    diagram,
-    measure_lens,
-    measure_scores,
-    metrics_of,
-    parse_metric,
-)
+from truecal.study.metrics import Measurement, as_rows, diagram, measure_lens, measure_scores, metrics_of
 from truecal.study.read_spec import read_spec
-from truecal.study.rows import Rows, class_named, held_out, labels_digest, load_rows, make_selection
+from truecal.study.rows import Mask, Rows, class_named, held_out, labels_digest, load_rows, make_selection
 from truecal.study.spec import FileColumns, Options, PredictionFile, Spec
-from truecal.study.store import VERSION, Pair, Store, pl, read_json
+from truecal.study.store import VERSION, Store, pl, read_json
 from truecal.writing import write_whole
+
+_JOB_OPTIONS = ("lenses", "metrics", "groupings", "selections", "intervals", "level")  # beside those of the protocol
 
 
 @dataclass(frozen=True)
@@ -71,15 +64,13 @@ class Study:
     spec: Spec
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, skip_broken: bool = False) -> "Study":
+    def read(cls, path: str | os.PathLike[str]) -> "Study":
         """Read a study file and look at the labels and shapes of all prediction files.
 
         Parameters
         ----------
         path : path
             The YAML file.
-        skip_broken : bool, default False
-            Leave out files that cannot be read or do not fit the others; `broken` lists them.
 
         Returns
         -------
@@ -91,12 +82,7 @@ class Study:
         InputError
             With every problem and its line; nothing is evaluated before.
         """
-        return cls(read_spec(path, skip_broken=skip_broken))
-
-    @property
-    def broken(self) -> dict[str, str]:
-        """Files that were skipped, and why."""
-        return dict(self.spec.broken)
+        return cls(read_spec(path))
 
     @property
     def name(self) -> str:
@@ -117,7 +103,6 @@ class Study:
         store: str | os.PathLike[str] | Store,
         *,
         workers: int | None = None,
-        skip_broken: bool = False,
         progress: parallel.Progress = parallel.unheard,
     ) -> Store:
         """Evaluate every file that the store lacks.
@@ -128,8 +113,6 @@ class Study:
             Folder of the results; made if it is not there.
         workers : int, default None
             Processes; None: those of the study file, else all cores. One: no further process is started.
-        skip_broken : bool, default False
-            List files that cannot be evaluated in the store instead of raising at the end.
         progress : callable, default no report
             Called with a :class:`truecal.parallel.Step`: how many of all files are done.
 
@@ -150,31 +133,27 @@ class Study:
         """
         store = store if isinstance(store, Store) else Store(store)
         spec, jobs = self.spec, make_jobs(self.spec)
-        lenses = ("", *spec.options.lenses)
-        pairs = [(lens, metric.name) for lens in lenses for metric in metrics_of(spec.options.metrics, lens)]
-        meta = _meta(spec, jobs, pairs)
-        store.begin(meta)
-        missing = store.missing([job.name for job in jobs], pairs)
-        todo = [replace(job, pairs=tuple(missing[job.name])) for job in jobs if job.name in missing]
-        if todo:  # several runs on one store start at different files
-            start = os.getpid() % len(todo)
-            todo = sorted(todo[start:] + todo[:start], key=lambda job: job.fit_source != job.source)
-        done = len(jobs) - len(todo)
+        store.begin(_meta(spec, jobs))
+        missing = [job for job in jobs if not store.has(job.name)]
+        if (
+            missing
+        ):  # several runs on one store start at different files; those that recalibrators are fitted on come first
+            start = os.getpid() % len(missing)
+            missing = sorted(missing[start:] + missing[:start], key=lambda job: job.fit_source != job.source)
+        done = len(jobs) - len(missing)
         progress(parallel.Step(spec.name, done, len(jobs)))
         workers = workers if workers is not None else spec.workers
-        workers = min(workers if workers is not None else parallel.cores(), max(len(todo), 1))
-        failed: dict[str, str] = {}
+        workers = min(workers if workers is not None else parallel.cores(), max(len(missing), 1))
+        failed: list[str] = []
         with parallel.Pool(workers) as pool:
-            tasks = [(job, store.folder) for job in todo]
+            tasks = [(job, store.folder) for job in missing]
             for number, (position, refusal) in enumerate(pool.each(_evaluate_into_store, tasks), done + 1):
                 if refusal is not None:
-                    failed[str(todo[position].source.path)] = refusal
+                    failed.append(f"{missing[position].source.path}: {refusal}")
                 progress(parallel.Step(spec.name, number, len(jobs)))
-        if failed and not skip_broken:
-            first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
-            raise InputError("\n".join([first, *(f"{path}: {refusal}" for path, refusal in failed.items())]))
         if failed:
-            store.begin(meta | {"broken": {**spec.broken, **failed}})
+            first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
+            raise InputError("\n".join([first, *failed]))
         return store
 
 
@@ -209,11 +188,6 @@ class Fit:
     def apply(self, outputs: NDArray[Any]) -> NDArray[np.float64] | None:
         """Recalibrated probabilities of all classes, or None where there is no map."""
         return None if self.map is None else _recalibration().Recalibrator.from_json(self.map).predict_proba(outputs)
-
-
-def read_fit(path: Path) -> Fit | None:
-    """Read a fit, if it is there."""
-    return Fit(**read_json(path)) if path.is_file() else None
 
 
 def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Options, rows: Rows | None = None) -> Fit:
@@ -270,57 +244,63 @@ def _finite(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
+class Protocol:
+    """Which rows and classes of a file are judged, and the recalibrations of them.
+
+    `fraction` of the rows are left out, because recalibrators were fitted on them (None: none are); `subset` are the classes that
+    are judged (None: all); `fits` names the fit of each recalibrator in the store.
+    """
+
+    fraction: float | None
+    split_seed: int
+    subset: Sequence[object] | None
+    fits: Mapping[str, str]
+
+    def judged_rows(self, rows: Rows) -> Mask:
+        """Return the mask of the rows that no recalibrator was fitted on."""
+        if self.fraction is None:
+            return np.ones(len(rows), bool)
+        return ~held_out(rows.labels, self.fraction, self.split_seed)
+
+
+@dataclass(frozen=True)
 class Job:
-    """A file to evaluate, the lenses and metrics that the store lacks, and the file its recalibrators are fitted on."""
+    """A file to evaluate, and the file its recalibrators are fitted on."""
 
     name: str
     source: PredictionFile
     fit_source: PredictionFile
     options: Options
-    fingerprint: tuple[object, ...]
-    fits: tuple[Pair, ...]  # recalibrator, name of its fit in the store
-    by_content: bool = False
-    pairs: tuple[Pair, ...] = ()
-
-    @property
-    def subset(self) -> Sequence[object] | None:
-        """Classes that the dataset is restricted to."""
-        return self.options.class_subsets.get(self.source.dataset)
-
-    def metrics(self, lens: str) -> list[Metric]:
-        """Metrics to compute under a lens."""
-        return [parse_metric(metric) for name, metric in self.pairs if name == lens]
+    fingerprint: tuple[int, ...]
+    protocol: Protocol
 
 
 def make_jobs(spec: Spec) -> list[Job]:
     """Make the jobs of a study, in its order; a job, and a fit, is named by a hash of all that its numbers depend on."""
     options = spec.options
     by_key = {source.key: source for source in spec.sources}
-    prints = {source.path: fingerprint(source.path, by_content=spec.by_content) for source in spec.sources}
+    fingerprints = {source.path: fingerprint(source.path) for source in spec.sources}
     columns, split = asdict(options.columns), asdict(options.split)
     jobs = []
     for source in spec.sources:
         fit_source = by_key[options.fit_source(source)] if options.recalibrators else source
-        fits = tuple(
-            (name, _digest([prints[fit_source.path], fit_source.key, name, columns, split]))
+        fits = {
+            name: _digest([fingerprints[fit_source.path], fit_source.key, name, columns, split])
             for name in options.recalibrators
-        )
+        }
+        is_split = bool(options.recalibrators) and options.shares_rows(source.dataset)
+        fraction = options.split.fraction if is_split else None
+        protocol = Protocol(fraction, options.split.seed, options.class_subsets.get(source.dataset), fits)
         facts = {
             "store": VERSION,
             "truecal": tc.__version__,
-            "who": [*source.key, source.family, source.size],
-            "file": prints[source.path],
-            "fits": fits,
+            "source": [*source.key, source.family, source.size],
+            "file": fingerprints[source.path],
+            "protocol": asdict(protocol),
             "columns": columns,
-            "selections": options.selections,
-            "subset": options.class_subsets.get(source.dataset),
-            "groupings": options.groupings,
-            "split": split if options.recalibrators else None,
-            "shares": options.shares_rows(source.dataset),
-            "intervals": options.intervals,
-            "level": options.level,
+            **{name: getattr(options, name) for name in _JOB_OPTIONS},
         }
-        jobs.append(Job(_digest(facts), source, fit_source, options, prints[source.path], fits, spec.by_content))
+        jobs.append(Job(_digest(facts), source, fit_source, options, fingerprints[source.path], protocol))
     return jobs
 
 
@@ -330,16 +310,13 @@ def _digest(facts: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
-    """Size and times of a file (of the last write, and of any change, which cannot be set back), or its content."""
+def fingerprint(path: Path) -> tuple[int, ...]:
+    """Return size and times of a file (of the last write, and of any change, which cannot be set back)."""
     try:
         status = path.stat()
-        if not by_content:
-            return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        with path.open("rb") as file:
-            return status.st_size, hashlib.file_digest(file, "blake2b").hexdigest()[:32]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 Records = list[dict[str, Any]]
@@ -362,7 +339,7 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
                 draws += [{**base, "lens": lens, "metric": one.metric.name, "values": one.draws} for one in drawn]
                 records = (_record(one, options, notes) for one in measured)
                 results += [{**keys, **base, **fitted, "lens": lens, **record} for record in records]
-    if fingerprint(job.source.path, by_content=job.by_content) != job.fingerprint:
+    if fingerprint(job.source.path) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
     return results, diagrams, draws
 
@@ -382,20 +359,21 @@ def _record(measurement: Measurement, options: Options, notes: Sequence[str]) ->
 
 
 def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, tc.Predictions | None]]:
-    """Predictions as they are, then recalibrated; all on rows of no fit. None: it could not be fitted."""
-    options = job.options
-    shares = options.shares_rows(job.source.dataset)
-    mask = np.ones(len(rows), bool)
-    if options.recalibrators and shares:
-        mask = ~held_out(rows.labels, options.split.fraction, options.split.seed)
-    yield "none", None, rows.predictions(mask, job.subset)
-    for name, file in job.fits:
-        path, rows_of_fit = fits / f"{file}.json", rows if job.fit_source == job.source else None
-        fit = read_fit(path) or fit_recalibrator(path, job.fit_source, name, options, rows_of_fit)
-        if shares and fit.labels != labels_digest(rows.labels):
+    """Yield predictions as they are, then recalibrated, of the judged rows; None where a recalibrator could not be fitted."""
+    mask, subset = job.protocol.judged_rows(rows), job.protocol.subset
+    yield "none", None, rows.predictions(mask, subset)
+    for name, file in job.protocol.fits.items():
+        path = fits / f"{file}.json"
+        if path.is_file():
+            fit = Fit(**read_json(path))
+        else:
+            fit = fit_recalibrator(
+                path, job.fit_source, name, job.options, rows if job.fit_source == job.source else None
+            )
+        if job.protocol.fraction is not None and fit.labels != labels_digest(rows.labels):
             raise InputError(f"{job.fit_source.path} has other labels than {job.source.path}; it has changed")
         probs = fit.apply(rows.select(mask))
-        yield name, fit, None if probs is None else rows.predictions(mask, job.subset, probs)
+        yield name, fit, None if probs is None else rows.predictions(mask, subset, probs)
 
 
 def _select(
@@ -424,7 +402,7 @@ def _measure(
     paired = paired and bool(intervals)
     top = None if preds is None else tc.TopLabel().sample(preds)
     for name in ("", *job.options.lenses):
-        metrics = job.metrics(name)
+        metrics = metrics_of(job.options.metrics, name)
         if not metrics:
             continue
         if preds is None or top is None:
@@ -456,33 +434,19 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 # What a store says about its jobs, and the predictions behind its numbers
 
 
-def _meta(spec: Spec, jobs: Sequence[Job], pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Return the content of study.json; the protocol of a job is how its rows were selected and recalibrated."""
-    options = spec.options
+def _meta(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the content of study.json."""
     names = dict.fromkeys(job.source.dataset for job in jobs)
-    protocol = {
-        job.name: {
-            "fraction": options.split.fraction
-            if options.recalibrators and options.shares_rows(job.source.dataset)
-            else None,
-            "split_seed": options.split.seed,
-            "subset": job.subset,
-            "fits": dict(job.fits),
-        }
-        for job in jobs
-    }
     return {
         "name": spec.name,
         "study": spec.written,
         "jobs": [job.name for job in jobs],
-        "wanted": list(pairs),
         "files": {job.name: str(job.source.path) for job in jobs},
-        "columns": asdict(options.columns),
-        "protocol": protocol,
-        "fits": sorted({fit for job in jobs for _, fit in job.fits}),
-        "clean": {name: clean for name in names if (clean := options.clean_of(name)) != name},
+        "columns": asdict(spec.options.columns),
+        "protocol": {job.name: asdict(job.protocol) for job in jobs},
+        "fits": sorted({fit for job in jobs for fit in job.protocol.fits.values()}),
+        "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
         "covariates": {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {},
-        "broken": dict(spec.broken),
     }
 
 
@@ -490,7 +454,7 @@ def _evaluate_into_store(task: tuple[Job, Path]) -> str | None:
     """Evaluate a job in a worker process, unless another run has; None, or why the file was refused."""
     job, folder = task
     store = Store(folder)
-    if not store.has(job.name, job.pairs):
+    if not store.has(job.name):
         try:
             store.add(job.name, *evaluate(job, folder / "fits"))
         except InputError as error:
@@ -562,18 +526,15 @@ def predictions_of(
     if not results.height:
         raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
     job = results["job"][0]
-    protocol = meta["protocol"][job]
-    rows = load_rows(Path(meta["files"][job]), FileColumns.from_json(meta["columns"]))
-    mask = np.ones(len(rows), bool)
-    if protocol["fraction"] is not None:
-        mask = ~held_out(rows.labels, protocol["fraction"], protocol["split_seed"])
+    protocol = Protocol(**meta["protocol"][job])
+    rows = load_rows(Path(meta["files"][job]), FileColumns(**meta["columns"]))
+    mask = protocol.judged_rows(rows)
     if recalibrator == "none":
-        return rows.predictions(mask, protocol["subset"])
-    fits = protocol["fits"]
-    if recalibrator not in fits:
-        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {', '.join(fits)}")
-    fit = read_fit(store.folder / "fits" / f"{fits[recalibrator]}.json")
-    probs = None if fit is None else fit.apply(rows.select(mask))
+        return rows.predictions(mask, protocol.subset)
+    if recalibrator not in protocol.fits:
+        listed = ", ".join(protocol.fits)
+        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {listed}")
+    probs = Fit(**read_json(store.folder / "fits" / f"{protocol.fits[recalibrator]}.json")).apply(rows.select(mask))
     if probs is None:
         raise InputError(f"{recalibrator} could not be fitted for {model!r}")
-    return rows.predictions(mask, protocol["subset"], probs)
+    return rows.predictions(mask, protocol.subset, probs)

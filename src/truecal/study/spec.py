@@ -49,15 +49,9 @@ class FileColumns:
     label: str
     outputs: str | Sequence[str]
     kind: Literal["logits", "probs"]
-    classes: tuple[object, ...] | None = None
+    classes: Sequence[object] | None = None
     weight: str | None = None
     cluster: str | None = None
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> "FileColumns":
-        """Make it from what JSON kept of it."""
-        classes = fields["classes"]
-        return cls(**{**fields, "classes": None if classes is None else tuple(classes)})
 
 
 @dataclass(frozen=True)
@@ -135,8 +129,6 @@ class Spec:
     workers: int | None
     written: dict[str, Any]
     covariates: tuple[str, ...] = ()
-    by_content: bool = False  # a file is new if its content changed, not its size or time
-    broken: Mapping[str, str] = field(default_factory=dict)  # path of a skipped file -> reason
 
     def covariates_of(self, source: PredictionFile) -> dict[str, object]:
         """Return the covariates of a file by name: its values, else those of its dataset, else None."""

@@ -1,23 +1,20 @@
 """The store: a folder of Parquet parts, written whole, that any number of processes read and write at any moment.
 
     store/
-      study.json                       version, name, the study as written, its jobs, what is wanted of them, covariates
-      sets/<set>.json                  which metrics a part holds, by lens
-      results/<job>.<set>.parquet      numbers of one prediction file; written last, so they are there when the part is
-      diagrams/<job>.<set>.parquet     the bins of its reliability diagrams
-      draws/<job>.<set>.parquet        its metrics on the resamples that all models share
-      fits/<fit>.json                  what recalibrators were fitted to (see `run.Fit`)
+      study.json                 version, name, the study as written, its jobs, covariates
+      results/<job>.parquet      numbers of one prediction file; written last, so they are there when the job is done
+      diagrams/<job>.parquet     the bins of its reliability diagrams
+      draws/<job>.parquet        its metrics on the resamples that all models share
+      fits/<fit>.json            what recalibrators were fitted to (see `run.Fit`)
 
-Every file is renamed into its place whole, so that a run that is killed leaves finished parts and nothing else. A job is named by
-a hash of what its numbers depend on, apart from the choice of metrics: a metric that is added is a part more. Only the jobs and
-metrics listed in study.json are read; parts of files or options that have changed since are passed over, and removed by `collect`.
+Every file is renamed to its final name when it is complete, so that a run that is killed leaves finished parts and nothing else. A
+job is named by a hash of what its numbers depend on. Only the jobs listed in study.json are read; parts of files or options that
+have changed since are ignored, and removed by `collect`.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +27,7 @@ from truecal.writing import write_whole
 if TYPE_CHECKING:
     import polars
 
-VERSION = 3
+VERSION = 4
 KINDS = ("results", "diagrams", "draws")
 
 # Column -> polars type, one row per number. Only family, size, fit_on, fit_rows, scheme, bins, norm, low, high, level and n may be
@@ -79,7 +76,6 @@ DIAGRAMS = {
 DRAWS = {"job": "String", "recalibrator": "String", "lens": "String", "metric": "String", "values": "List(Float32)"}
 
 _COLUMNS = {"results": RESULTS, "diagrams": DIAGRAMS, "draws": DRAWS}
-Pair = tuple[str, str]  # lens, metric
 Records = Sequence[Mapping[str, Any]]
 
 
@@ -162,51 +158,22 @@ class Store:
 
     def done(self) -> list[str]:
         """List the jobs whose numbers are all there."""
-        meta = self.meta()
-        missing = self.missing(meta["jobs"], _pairs(meta))
-        return [job for job in meta["jobs"] if job not in missing]
+        return [job for job in self.jobs() if self.has(job)]
 
-    def missing(self, jobs: Sequence[str], pairs: Sequence[Pair] | None) -> dict[str, list[Pair]]:
-        """List the lenses and metrics of each job that are not there.
-
-        Parameters
-        ----------
-        jobs : sequence of str
-            Names of jobs.
-        pairs : sequence of (str, str), or None
-            Lens and metric of every number asked for; None: any part of a job is enough.
-
-        Returns
-        -------
-        dict of str to list of (str, str)
-            Missing pairs by job, without the jobs that lack nothing; empty lists where `pairs` is None.
-        """
-        sets = self._sets()
-        present: dict[str, set[Pair]] = {}
-        for job, part in set.intersection(*(set(self._parts(kind)) for kind in KINDS)):
-            present.setdefault(job, set()).update(sets.get(part, ()))
-        if pairs is None:
-            return {job: [] for job in jobs if job not in present}
-        missing = {job: [pair for pair in pairs if pair not in present.get(job, ())] for job in jobs}
-        return {job: lacking for job, lacking in missing.items() if lacking}
-
-    def has(self, job: str, pairs: Sequence[Pair]) -> bool:
-        """Tell whether a part with exactly these metrics of a job is there.
+    def has(self, job: str) -> bool:
+        """Tell whether a job is done.
 
         Parameters
         ----------
         job : str
             Name of the job.
-        pairs : sequence of (str, str)
-            Lens and metric of every number of the part.
 
         Returns
         -------
         bool
             Whether its results, diagrams and resamples are all written.
         """
-        name = f"{job}.{_set_name(frozenset(pairs))[0]}.parquet"
-        return all((self.folder / kind / name).is_file() for kind in KINDS)
+        return all(self._path(kind, job).is_file() for kind in KINDS)
 
     def frame(self) -> "polars.DataFrame":
         """Read every number of the study that is there.
@@ -221,9 +188,8 @@ class Store:
         FileError
             If the folder is no store, or a part of it is damaged.
         """
-        meta = self.meta()
-        table = self._read("results", meta)
-        covariates = [{"job": job, **values} for job, values in (meta.get("covariates") or {}).items()]
+        table = self._read("results")
+        covariates = [{"job": job, **values} for job, values in (self.meta().get("covariates") or {}).items()]
         if not covariates:
             return table
         columns = pl.DataFrame(covariates, infer_schema_length=None, strict=False).cast({pl.Null: pl.Float64})
@@ -235,11 +201,11 @@ class Store:
 
     def diagrams(self) -> "polars.DataFrame":
         """Read the bins of the reliability diagrams, with the columns of `DIAGRAMS`."""
-        return self._read("diagrams", self.meta())
+        return self._read("diagrams")
 
     def draws(self) -> "polars.DataFrame":
         """Read the metrics on the resamples that all models on the same rows share, with the columns of `DRAWS`."""
-        return self._read("draws", self.meta())
+        return self._read("draws")
 
     def fits(self) -> "polars.DataFrame":
         """Read what recalibrators were fitted to.
@@ -295,45 +261,24 @@ class Store:
                     raise FileError(f"{path} is damaged; delete it and run the study again")
         return fits
 
-    def _read(self, kind: str, meta: dict[str, Any]) -> "polars.DataFrame":
-        """Read all parts of a kind of table, in the order of the jobs; refuse damaged files."""
-        position = {job: i for i, job in enumerate(meta["jobs"])}
-        parts = sorted((part for part in self._parts(kind) if part[0] in position), key=lambda part: position[part[0]])
-        empty = make_table(_COLUMNS[kind])
-        if not parts:
-            return empty
-        tables = []
-        for job, part in parts:
-            path = self.folder / kind / f"{job}.{part}.parquet"
+    def _read(self, kind: str) -> "polars.DataFrame":
+        """Read one kind of table of all jobs that are there, in the order of the jobs; refuse damaged files."""
+        tables = [make_table(_COLUMNS[kind])]
+        for path in (self._path(kind, job) for job in self.jobs()):
+            if not path.is_file():
+                continue
             try:
                 tables.append(pl.read_parquet(path, glob=False))
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-                tables.append(None)
-            if tables[-1] is None or tables[-1].schema != empty.schema:
+                tables.append(pl.DataFrame())
+            if tables[-1].schema != tables[0].schema:
                 raise FileError(f"{path} is damaged; delete it and run the study again: only its job is computed anew")
-        table = pl.concat(tables)
-        sets, pairs = self._sets(), _pairs(meta)
-        if len(parts) == len({job for job, _ in parts}) and (
-            pairs is None or all(set(sets.get(part, ())) <= set(pairs) for _, part in parts)
-        ):
-            return table
-        return _choose(table, pairs, kind)
+        table: polars.DataFrame = pl.concat(tables)
+        return table
 
-    def _parts(self, kind: str) -> list[Pair]:
-        """List (job, part) of the files of a kind of table."""
-        folder = self.folder / kind
-        names = [name.split(".") for name in os.listdir(folder)] if folder.is_dir() else []
-        return [(name[0], name[1]) for name in names if len(name) == 3 and name[0] and name[2] == "parquet"]
-
-    def _sets(self) -> dict[str, list[Pair]]:
-        """Read the sets of (lens, metric) pairs by name."""
-        sets = {}
-        for path in (self.folder / "sets").glob("*.json"):
-            pairs = read_json(path)
-            if pairs is None or any(find_damage({"name": "", "jobs": [], "wanted": pairs})):
-                raise FileError(f"{path} is damaged; delete it and run the study again")
-            sets[path.stem] = [(lens, metric) for lens, metric in pairs]
-        return sets
+    def _path(self, kind: str, job: str) -> Path:
+        """Return the file of one kind of table of a job."""
+        return self.folder / kind / f"{job}.parquet"
 
     # ------------------------------------------------------------------ writing
 
@@ -359,7 +304,7 @@ class Store:
                     f"{self.folder} holds the study {name!r}, not {meta['name']!r}; choose another store or another name"
                 )
         try:
-            for kind in (*KINDS, "sets", "fits"):
+            for kind in (*KINDS, "fits"):
                 (self.folder / kind).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
@@ -385,13 +330,9 @@ class Store:
             kind: table if isinstance(table, pl.DataFrame) else make_table(_COLUMNS[kind], table)
             for kind, table in given.items()
         }
-        pairs = tables["results"].select("lens", "metric").unique().fill_null("").rows()
-        name, content = _set_name(frozenset(pairs))
-        if not (self.folder / "sets" / f"{name}.json").is_file():
-            write_whole(self.folder / "sets" / f"{name}.json", content)
         for kind, table in tables.items():
             table.write_parquet(buffer := BytesIO())
-            write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
+            write_whole(self._path(kind, job), buffer.getvalue())
 
     def collect(self) -> tuple[int, int]:
         """Remove parts and fits that the study no longer consists of, and unfinished files of killed runs.
@@ -403,10 +344,10 @@ class Store:
         """
         meta = self.meta()
         jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
-        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "sets", "fits")))
+        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "fits")))
         old = [path for folder in folders for path in folder.glob(".*.part")]
         for kind in KINDS:
-            old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
+            old += [path for path in (self.folder / kind).glob("*.parquet") if path.stem not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
         size = sum(path.stat().st_size for path in old)
         for path in old:
@@ -426,28 +367,6 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{path} is damaged or cannot be read; {remedy}") from error
-
-
-@lru_cache(8)  # nearly all jobs of a study have the same
-def _set_name(pairs: frozenset[Pair]) -> tuple[str, str]:
-    """Return a hash of a set of metrics, and the set as JSON."""
-    content = json.dumps(sorted(pairs))
-    return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
-
-
-def _pairs(meta: dict[str, Any]) -> list[Pair] | None:
-    """Return the (lens, metric) pairs of the study; None where all stored ones are meant."""
-    pairs = meta.get("wanted")
-    return None if pairs is None else [(lens, metric) for lens, metric in pairs]
-
-
-def _choose(table: Any, pairs: list[Pair] | None, kind: str) -> Any:
-    """Select the metrics of the study, each once: two runs at the same time may have stored one twice."""
-    keys = ["job", "recalibrator", "lens", "selection", "metric", *(("scheme", "bin") if kind == "diagrams" else ())]
-    if kind != "diagrams" and pairs is not None:
-        listed = pl.DataFrame(pairs, schema=["lens", "metric"], orient="row")
-        table = table.join(listed, on=["lens", "metric"], how="semi", maintain_order="left")
-    return table.unique([name for name in keys if name in table.columns], keep="first", maintain_order=True)
 
 
 def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
