@@ -52,7 +52,7 @@ def good_files() -> dict[str, tuple[Callable[[Path], object], Callable[[Path], A
 
     def fill_store(path: Path) -> None:
         store = tc.study.Store(path)
-        store.begin({"name": "s", "study": {}, "jobs": ["a"], "wanted": [["top-label", "nll"]]})
+        store.begin({"name": "s", "study": {}, "jobs": ["a"]})
         value = {"job": "a", "model": "m", "lens": "top-label", "metric": "nll", "value": 0.25}
         store.add("a", [value], [{"job": "a", "bin": 1}])
 

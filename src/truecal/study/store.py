@@ -123,7 +123,7 @@ class Store:
     # ------------------------------------------------------------------ reading
 
     def meta(self) -> dict[str, Any]:
-        """Read study.json: version, name, study, jobs, wanted, covariates, truecal (the release that wrote it).
+        """Read study.json: version, name, study, jobs, covariates, truecal (the release that wrote it).
 
         Returns
         -------
