@@ -166,19 +166,19 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=500)
     parser.add_argument("--only", default="", help="part of the name of a cell")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".jsonl"))
-    asked = parser.parse_args()
-    records = [json.loads(line) for line in asked.out.read_text().splitlines()] if asked.out.exists() else []
-    if asked.kind == "table":
+    options = parser.parse_args()
+    records = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    if options.kind == "table":
         print("\n".join(markdown(records)))
         return
-    compute, cells = CELLS[asked.kind]
+    compute, cells = CELLS[options.kind]
     done = {(r["kind"], r["world"], r["size"], r["variant"]) for r in records}
     for world, size, variant in cells:
-        if (asked.kind, world, size, variant) in done or asked.only not in f"{world} {size} {variant}":
+        if (options.kind, world, size, variant) in done or options.only not in f"{world} {size} {variant}":
             continue
-        names = {"kind": asked.kind, "world": world, "size": size, "variant": variant, "datasets": asked.datasets}
-        numbers = compute(world, size, variant, asked.datasets)
-        with asked.out.open("a") as file:
+        names = {"kind": options.kind, "world": world, "size": size, "variant": variant, "datasets": options.datasets}
+        numbers = compute(world, size, variant, options.datasets)
+        with options.out.open("a") as file:
             file.write(json.dumps({**names, **{key: round(value, 4) for key, value in numbers.items()}}) + "\n")
 
 

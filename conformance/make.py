@@ -105,10 +105,10 @@ def case(
         ),
     ]
     parts += [f"{v}" if k == "name" else f"{k} {v}" for k, v in definition.items()]
-    found: Case = {"id": ", ".join(parts), "data": data}
+    record: Case = {"id": ", ".join(parts), "data": data}
     if lens is not None:
-        found["lens"] = lens
-    return {**found, "definition": definition, "expected": expected, "tolerance": tolerance}
+        record["lens"] = lens
+    return {**record, "definition": definition, "expected": expected, "tolerance": tolerance}
 
 
 def of_scores(
@@ -118,8 +118,8 @@ def of_scores(
     for data in datasets:
         for variant in variants:
             definition = {"name": name, **variant}
-            found = power(definition, rows_of(SCORES[data]))
-            yield case(data, definition, written(found, norm_of(definition)), tolerance=tolerance)
+            value = power(definition, rows_of(SCORES[data]))
+            yield case(data, definition, written(value, norm_of(definition)), tolerance=tolerance)
 
 
 def binned() -> Iterator[Case]:
@@ -191,17 +191,17 @@ def several_at_once() -> Iterator[Case]:
             bins = [({"binning": "tree", "fraction": 0.5}, lenses.tree_bins(vectors, Fraction(1, 2)))]
             if len(vectors[0]) > 2:
                 bins.append(({"binning": "grid", "bins": 4}, lenses.grid_bins(vectors, 4)))
-            for (binning, held), norm in product(bins, (1, INF)):
+            for (binning, members), norm in product(bins, (1, INF)):
                 definition = {"name": "generalized", **binning, "distance": "total variation", "norm": norm}
-                found = lenses.generalized(vectors, events, held, float(norm))
-                yield case(data, definition, written(found, float(norm)), lens)
+                value = lenses.generalized(vectors, events, members, float(norm))
+                yield case(data, definition, written(value, float(norm)), lens)
 
 
 def temperatures() -> Iterator[Case]:
     for data in ("ordinary", "shifted"):
         exact = [[Fraction(z) for z in row] for row in LOGITS[data]["logits"]]
-        found = lenses.temperature(exact, LOGITS[data]["labels"])
-        yield case(data, {"name": "temperature"}, {"value": text(found)}, tolerance=1e-9)
+        value = lenses.temperature(exact, LOGITS[data]["labels"])
+        yield case(data, {"name": "temperature"}, {"value": text(value)}, tolerance=1e-9)
 
 
 FILES: dict[str, Callable[[], Iterator[Case]]] = {
@@ -232,11 +232,11 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     stale = []
     for name in parsed.names:
-        path, made = FOLDER / f"{name}.json", document(name)
-        if parsed.check and (not path.is_file() or path.read_text(encoding="utf-8") != made):
+        path, content = FOLDER / f"{name}.json", document(name)
+        if parsed.check and (not path.is_file() or path.read_text(encoding="utf-8") != content):
             stale.append(path.name)
         elif not parsed.check:
-            path.write_text(made, encoding="utf-8")
+            path.write_text(content, encoding="utf-8")
     if stale:
         print(f"not what conformance.make computes: {', '.join(stale)}")
     return 1 if stale else 0

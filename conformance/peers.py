@@ -129,11 +129,11 @@ def table() -> list[str]:
     lines = ["| tool | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
     for name, tool in TOOLS.items():
         try:
-            found, release = agreement(tool), version(name)
+            agreements, release = agreement(tool), version(name)
         except (ImportError, PackageNotFoundError):
             lines.append(f"| {name} (not installed) |" + " |" * len(COLUMNS))
             continue
-        cells = [f"{a} / {c}" + (f" ({b} errors)" if b else "") if c else "" for a, b, c in found.values()]
+        cells = [f"{a} / {c}" + (f" ({b} errors)" if b else "") if c else "" for a, b, c in agreements.values()]
         lines.append(f"| {name} {release} | " + " | ".join(cells) + " |")
     return lines
 

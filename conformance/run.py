@@ -54,7 +54,7 @@ def lens(named: dict[str, Any] | None) -> Any:
     """The lens of a case."""
     if named is None:
         return None
-    made: dict[str, Callable[[], Any]] = {
+    lenses: dict[str, Callable[[], Any]] = {
         "top-label": tc.TopLabel,
         "all-labels": tc.AllLabels,
         "class-wise": tc.ClassWise,
@@ -63,7 +63,7 @@ def lens(named: dict[str, Any] | None) -> Any:
         "top-k": lambda: tc.TopK(named["k"]),
         "grouping": lambda: tc.Grouping({f"group {i}": g for i, g in enumerate(named["groups"])}),
     }
-    return made[named["name"]]()
+    return lenses[named["name"]]()
 
 
 def answer(case: Case, data: dict[str, Any]) -> float:
@@ -87,6 +87,10 @@ def misses(ask: Callable[[Case, dict[str, Any]], float] = answer) -> Iterator[st
 
 
 if __name__ == "__main__":
-    found = list(misses())
-    print(*found, f"{sum(1 for _ in cases()) - len(found)} cases agree, {len(found)} do not", sep="\n")
-    sys.exit(bool(found))
+    disagreements = list(misses())
+    print(
+        *disagreements,
+        f"{sum(1 for _ in cases()) - len(disagreements)} cases agree, {len(disagreements)} do not",
+        sep="\n",
+    )
+    sys.exit(bool(disagreements))

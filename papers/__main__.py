@@ -120,16 +120,16 @@ def run(
 ) -> None:
     """Do one experiment again, and write its table and figure."""
     sys.path.insert(0, os.getcwd())  # modules of one's own
-    own = {
+    additions = {
         "worlds": {key: load_world(words) for key, words in _pairs(world, "--world")},
         "estimators": {key: load_estimator(words) for key, words in _pairs(estimator, "--estimator")},
     }
     with _run(workers, cache).with_pool() as pooled:
-        made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=pooled, **own)  # type: ignore[arg-type]
-    written = [str(path) for path in made.write(folder, table_format=table_format, figure_format=figure_format)]
-    rows = [{key: None if value != value else value for key, value in row.items()} for row in made.table]
-    text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
-    _answer(text, {"experiment": name, "title": made.title, "written": written, "rows": rows}, as_json, out)
+        experiment = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=pooled, **additions)  # type: ignore[arg-type]
+    written = [str(path) for path in experiment.write(folder, table_format=table_format, figure_format=figure_format)]
+    rows = [{key: None if value != value else value for key, value in row.items()} for row in experiment.table]
+    text = f"{experiment.title}\n\n{experiment.table.to_text()}\n\nwritten: {', '.join(written)}"
+    _answer(text, {"experiment": name, "title": experiment.title, "written": written, "rows": rows}, as_json, out)
 
 
 @papers.command()
@@ -163,10 +163,12 @@ def page(
     **columns: str | None,
 ) -> None:
     """Do every experiment again and write one page: each numbered item, our number, the printed one, a verdict."""
-    made = run_items(_networks(data, columns), full=full, part=part, only=only, rng=seed, run=_run(workers, cache))
-    results = results_of(made)
+    experiments = run_items(
+        _networks(data, columns), full=full, part=part, only=only, rng=seed, run=_run(workers, cache)
+    )
+    results = results_of(experiments)
     if not out.endswith(".md"):
-        for (_, network), experiment in made.items():
+        for (_, network), experiment in experiments.items():
             experiment.write(Path(out) / network)
         out = f"{out}.md"
     for name in TITLES if record else ():
@@ -175,7 +177,7 @@ def page(
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
     titled = {TITLES[name]: paper_results for name, paper_results in results.items()}
-    target.write_text(page_text(titled, made, effort, OTHERS), encoding="utf-8")
+    target.write_text(page_text(titled, experiments, effort, OTHERS), encoding="utf-8")
     click.echo(f"written: {target}")
 
 
@@ -192,10 +194,10 @@ def _networks(data: tuple[str, ...], columns: dict[str, str | None]) -> dict[str
     return networks
 
 
-def _pairs(given: tuple[str, ...], option: str) -> list[tuple[str, str]]:
+def _pairs(words: tuple[str, ...], option: str) -> list[tuple[str, str]]:
     """Names and values of NAME=VALUE pairs."""
     pairs = []
-    for pair in given:
+    for pair in words:
         name, between, value = pair.partition("=")
         if not between or not value:
             kind = "NAME=FILE" if option == "--data" else "NAME=MODULE:NAME"

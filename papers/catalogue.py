@@ -130,20 +130,22 @@ def paper(
         raise tc.InputError(f"unknown experiment {name!r}: use one of {', '.join(PAPERS)}")
     entry, data = PAPERS[name], dict(data or {})
     if data and not entry.data:
-        taking = [known for known, other in PAPERS.items() if other.data]
+        taking = [title for title, other in PAPERS.items() if other.data]
         raise tc.InputError(f"{name} takes no data; {', '.join(taking)} do")
     simulates = entry.data in ("simulated", "worlds")
     if (worlds or estimators) and not simulates:
         raise tc.InputError(f"{name} takes no worlds or estimators; experiments that simulate do")
-    own = dict(worlds or {})
+    added_worlds = dict(worlds or {})
     if simulates:
         for network in [n for n in data if entry.data == "simulated" or n not in tc.lab.PAPER_WORLDS]:
-            own[network] = tc.lab.fit_world(tc.profile.Profile.from_arrays(*data.pop(network).test.top())).world
-    if own and name.startswith("roelofs-tab"):
-        raise tc.InputError(f"unknown world {next(iter(own))!r}: use one of {', '.join(tc.lab.PAPER_WORLDS)}")
+            added_worlds[network] = tc.lab.fit_world(
+                tc.profile.Profile.from_arrays(*data.pop(network).test.top())
+            ).world
+    if added_worlds and name.startswith("roelofs-tab"):
+        raise tc.InputError(f"unknown world {next(iter(added_worlds))!r}: use one of {', '.join(tc.lab.PAPER_WORLDS)}")
     count = (entry.full if full else entry.quick) if m is None else m
-    made = entry.make(Setting(count, rng, run or tc.lab.Run(), data, own, dict(estimators or {})))
-    return replace(made, read=None if own or estimators else entry.read)
+    experiment = entry.make(Setting(count, rng, run or tc.lab.Run(), data, added_worlds, dict(estimators or {})))
+    return replace(experiment, read=None if added_worlds or estimators else entry.read)
 
 
 def run_items(
@@ -163,19 +165,21 @@ def run_items(
     for item in ITEMS:
         if item.experiment.startswith(only) and item.experiment and (not item.data or item.data in data):
             needed[item.experiment, item.data] = None
-    made: dict[tuple[str, str], Experiment] = {}
+    experiments: dict[tuple[str, str], Experiment] = {}
     with (run or tc.lab.Run()).with_pool() as pooled, pooled.reporting("papers") as progress:
-        for place, (name, network) in enumerate(needed):
-            progress(tc.lab.Step(f"papers: {name}", place, len(needed)))
-            given = {network: data[network]} if network else {}
+        for number, (name, network) in enumerate(needed):
+            progress(tc.lab.Step(f"papers: {name}", number, len(needed)))
+            network_data = {network: data[network]} if network else {}
             count = PAPERS[name].full if full else PAPERS[name].quick
-            made[name, network] = paper(name, m=max(min(count, 2), ceil(part * count)), data=given, rng=rng, run=pooled)
-    return made
+            experiments[name, network] = paper(
+                name, m=max(min(count, 2), ceil(part * count)), data=network_data, rng=rng, run=pooled
+            )
+    return experiments
 
 
-def results_of(made: Mapping[tuple[str, str], Experiment]) -> dict[str, tuple[Result, ...]]:
+def results_of(experiments: Mapping[tuple[str, str], Experiment]) -> dict[str, tuple[Result, ...]]:
     """Numbers and grades of every item, by paper."""
     return {
-        name: tuple(result_of(item, made.get((item.experiment, item.data))) for item in items)
+        name: tuple(result_of(item, experiments.get((item.experiment, item.data))) for item in items)
         for name, items in BY_PAPER.items()
     }

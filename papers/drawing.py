@@ -63,9 +63,9 @@ def finish(figure: Figure, title: str) -> None:
     """Write the title, and the vertical label once for panels that share their axis."""
     figure.suptitle(fill(title, round(14 * figure.get_figwidth())))
     for axes in figure.axes:
-        place = axes.get_subplotspec()
+        spec = axes.get_subplotspec()
         shared = len(axes.get_shared_y_axes().get_siblings(axes)) > 1
-        if shared and place is not None and not place.is_first_col():
+        if shared and spec is not None and not spec.is_first_col():
             axes.set_ylabel("")
 
 
@@ -101,15 +101,15 @@ def label_log_axis(axes: Axes, values: Sequence[float]) -> None:
     """Make the horizontal axis logarithmic, with a few of these values as plain numbers below it."""
     axes.set_xscale("log")
     count = min(max(_TICKS - _columns(axes), 3), len(values))
-    shown = [values[round(k)] for k in np.linspace(0, len(values) - 1, count)]
-    axes.set_xticks(shown, [f"{v:g}" if v >= 0.1 else f"{v:.1g}" for v in shown])
+    ticks = [values[round(k)] for k in np.linspace(0, len(values) - 1, count)]
+    axes.set_xticks(ticks, [f"{v:g}" if v >= 0.1 else f"{v:.1g}" for v in ticks])
     axes.minorticks_off()
 
 
 def _columns(axes: Axes) -> int:
     """How many panels stand side by side in the figure."""
-    place = axes.get_subplotspec()
-    return 1 if place is None else int(place.get_gridspec().ncols)
+    spec = axes.get_subplotspec()
+    return 1 if spec is None else int(spec.get_gridspec().ncols)
 
 
 def shared_legend(figure: Figure, axes: Axes) -> None:

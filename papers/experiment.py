@@ -256,9 +256,9 @@ class Setting:
                 cache.add(key, stored)
         return stored["answers"]
 
-    def stream(self, *place: int) -> np.random.Generator:
+    def stream(self, *key: int) -> np.random.Generator:
         """Random numbers of one cell, whatever was or was not done before it."""
-        return np.random.default_rng((self.seed, *place))
+        return np.random.default_rng((self.seed, *key))
 
     def _data_digest(self) -> str:
         digest = sha256()

@@ -41,8 +41,8 @@ class Item:
         """What to type; empty where there is nothing to compute."""
         if self.other_command or not self.experiment:
             return self.other_command
-        given = f" --data {self.data}={FILES[self.data]}" if self.data else ""
-        return f"python -m papers run {self.experiment}{given}"
+        option = f" --data {self.data}={FILES[self.data]}" if self.data else ""
+        return f"python -m papers run {self.experiment}{option}"
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
@@ -175,7 +175,7 @@ def _short(words: str) -> str:
 
 def page(
     results: Mapping[str, tuple[Result, ...]],
-    made: Mapping[tuple[str, str], Experiment],
+    experiments: Mapping[tuple[str, str], Experiment],
     effort: str,
     others: Iterable[str] = (),
 ) -> str:
@@ -194,10 +194,10 @@ def page(
     for name, paper in results.items():
         parts += [f"## {name}\n", markdown(index(paper)), ""]
     parts.append("## Tables\n")
-    for (name, file), experiment in made.items():
+    for (name, file), experiment in experiments.items():
         if 1 < len(experiment.table) <= _SHOWN_ROWS:
-            given = f" --data {file}={FILES[file]}" if file else ""
-            parts += [f"### {name}{given}\n", f"{experiment.title}.\n", markdown(experiment.table), ""]
+            option = f" --data {file}={FILES[file]}" if file else ""
+            parts += [f"### {name}{option}\n", f"{experiment.title}.\n", markdown(experiment.table), ""]
     commands = ", ".join(f"`python -m papers run {name}`" for name in others)
     if commands:
         parts.append(f"Further experiments, of our own: {commands}.")

@@ -47,10 +47,10 @@ def build(folder: Path) -> tuple[Path, Path]:
 def contents(archive: Path) -> dict[str, bytes]:
     """Every file of a distribution by its path."""
     if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as held:
-            return {name: held.read(name) for name in held.namelist() if not name.endswith("/")}
-    with tarfile.open(archive) as held:
-        files = {member.name.partition("/")[2]: held.extractfile(member) for member in held if member.isfile()}
+        with zipfile.ZipFile(archive) as package:
+            return {name: package.read(name) for name in package.namelist() if not name.endswith("/")}
+    with tarfile.open(archive) as package:
+        files = {member.name.partition("/")[2]: package.extractfile(member) for member in package if member.isfile()}
         return {name: file.read() for name, file in files.items() if file is not None}
 
 
@@ -61,16 +61,16 @@ def problems_of_content(name: str, size: int, files: dict[str, bytes]) -> Iterat
     for path, data in files.items():
         if NOT_SHIPPED.search(path):
             yield f"{name}: {path} does not belong in it"
-        if found := PRIVATE_PATHS.search(data):
-            yield f"{name}: {path} names a path of a developer's machine: {found[0].decode(errors='replace')}"
+        if match := PRIVATE_PATHS.search(data):
+            yield f"{name}: {path} names a path of a developer's machine: {match[0].decode(errors='replace')}"
     if not any(path.endswith("truecal/py.typed") for path in files):
         yield f"{name}: py.typed is missing, so type checkers ignore the annotations"
 
 
 def problems_of_metadata(metadata: Message, project: dict[str, object], changelog: str) -> Iterator[str]:
     """What an index page needs, and whether version and changelog agree."""
-    wanted = ("Summary", "License-Expression", "Requires-Python", "Description-Content-Type", "Keywords")
-    yield from (f"metadata: no {field}" for field in wanted if not metadata[field])
+    required = ("Summary", "License-Expression", "Requires-Python", "Description-Content-Type", "Keywords")
+    yield from (f"metadata: no {field}" for field in required if not metadata[field])
     urls = {str(url).partition(",")[0] for url in metadata.get_all("Project-URL", [])}
     yield from (
         f"metadata: no address of {name}" for name in {"Homepage", "Documentation", "Changelog", "Issues"} - urls

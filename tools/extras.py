@@ -26,35 +26,35 @@ SHOWN = (
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def needed(names: list[str], seen: set[str]) -> set[str]:
+def needed(names: list[str], visited: set[str]) -> set[str]:
     """Packages and all they need on this machine, by their normal names."""
     for requirement in names:
-        found = _NAME.match(requirement)
-        if found is None:
+        match = _NAME.match(requirement)
+        if match is None:
             continue
-        name = found[0].lower().replace("_", "-")
-        if name in seen:
+        name = match[0].lower().replace("_", "-")
+        if name in visited:
             continue
         try:
-            held = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:  # for another system or Python
             continue
-        seen.add(name)
-        asked = re.findall(r"\[(\w+)\]", requirement.partition(";")[0])
-        plain = [r for r in held.requires or () if "extra ==" not in r]
+        visited.add(name)
+        extras = re.findall(r"\[(\w+)\]", requirement.partition(";")[0])
+        plain = [r for r in package.requires or () if "extra ==" not in r]
         more = [
             r.partition(";")[0]
-            for r in held.requires or ()
-            if any(f'extra == "{a}"' in r.replace("'", '"') for a in asked)
+            for r in package.requires or ()
+            if any(f'extra == "{a}"' in r.replace("'", '"') for a in extras)
         ]
-        needed([*plain, *more], seen)
-    return seen
+        needed([*plain, *more], visited)
+    return visited
 
 
 def megabytes(name: str) -> float:
     """What the files of an installed package take on disk."""
-    held = distribution(name).files or ()
-    sizes = (path.stat().st_size for file in held if (path := Path(str(file.locate()))).is_file())
+    files = distribution(name).files or ()
+    sizes = (path.stat().st_size for file in files if (path := Path(str(file.locate()))).is_file())
     return sum(sizes) / 1e6
 
 
@@ -66,14 +66,14 @@ def main() -> None:
     print(f"| (none) | {', '.join(sorted(core))} | {sum(map(megabytes, core)):.0f} MB |")
     for extra in SHOWN:
         listed = project["optional-dependencies"][extra]
-        own = [r for r in listed if not r.startswith("truecal[")]
+        direct = [r for r in listed if not r.startswith("truecal[")]
         inside = [
             r
             for word in re.findall(r"truecal\[(\w+)\]", " ".join(listed))
             for r in project["optional-dependencies"][word]
         ]
-        brought = needed([*own, *inside], set()) - core
-        titles = ", ".join(_NAME.match(r)[0] for r in [*own, *inside])  # type: ignore[index]
+        brought = needed([*direct, *inside], set()) - core
+        titles = ", ".join(_NAME.match(r)[0] for r in [*direct, *inside])  # type: ignore[index]
         print(f"| `{extra}` | {titles} | {sum(map(megabytes, brought)):.0f} MB |")
 
 

@@ -28,10 +28,10 @@ def layers(tree: Tree) -> Violations:
     height = {folder: row for row, folders in enumerate(LAYERS) for folder in folders}
     for folder in sorted({module.folder for module in tree.modules.values()} - {"", *height}):
         yield f"src/{PACKAGE}/{folder}: has no layer; add it to tool.layers in pyproject.toml"
-    for found in tree.imports:
-        above, below = folder_of(found.importer), folder_of(found.target)
+    for edge in tree.imports:
+        above, below = folder_of(edge.importer), folder_of(edge.target)
         if above != below and above in height and below in height and height[below] <= height[above]:
-            yield f"{tree.where(found.importer, found.line)}: {above} must not import {below} ({found.name})"
+            yield f"{tree.where(edge.importer, edge.line)}: {above} must not import {below} ({edge.name})"
 
 
 def cycles(tree: Tree) -> Violations:
@@ -49,14 +49,14 @@ def bases(tree: Tree) -> Violations:
         if isinstance(node, ast.ClassDef)
     }
     imports = defaultdict(list)
-    for found in tree.imports:
-        imports[found.importer].append(found)
+    for edge in tree.imports:
+        imports[edge.importer].append(edge)
     for subclass, (home, parents) in homes.items():
         modules = {homes[parent][0]: parent for parent in parents if parent in homes and homes[parent][0] != home}
-        for found in (found for module in modules for found in imports[module]):
-            if found.target == home or found.name == subclass:
-                where = tree.where(found.importer, found.line)
-                yield f"{where}: the module of {modules[found.importer]} must not import its subclass {subclass}"
+        for edge in (edge for module in modules for edge in imports[module]):
+            if edge.target == home or edge.name == subclass:
+                where = tree.where(edge.importer, edge.line)
+                yield f"{where}: the module of {modules[edge.importer]} must not import its subclass {subclass}"
 
 
 RULES: tuple[Callable[[Tree], Violations], ...] = (layers, cycles, bases)

@@ -24,12 +24,12 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the tag points to and what it can be pointed at by."""
-        held = dict(attrs)
+        attributes = dict(attrs)
         for name in ("href", "src"):
-            if value := held.get(name):
+            if value := attributes.get(name):
                 self.links.append(value)
         for name in ("id", "name"):
-            if value := held.get(name):
+            if value := attributes.get(name):
                 self.anchors.add(value)
 
 
@@ -47,8 +47,8 @@ def broken(site: Path) -> Iterator[str]:
             if not target.exists():
                 yield where
             elif anchor and target.suffix == ".html":
-                known = next((p for q, p in pages.items() if q.resolve() == target), None)
-                if known is not None and unquote(anchor) not in known.anchors:
+                target_page = next((p for q, p in pages.items() if q.resolve() == target), None)
+                if target_page is not None and unquote(anchor) not in target_page.anchors:
                     yield f"{where} (no such anchor)"
 
 
@@ -58,7 +58,7 @@ def undocumented(site: Path) -> Iterator[str]:
     entries = {anchor.rpartition(".")[2] for page in pages for anchor in page.anchors if anchor.startswith("truecal.")}
     for space in SPACES:
         for name in space.__all__:
-            if name not in entries and (inspect.isclass(found := getattr(space, name)) or inspect.isfunction(found)):
+            if name not in entries and (inspect.isclass(member := getattr(space, name)) or inspect.isfunction(member)):
                 yield f"{space.__name__}.{name} has no entry in docs/api"
 
 

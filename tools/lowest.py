@@ -31,14 +31,14 @@ def pins(project: Path = Path("pyproject.toml")) -> list[str]:
     >>> "numpy==2.0" in pins()
     True
     """
-    held = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
-    wanted = [*held["dependencies"]]
-    for extra, requirements in held["optional-dependencies"].items():
-        wanted += [] if extra in LEFT_OUT else requirements
+    metadata = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    needed = [*metadata["dependencies"]]
+    for extra, requirements in metadata["optional-dependencies"].items():
+        needed += [] if extra in LEFT_OUT else requirements
     lowest: dict[str, tuple[int, ...]] = {}
-    for requirement in wanted:
+    for requirement in needed:
         match = _BOUND.match(requirement)
-        if match and match["name"] not in NOT_TESTED and match["name"] != held["name"]:
+        if match and match["name"] not in NOT_TESTED and match["name"] != metadata["name"]:
             version = tuple(int(part) for part in match["version"].split("."))
             lowest[match["name"]] = max(version, lowest.get(match["name"], ()))
     return [f"{name}=={'.'.join(map(str, version))}" for name, version in sorted(lowest.items())]

@@ -77,11 +77,11 @@ class Mutant:
 def mutants(file: str) -> list[Mutant]:
     """All changes inside the functions of a file."""
     tree = ast.parse(Path("src/truecal", file).read_text(encoding="utf-8"))
-    found = []
+    changes = []
     for name, function in _functions(tree):
-        for place, (node, words, span) in enumerate(_changeable(function)):
-            found.append(Mutant(file, name, getattr(node, "lineno", function.lineno), place, words, span))
-    return found
+        for number, (node, words, span) in enumerate(_changeable(function)):
+            changes.append(Mutant(file, name, getattr(node, "lineno", function.lineno), number, words, span))
+    return changes
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -198,10 +198,10 @@ class Loop:
         for file in self.files:
             _module(file)
         with tempfile.TemporaryDirectory() as folder:
-            kept = Path(folder, "reached")
-            if _in_child(lambda: self._walk(session.items, kept), 3600.0) != 0:
+            reached = Path(folder, "reached")
+            if _in_child(lambda: self._walk(session.items, reached), 3600.0) != 0:
                 raise SystemExit("the tests fail without any change")
-            self.reached = pickle.loads(kept.read_bytes())
+            self.reached = pickle.loads(reached.read_bytes())
         quick = sorted((item for item in session.items if self._seconds(item) <= LONGEST), key=self._seconds)
         for group, drawn in self.changes.items():
             self._judge(group, drawn, quick)
@@ -210,26 +210,26 @@ class Loop:
     def _seconds(self, item: Any) -> float:
         return self.reached[item.nodeid][0]
 
-    def _walk(self, items: list[Any], kept: Path) -> int:
+    def _walk(self, items: list[Any], reached_file: Path) -> int:
         """Run every test once and remember what it reached."""
         names = {str(Path("src/truecal", file).resolve()): file for file in self.files}
         reached, failed = {}, False
         for item in items:
-            seen: set[tuple[str, int]] = set()
+            visited: set[tuple[str, int]] = set()
 
-            def line(frame: FrameType, event: str, _: Any, seen: set[tuple[str, int]] = seen) -> Any:
-                seen.add((names[frame.f_code.co_filename], frame.f_lineno))
+            def line(frame: FrameType, event: str, _: Any, visited: set[tuple[str, int]] = visited) -> Any:
+                visited.add((names[frame.f_code.co_filename], frame.f_lineno))
                 return line
 
             start = time.process_time()
             sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in names else None)
             passes = _passes(item)
             sys.settrace(None)
-            reached[item.nodeid] = time.process_time() - start, seen
+            reached[item.nodeid] = time.process_time() - start, visited
             if not passes:
                 failed = True
                 self._say(f"{item.nodeid} fails without any change")
-        kept.write_bytes(pickle.dumps(reached))
+        reached_file.write_bytes(pickle.dumps(reached))
         return int(failed)
 
     def _judge(self, group: str, drawn: list[Mutant], quick: list[Any]) -> None:
@@ -286,11 +286,11 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS])
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     changes, tests = {}, set[str]()
-    for group in asked.groups or GROUPS:
+    for group in options.groups or GROUPS:
         every = [mutant for file in GROUPS[group][0] for mutant in mutants(file)]
-        drawn = random.Random(asked.seed).sample(every, min(asked.most, len(every)))
+        drawn = random.Random(options.seed).sample(every, min(options.most, len(every)))
         changes[group] = sorted(drawn, key=lambda mutant: (mutant.file, mutant.line, mutant.place))
         tests |= {*GROUPS[group][1], *(f"src/truecal/{file}" for file in GROUPS[group][0])}
     files = tuple({mutant.file for drawn in changes.values() for mutant in drawn})

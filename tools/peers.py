@@ -16,9 +16,9 @@ P = _RNG.random(200)
 Y = (_RNG.random(200) < P).astype(np.int64)
 
 
-def _with(value: float, at: int = 3) -> Any:
+def _with(value: float, row: int = 3) -> Any:
     changed = P.copy()
-    changed[at] = value
+    changed[row] = value
     return changed
 
 
@@ -46,25 +46,27 @@ def tools() -> dict[str, Callable[[Any, Any], float]]:
     """What is installed, as functions of labels and probabilities."""
     import truecal as tc
 
-    found: dict[str, Callable[[Any, Any], float]] = {"truecal": lambda y, p: float(tc.calibration_error(y, p).value)}
+    functions: dict[str, Callable[[Any, Any], float]] = {
+        "truecal": lambda y, p: float(tc.calibration_error(y, p).value)
+    }
     try:
         import torch
         from torchmetrics.functional.classification import binary_calibration_error
 
-        found["torchmetrics"] = lambda y, p: float(binary_calibration_error(torch.as_tensor(p), torch.as_tensor(y)))
+        functions["torchmetrics"] = lambda y, p: float(binary_calibration_error(torch.as_tensor(p), torch.as_tensor(y)))
     except ImportError:
         pass
     try:
         from sklearn.calibration import calibration_curve
         from sklearn.metrics import brier_score_loss
 
-        found["scikit-learn (curve)"] = lambda y, p: float(
+        functions["scikit-learn (curve)"] = lambda y, p: float(
             np.abs(np.subtract(*calibration_curve(y, p, n_bins=15))).mean()
         )
-        found["scikit-learn (Brier)"] = lambda y, p: float(brier_score_loss(y, p))
+        functions["scikit-learn (Brier)"] = lambda y, p: float(brier_score_loss(y, p))
     except ImportError:
         pass
-    return found
+    return functions
 
 
 def outcome(tool: Callable[[Any, Any], float], y: Any, p: Any) -> str:

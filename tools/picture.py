@@ -37,14 +37,14 @@ def folder_imports(tree: Tree) -> dict[str, set[str]]:
 
 def reachable(imports: dict[str, set[str]], start: str) -> set[str]:
     """All that `start` imports, directly or not."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = list(imports[start])
     while waiting:
         folder = waiting.pop()
-        if folder not in seen:
-            seen.add(folder)
+        if folder not in visited:
+            visited.add(folder)
             waiting.extend(imports[folder])
-    return seen
+    return visited
 
 
 def reduction(imports: dict[str, set[str]]) -> dict[str, set[str]]:
@@ -57,16 +57,16 @@ def reduction(imports: dict[str, set[str]]) -> dict[str, set[str]]:
 
 def levels(imports: dict[str, set[str]]) -> dict[str, int]:
     """How many steps the longest chain of imports below each folder has."""
-    found: dict[str, int] = {}
+    level_of: dict[str, int] = {}
 
     def level(folder: str) -> int:
-        if folder not in found:
-            found[folder] = 1 + max((level(below) for below in imports[folder]), default=-1)
-        return found[folder]
+        if folder not in level_of:
+            level_of[folder] = 1 + max((level(below) for below in imports[folder]), default=-1)
+        return level_of[folder]
 
     for folder in imports:
         level(folder)
-    return found
+    return level_of
 
 
 def draw(tree: Tree) -> str:
@@ -77,7 +77,7 @@ def draw(tree: Tree) -> str:
     for folder in sorted(imports):
         rows[height[folder]].append(folder)
     top = max(rows)
-    place = {
+    position = {
         folder: (round(WIDTH * (i + 1) / (len(row) + 1)), ROW * (top - level) + 10)
         for level, row in rows.items()
         for i, folder in enumerate(row)
@@ -85,7 +85,7 @@ def draw(tree: Tree) -> str:
     lines = []
     for above, belows in reduction(imports).items():
         for below in sorted(belows):
-            (x, y), (u, v) = place[above], place[below]
+            (x, y), (u, v) = position[above], position[below]
             # An arrow over several rows bends aside, away from the boxes between.
             bend = 0 if height[above] - height[below] == 1 else (90 if x + u >= WIDTH else -90)
             start, end = y + HEIGHT, v - 4
@@ -95,7 +95,7 @@ def draw(tree: Tree) -> str:
     boxes = [
         f'<rect x="{x - BOX // 2}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6"/>'
         f'<text x="{x}" y="{y + 22}">{escape(folder)}</text>'
-        for folder, (x, y) in place.items()
+        for folder, (x, y) in position.items()
     ]
     ground = ROW * (top + 1) + 10
     boxes.append(f'<rect x="40" y="{ground}" width="{WIDTH - 80}" height="{HEIGHT}" rx="6"/>')

@@ -20,32 +20,32 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 
 def needed(root: str = "truecal") -> dict[str, Distribution]:
     """Every installed distribution that the package or one of its extras leads to, by name."""
-    found: dict[str, Distribution] = {}
+    packages: dict[str, Distribution] = {}
     waiting: list[tuple[str, tuple[str, ...]]] = [(root, EXTRAS)]
     while waiting:
         name, extras = waiting.pop()
         key = name.lower().replace("_", "-")
-        if key in found:
+        if key in packages:
             continue
         try:
-            held = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:  # an extra that is not installed here, or for another platform
             continue
-        found[key] = held
-        for requirement in held.requires or ():
-            wanted, _, marker = requirement.partition(";")
-            match = _NAME.match(wanted.strip())
-            asked = re.findall(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-            if match and (not asked or any(extra in extras for extra in asked)):
+        packages[key] = package
+        for requirement in package.requires or ():
+            name_part, _, marker = requirement.partition(";")
+            match = _NAME.match(name_part.strip())
+            marker_extras = re.findall(r"extra\s*==\s*['\"]([^'\"]+)", marker)
+            if match and (not marker_extras or any(extra in extras for extra in marker_extras)):
                 waiting.append((match[0], ()))
-    return found
+    return packages
 
 
-def licence(held: Distribution) -> str:
+def licence(package: Distribution) -> str:
     """The licence that a distribution states."""
 
     def all_of(name: str) -> list[str]:
-        return held.metadata.get_all(name) or []
+        return package.metadata.get_all(name) or []
 
     classified = [line.rpartition("::")[2].strip() for line in all_of("Classifier") if line.startswith("License")]
     expression, free = " ".join(all_of("License-Expression")), " ".join(all_of("License"))
@@ -62,29 +62,29 @@ def problem(text: str) -> bool:
     return any(word in words for word in FORBIDDEN) or not any(word in words for word in ALLOWED)
 
 
-def bill(found: dict[str, Distribution]) -> dict[str, object]:
+def bill(packages: dict[str, Distribution]) -> dict[str, object]:
     """The CycloneDX document."""
     parts = [
         {
             "type": "library",
             "name": name,
-            "version": held.version,
-            "purl": f"pkg:pypi/{name}@{held.version}",
-            "licenses": [{"license": {"name": licence(held)}}],
+            "version": package.version,
+            "purl": f"pkg:pypi/{name}@{package.version}",
+            "licenses": [{"license": {"name": licence(package)}}],
         }
-        for name, held in sorted(found.items())
+        for name, package in sorted(packages.items())
     ]
     return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": parts}
 
 
 def main() -> int:
     """Write the bill and name every licence that does not do."""
-    found = needed()
+    packages = needed()
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "build/sbom.json")
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(bill(found), indent=1) + "\n", encoding="utf-8")
-    wrong = {name: licence(held) for name, held in found.items() if problem(licence(held))}
-    print(f"{len(found)} distributions in {target}; {len(wrong)} with a licence to look at")
+    target.write_text(json.dumps(bill(packages), indent=1) + "\n", encoding="utf-8")
+    wrong = {name: licence(package) for name, package in packages.items() if problem(licence(package))}
+    print(f"{len(packages)} distributions in {target}; {len(wrong)} with a licence to look at")
     for name, text in sorted(wrong.items()):
         print(f"  {name}: {text or 'states none'}")
     return 1 if wrong else 0

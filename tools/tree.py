@@ -80,7 +80,7 @@ class Tree:
     @cached_property
     def imports(self) -> list[Import]:
         """Every import between modules of the package, the root's own excepted."""
-        return [found for module in self.modules.values() if module.name != PACKAGE for found in self._of(module)]
+        return [edge for module in self.modules.values() if module.name != PACKAGE for edge in self._of(module)]
 
     def _of(self, module: Module) -> Iterator[Import]:
         inside = {id(n) for function in _outermost_functions(module.tree) for n in ast.walk(function)}
@@ -114,9 +114,9 @@ class Tree:
     def edges(self) -> dict[str, set[str]]:
         """File -> the files it imports."""
         edges: dict[str, set[str]] = {name: set() for name in self.modules}
-        for found in self.imports:
-            if found.target in self.modules and found.target not in (found.importer, PACKAGE):
-                edges[found.importer].add(found.target)
+        for edge in self.imports:
+            if edge.target in self.modules and edge.target not in (edge.importer, PACKAGE):
+                edges[edge.importer].add(edge.target)
         return edges
 
     def cycles(self) -> list[list[str]]:
@@ -136,8 +136,8 @@ class Tree:
                 elif w in stack:
                     low[v] = min(low[v], index[w])
             if low[v] == index[v]:
-                place = stack.index(v)
-                group, stack[place:] = stack[place:], []
+                start = stack.index(v)
+                group, stack[start:] = stack[start:], []
                 if len(group) > 1:
                     groups.append(sorted(group))
 

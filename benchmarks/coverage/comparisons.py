@@ -63,8 +63,8 @@ class Pair:
 
     def chance(self, z: np.ndarray) -> np.ndarray:
         """Of an outcome, given what one model sees."""
-        own, others = self.slope * (1 + self.alike) / 2, self.slope / 2
-        return np.asarray(ndtr((self.mean + own * z) / np.sqrt(1 + others**2 * (1 - self.alike**2))))
+        own_slope, others = self.slope * (1 + self.alike) / 2, self.slope / 2
+        return np.asarray(ndtr((self.mean + own_slope * z) / np.sqrt(1 + others**2 * (1 - self.alike**2))))
 
     def difference(self) -> float:
         """Of the true errors."""
@@ -104,10 +104,10 @@ _MANY = np.asarray(ndtri(np.linspace(0, 1, 400_002)[1:-1]))
 
 def error(show: Shown, t: np.ndarray) -> float:
     """Of a model that shows show(t) where the chance is t; equal scores have the mean chance of their rows."""
-    shown = show(t)
-    _, place = np.unique(shown, return_inverse=True)
-    rate = (np.bincount(place, t) / np.bincount(place))[place]
-    return float(np.sqrt(np.mean((rate - shown) ** 2)))
+    scores = show(t)
+    _, cell = np.unique(scores, return_inverse=True)
+    rate = (np.bincount(cell, t) / np.bincount(cell))[cell]
+    return float(np.sqrt(np.mean((rate - scores) ** 2)))
 
 
 def same(t: np.ndarray) -> np.ndarray:
@@ -152,24 +152,28 @@ def main() -> None:
     parser.add_argument("--pairings", nargs="+", default=PAIRINGS)
     parser.add_argument("--pairs", choices=WORLDS, default="judged")
     parser.add_argument("--seed", type=int, default=0)
-    said = parser.parse_args()
+    options = parser.parse_args()
     print(
         "| pairing | n | models | true difference | covered | below, above | mean length | told apart | both told 0 |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    for pairing, n, (place, (name, pair)) in itertools.product(
-        said.pairings, said.rows, enumerate(WORLDS[said.pairs].items())
+    for pairing, n, (number, (name, pair)) in itertools.product(
+        options.pairings, options.rows, enumerate(WORLDS[options.pairs].items())
     ):
         true = pair.difference()
         ends = []
-        for i in range(said.datasets):
-            both = pair.draw(n, pairing, np.random.default_rng([said.seed, i, n, place, PAIRINGS.index(pairing)]))
-            found = tc.compare(*both, level=0.9, paired=pairing != "unpaired", key="key" if pairing == "key" else None)
-            ends.append((found.interval.low, found.interval.high, max(found.value_a, found.value_b)))
+        for i in range(options.datasets):
+            both = pair.draw(n, pairing, np.random.default_rng([options.seed, i, n, number, PAIRINGS.index(pairing)]))
+            comparison = tc.compare(
+                *both, level=0.9, paired=pairing != "unpaired", key="key" if pairing == "key" else None
+            )
+            ends.append(
+                (comparison.interval.low, comparison.interval.high, max(comparison.value_a, comparison.value_b))
+            )
         low, high, larger = np.array(ends).T
-        held, apart = np.mean((low <= true) & (true <= high)), np.mean((low > 0) | (high < 0))
+        covered, apart = np.mean((low <= true) & (true <= high)), np.mean((low > 0) | (high < 0))
         missed = f"{np.mean(high < true):.3f}, {np.mean(low > true):.3f}"
-        numbers = f"{true:+.4f} | {held:.3f} | {missed} | {np.mean(high - low):.4f} | {apart:.2f} | {np.mean(larger == 0):.2f}"
+        numbers = f"{true:+.4f} | {covered:.3f} | {missed} | {np.mean(high - low):.4f} | {apart:.2f} | {np.mean(larger == 0):.2f}"
         print(f"| {pairing} | {n} | {name} | {numbers} |", flush=True)
 
 

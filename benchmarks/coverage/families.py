@@ -48,7 +48,7 @@ def in_clusters(kind: str, rng: np.random.Generator) -> tc.Predictions:
 
 def clusters(datasets: int, seed: int) -> None:
     for kind in ("even", "confident"):
-        rejected, held = dict.fromkeys((*TESTS, "measure", "band misses"), 0), []
+        rejected, covered = dict.fromkeys((*TESTS, "measure", "band misses"), 0), []
         for i in range(datasets):
             rng = np.random.default_rng([seed, i])
             preds = in_clusters(kind, rng)
@@ -57,10 +57,10 @@ def clusters(datasets: int, seed: int) -> None:
                 rejected[name] += bool(test(profile, resamples=REDRAWS, rng=i).p_value <= 0.05)
             rejected["measure"] += _rejects(tc.measure(preds, rng=i))
             rejected["band misses"] += not tc.inference.band(profile, level=0.9).contains(GRID, GRID)
-            held.extend(_words(preds))
+            covered.extend(_words(preds))
         shares = ", ".join(f"{name} {count / datasets:.3f}" for name, count in rejected.items())
         print(
-            f"clusters, {kind}, {datasets} datasets: {shares}; words held {np.mean(held):.3f} of {len(held)}",
+            f"clusters, {kind}, {datasets} datasets: {shares}; words held {np.mean(covered):.3f} of {len(covered)}",
             flush=True,
         )
 
@@ -71,12 +71,12 @@ def _rejects(estimate: tc.Estimate) -> bool:
 
 def _words(preds: tc.Predictions) -> list[bool]:
     """Whether the interval of every word with 50 rows holds its mean score, which is its outcome rate."""
-    score, held = np.asarray(preds.probs).ravel(), []
+    score, covered = np.asarray(preds.probs).ravel(), []
     for word in tc.likert(preds, level=0.9).categories:
         inside = (score >= word.low) & ((score < word.high) | (word.high >= 1))
         if word.count >= 50 and word.outcome_low is not None and word.outcome_high is not None:
-            held.append(bool(word.outcome_low <= score[inside].mean() <= word.outcome_high))
-    return held
+            covered.append(bool(word.outcome_low <= score[inside].mean() <= word.outcome_high))
+    return covered
 
 
 def calibrated_groups(kind: str, rng: np.random.Generator) -> tc.Predictions:
@@ -161,9 +161,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--datasets", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    said = parser.parse_args()
-    for part in said.parts:
-        PARTS[part](said.datasets, said.seed)
+    options = parser.parse_args()
+    for part in options.parts:
+        PARTS[part](options.datasets, options.seed)
 
 
 if __name__ == "__main__":

@@ -96,12 +96,12 @@ def markdown(cells: Sequence[AtlasCell]) -> str:
         by_statement.setdefault(line.statement, {})[line.n] = line
     text = []
     for kind, title in TITLES.items():
-        shown = [by_n for by_n in by_statement.values() if next(iter(by_n.values())).kind == kind]
-        if not shown:
+        statements = [by_n for by_n in by_statement.values() if next(iter(by_n.values())).kind == kind]
+        if not statements:
             continue
         text += [f"**{title}; [datasets per world].**", ""]
         text += ["| statement | " + " | ".join(f"n = {n:,}" for n in sizes) + " |", "|---|" + "---|" * len(sizes)]
-        for by_n in shown:
+        for by_n in statements:
             name = next(iter(by_n.values())).statement
             text.append(f"| {name} | " + " | ".join(_entry(by_n.get(n)) for n in sizes) + " |")
         text.append("")

@@ -115,12 +115,12 @@ def rows() -> list[Row]:
             print(f"commit {BASE} is not in this clone: rows beside it are left out", file=sys.stderr)
             return []
         subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
-        found = []
+        table = []
         for what, (old, new) in _in_turns(folder, _USUAL, "", ROUNDS).items():
             bound = next((goal for size, goal in FASTER.items() if f"n = {size}," in what), SLOWER.get(what, NOISE))
-            found.append(Row(what, new, new / old, f"the same at {BASE}", round(bound, 3)))
+            table.append(Row(what, new, new / old, f"the same at {BASE}", round(bound, 3)))
         for setting, off in SORTS.items():
             old, new = _in_turns(folder, _LARGE, off, 1)["large"]
             what = f"default call, n = {N:.0e}, sorts {setting}"
-            found.append(Row(what, new, new / old, f"the same at {BASE}", NOISE))
-    return found
+            table.append(Row(what, new, new / old, f"the same at {BASE}", NOISE))
+    return table

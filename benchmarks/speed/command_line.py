@@ -62,9 +62,9 @@ def reports(folder: Path) -> list[Row]:
     }
     for name, preds in cases.items():
         path = folder / "report.html"
-        taken = seconds(lambda preds=preds, path=path: tc.report(preds, path, fast=True), repeat=2)
+        duration = seconds(lambda preds=preds, path=path: tc.report(preds, path, fast=True), repeat=2)
         size = path.stat().st_size
-        rows.append(Row(f"report of {name} ({size / 1e6:.2f} MB)", taken, size / 2e6, "2 MB", 1.0))
+        rows.append(Row(f"report of {name} ({size / 1e6:.2f} MB)", duration, size / 2e6, "2 MB", 1.0))
     return rows
 
 

@@ -88,7 +88,7 @@ def peers_equal_mass() -> list[Row]:
 
 
 def peers_of_mass(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], object], float]]:
-    found: list[tuple[str, Callable[[], object], float]] = []
+    peers: list[tuple[str, Callable[[], object], float]] = []
     try:
         from calzone.metrics import calculate_ece_mce
         from calzone.utils import reliability_diagram
@@ -98,19 +98,19 @@ def peers_of_mass(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], 
             rates, scores, _, counts = reliability_diagram(y, two, num_bins=15, is_equal_freq=True, class_to_plot=1)
             return calculate_ece_mce(rates, scores, counts)
 
-        found.append(("calzone", calzone, 4.0))
+        peers.append(("calzone", calzone, 4.0))
     except ImportError:
         print("calzone is not installed: row left out", file=sys.stderr)
     try:
         from model_diagnostics.calibration import compute_bias
 
-        found.append(("model-diagnostics", lambda: compute_bias(y_obs=y, y_pred=c, feature=c, n_bins=15), 4.0))
+        peers.append(("model-diagnostics", lambda: compute_bias(y_obs=y, y_pred=c, feature=c, n_bins=15), 4.0))
     except ImportError:
         print("model-diagnostics is not installed: row left out", file=sys.stderr)
     try:
         import calibration
 
-        found.append(
+        peers.append(
             (
                 "uncertainty-calibration",
                 lambda: calibration.get_calibration_error(c, y, p=1, debias=False, mode="top-label"),
@@ -119,7 +119,7 @@ def peers_of_mass(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], 
         )
     except ImportError:
         print("uncertainty-calibration is not installed: row left out", file=sys.stderr)
-    return found
+    return peers
 
 
 def wide_matrices() -> list[Row]:

@@ -36,8 +36,8 @@ def _against_floor(what: str, estimators: Estimators | Callable[[str], Estimator
     def ours() -> object:
         return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
 
-    taken, floor = seconds_together(ours, lambda: _draw_and_sort_all(m), repeat=2)
-    return Row(what, taken, taken / floor, f"drawing and sorting it with numpy on {WORKERS} processes", bound=4.0)
+    duration, floor = seconds_together(ours, lambda: _draw_and_sort_all(m), repeat=2)
+    return Row(what, duration, duration / floor, f"drawing and sorting it with numpy on {WORKERS} processes", bound=4.0)
 
 
 def _draw_and_sort_all(m: int) -> None:
@@ -68,8 +68,8 @@ def _memory(*, m: int) -> Row:
     def work() -> object:
         return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
 
-    (taken,) = seconds_together(work, repeat=1)
+    (duration,) = seconds_together(work, repeat=1)
     parent = peak_extra_bytes(work)
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # the largest of all workers so far
     gib = (parent + WORKERS * child) / 2**30
-    return Row(f"Peng, {m} datasets: memory of all {WORKERS + 1} processes", taken, gib, "1 GiB", bound=_LIMIT_GIB)
+    return Row(f"Peng, {m} datasets: memory of all {WORKERS + 1} processes", duration, gib, "1 GiB", bound=_LIMIT_GIB)

@@ -33,7 +33,7 @@ def rows() -> list[Row]:
     scan, ten, few = scanned(GROUPS, each), scanned(10, 4 * each), scanned(GROUPS, 10_000)
     tc.measure(scan.sketches[0,][0])  # what loads on first use is not counted
     took = seconds(scan.groups, repeat=3, clock=time.process_time)
-    found = [Row(f"{GROUPS} groups of a scan of {GROUPS * each:.0e} rows, after it", took, took / 2, "2 s", 1.0)]
+    table = [Row(f"{GROUPS} groups of a scan of {GROUPS * each:.0e} rows, after it", took, took / 2, "2 s", 1.0)]
     rng = np.random.default_rng(0)
     scores = rng.random(N, np.float32)
     preds = tc.Predictions.from_probs(scores, (rng.random(N, np.float32) < scores**1.1).astype(np.int8))
@@ -45,5 +45,5 @@ def rows() -> list[Row]:
     ]
     for what, data, goal in pages:
         took = _page(data)
-        found.append(Row(what, took, took / goal, f"{goal:g} s", 1.0))
-    return found
+        table.append(Row(what, took, took / goal, f"{goal:g} s", 1.0))
+    return table

@@ -30,7 +30,7 @@ def seconds_together(*works: Callable[[], object], repeat: int) -> list[float]:
 
 def rows() -> list[Row]:
     """One table of all settings."""
-    found: list[Row] = []
+    table: list[Row] = []
     for name, off in SORTS.items():
         env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": off, "OPENBLAS_NUM_THREADS": "1"}
         answer = subprocess.run(
@@ -41,16 +41,16 @@ def rows() -> list[Row]:
         )
         if answer.returncode:
             raise RuntimeError(answer.stderr)
-        found += [Row(**row) for row in json.loads(answer.stdout.splitlines()[-1])]
-    return found
+        table += [Row(**row) for row in json.loads(answer.stdout.splitlines()[-1])]
+    return table
 
 
 def _width(c: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
     import truecal as tc
 
     def plain() -> object:
-        place = np.minimum((c * 15).astype(np.int64), 14)
-        return [np.bincount(place, weights, 15) for weights in (None, c, y)]
+        bin_index = np.minimum((c * 15).astype(np.int64), 14)
+        return [np.bincount(bin_index, weights, 15) for weights in (None, c, y)]
 
     works: dict[str, Callable[[], object]] = {
         "truecal": lambda: tc.BinnedECE()(tc.profile.Profile.from_arrays(c, y)).value,
@@ -66,16 +66,16 @@ def _width(c: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
 
 
 def equal_width(setting: str) -> list[Row]:
-    found = []
+    table = []
     for dtype in (np.float64, np.float32):
         c, y = _data(N, dtype)
         works = _width(c, y)
         read, mine, *others = seconds_together(lambda c=c: c.max(), *works.values(), repeat=6)
         what = f"equal width, {N:.0e} {np.dtype(dtype).name}, sorts {setting}"
-        found.append(Row(what, mine, mine / read, "reading once", 15.0))
+        table.append(Row(what, mine, mine / read, "reading once", 15.0))
         for name, seconds in zip(list(works)[1:], others, strict=True):
-            found.append(Row(f"  {name}", seconds, seconds / mine, "truecal", 1.5, at_least=True))
-    return found
+            table.append(Row(f"  {name}", seconds, seconds / mine, "truecal", 1.5, at_least=True))
+    return table
 
 
 def equal_mass(setting: str) -> list[Row]:
@@ -91,16 +91,16 @@ def equal_mass(setting: str) -> list[Row]:
 
     read, mine, *others = seconds_together(lambda: c.max(), ours, *(work for _, work, _ in quick), repeat=2)
     others += seconds_together(*(work for _, work, _ in slow), repeat=1) if slow else []
-    found = [Row(f"equal mass, {N:.0e}, sorts {setting}", mine, mine / read, "reading once")]
+    table = [Row(f"equal mass, {N:.0e}, sorts {setting}", mine, mine / read, "reading once")]
     for (name, _, bound), seconds in zip([*quick, *slow], others, strict=True):
-        found.append(Row(f"  {name}", seconds, seconds / mine, "truecal", bound, at_least=True))
-    return found
+        table.append(Row(f"  {name}", seconds, seconds / mine, "truecal", bound, at_least=True))
+    return table
 
 
 def default_call(setting: str) -> list[Row]:
     import truecal as tc
 
-    found, times = [], {}
+    table, times = [], {}
     for n in (1000, 10_000, 100_000, 1_000_000, N):
         c, y = _data(n, np.float64)
         labels = y.astype(np.int8)
@@ -108,17 +108,17 @@ def default_call(setting: str) -> list[Row]:
             lambda c=c: c.max(), lambda c=c, y=labels: tc.calibration_error(y, c), repeat=9 if n <= 100_000 else 2
         )
         times[n] = mine
-        found.append(Row(f"default call, n = {n:.0e}, sorts {setting}", mine, mine / read, "reading once"))
+        table.append(Row(f"default call, n = {n:.0e}, sorts {setting}", mine, mine / read, "reading once"))
     sizes = sorted(times)
     slope = np.log(times[sizes[-1]] / times[sizes[-2]]) / np.log(sizes[-1] / sizes[-2])
-    found.append(Row("  growth exponent of n, from 1e6", times[sizes[-1]], float(slope), "n ** exponent", 1.25))
-    return found
+    table.append(Row("  growth exponent of n, from 1e6", times[sizes[-1]], float(slope), "n ** exponent", 1.25))
+    return table
 
 
 def class_wise(setting: str) -> list[Row]:
     import truecal as tc
 
-    found, times = [], {}
+    table, times = [], {}
     estimator, lens = tc.BinnedECE(), tc.ClassWise()
     for classes in (250, 1000):
         probs, labels = _matrix(classes)
@@ -133,16 +133,16 @@ def class_wise(setting: str) -> list[Row]:
         times[classes] = full
         if classes == 1000:
             what = f"class-wise, 50,000 x 1000, sorts {setting}"
-            found.append(Row(f"{what}: value", value, value / one, "one max pass", 40.0))
-            found.append(Row("  the same", value, value / blocks, "numpy in column blocks", 1.2))
-            found.append(Row(f"{what}: with interval and test", full, full / one, "one max pass", 150.0))
+            table.append(Row(f"{what}: value", value, value / one, "one max pass", 40.0))
+            table.append(Row("  the same", value, value / blocks, "numpy in column blocks", 1.2))
+            table.append(Row(f"{what}: with interval and test", full, full / one, "one max pass", 150.0))
             others = (("equal mass", tc.BinnedECE(scheme="mass"), 150.0), ("rank series", tc.RankSeries(), 400.0))
             for name, other, bound in others:
                 (full,) = seconds_together(lambda e=other: tc.measure(preds, lens=lens, estimator=e), repeat=1)  # noqa: B023 (used at once)
-                found.append(Row(f"{what}: {name} with interval and test", full, full / one, "one max pass", bound))
+                table.append(Row(f"{what}: {name} with interval and test", full, full / one, "one max pass", bound))
     slope = float(np.log(times[1000] / times[250]) / np.log(4))
-    found.append(Row("  growth exponent of classes, from 250", times[1000], slope, "classes ** exponent", 1.25))
-    return found
+    table.append(Row("  growth exponent of classes, from 250", times[1000], slope, "classes ** exponent", 1.25))
+    return table
 
 
 def _column_blocks(probs: np.ndarray, labels: np.ndarray, width: int = 25) -> list[list[np.ndarray]]:
@@ -150,10 +150,11 @@ def _column_blocks(probs: np.ndarray, labels: np.ndarray, width: int = 25) -> li
     sums = []
     for start in range(0, probs.shape[1], width):
         block = np.ascontiguousarray(probs[:, start : start + width].T)
-        places = np.minimum((block * 15).astype(np.intp), 14)
-        for k, (place, scores) in enumerate(zip(places, block, strict=True), start):
+        bin_indices = np.minimum((block * 15).astype(np.intp), 14)
+        for k, (bin_index, scores) in enumerate(zip(bin_indices, block, strict=True), start):
             sums.append(
-                [np.bincount(place, w, 15) for w in (None, scores)] + [np.bincount(place[labels == k], None, 15)]
+                [np.bincount(bin_index, w, 15) for w in (None, scores)]
+                + [np.bincount(bin_index[labels == k], None, 15)]
             )
     return sums
 
@@ -161,7 +162,7 @@ def _column_blocks(probs: np.ndarray, labels: np.ndarray, width: int = 25) -> li
 def groups(setting: str) -> list[Row]:
     import truecal as tc
 
-    found, times = [], {}
+    table, times = [], {}
     for count in (250, 1000):
         c, y = _data(1000 * count, np.float64)
         columns = {"group": np.arange(len(c)) % count}
@@ -169,9 +170,9 @@ def groups(setting: str) -> list[Row]:
         (times[count],) = seconds_together(lambda p=preds: tc.subgroups(p, "group"), repeat=1)
     what = f"1000 subgroups of 1000 rows, sorts {setting}"
     slope = float(np.log(times[1000] / times[250]) / np.log(4))
-    found.append(Row(what, times[1000], times[1000] / 3.0, "3 s", 1.0))
-    found.append(Row("  growth exponent of groups, from 250", times[1000], slope, "groups ** exponent", 1.25))
-    return found
+    table.append(Row(what, times[1000], times[1000] / 3.0, "3 s", 1.0))
+    table.append(Row("  growth exponent of groups, from 250", times[1000], slope, "groups ** exponent", 1.25))
+    return table
 
 
 def many_bins(setting: str) -> list[Row]:
@@ -186,7 +187,7 @@ def many_bins(setting: str) -> list[Row]:
 
 
 def memory(setting: str) -> list[Row]:
-    found = []
+    table = []
     for what, n, work, bound in (
         ("default call", 10 * N, "tc.calibration_error(y, c)", 1.5),
         ("equal width", N, "tc.BinnedECE()(tc.profile.Profile.from_arrays(c, y))", 1.0),
@@ -198,8 +199,8 @@ def memory(setting: str) -> list[Row]:
             "tc.calibration_error(y[:1000], c[:1000])"  # parts of scipy load on first use, however many rows there are
         )
         extra = peak_bytes(make, work) / (5 * n)
-        found.append(Row(f"peak memory of {what}, {n:.0e} float32", 0.0, extra, "bytes of scores and labels", bound))
-    return found
+        table.append(Row(f"peak memory of {what}, {n:.0e} float32", 0.0, extra, "bytes of scores and labels", bound))
+    return table
 
 
 def _matrix(classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -219,8 +220,8 @@ def main(setting: str) -> None:
     parts: list[Callable[[str], list[Row]]] = [equal_width, equal_mass, default_call, class_wise, groups]
     if setting == next(iter(SORTS)):
         parts += [many_bins, memory]
-    found: list[dict[str, Any]] = [vars(row) for part in parts for row in part(setting)]
-    print(json.dumps(found))
+    records: list[dict[str, Any]] = [vars(row) for part in parts for row in part(setting)]
+    print(json.dumps(records))
 
 
 if __name__ == "__main__":

@@ -47,11 +47,11 @@ def structured() -> list[Row]:
         extra = peak_extra_bytes(ours) / logits.nbytes
         peer = _probmetrics_structured(name, logits, labels)
         if peer is None:
-            (here,) = seconds_together(ours, repeat=1)
+            (duration,) = seconds_together(ours, repeat=1)
         else:
-            here, theirs = seconds_together(ours, peer, repeat=1)
-            table.append(Row(what, here, here / theirs, "probmetrics", bound=3))
-        table.append(Row(f"{what}: peak memory", here, 1 + extra, "the logits themselves", bound=2))
+            duration, theirs = seconds_together(ours, peer, repeat=1)
+            table.append(Row(what, duration, duration / theirs, "probmetrics", bound=3))
+        table.append(Row(f"{what}: peak memory", duration, 1 + extra, "the logits themselves", bound=2))
     return table
 
 
@@ -78,12 +78,12 @@ def temperature() -> list[Row]:
         peak = logits.max(axis=1, keepdims=True)
         return np.log(np.exp(logits - peak).sum(axis=1)) + peak[:, 0]
 
-    here, floor = seconds_together(ours, one_pass, repeat=3)
+    duration, floor = seconds_together(ours, one_pass, repeat=3)
     extra = peak_extra_bytes(ours) / logits.nbytes
-    found = ours()
+    fitted_temperature = ours()
     table = [
-        Row(what, here, here / floor, "one logsumexp pass", bound=10),
-        Row(f"{what}: peak memory", here, 1 + extra, "the logits themselves", bound=1.3),
+        Row(what, duration, duration / floor, "one logsumexp pass", bound=10),
+        Row(f"{what}: peak memory", duration, 1 + extra, "the logits themselves", bound=1.3),
     ]
     peers = {
         "scikit-learn": (_sklearn_temperature(logits, labels), 5.0),
@@ -96,8 +96,8 @@ def temperature() -> list[Row]:
             continue
         ours_now, theirs = seconds_together(ours, peer, repeat=2)
         table.append(Row(f"{what}: times faster", ours_now, theirs / ours_now, name, bound=faster, at_least=True))
-        worse = _log_loss(logits, labels, found) - _log_loss(logits, labels, peer())
-        apart = abs(peer() / found - 1)
+        worse = _log_loss(logits, labels, fitted_temperature) - _log_loss(logits, labels, peer())
+        apart = abs(peer() / fitted_temperature - 1)
         table.append(Row(f"{what}: temperatures apart", theirs, apart, name, bound=1e-4 if faster else None))
         table.append(Row(f"{what}: log loss above theirs", theirs, worse, name, bound=1e-6))
     return table
@@ -108,8 +108,8 @@ def _log_loss(logits: NDArray[np.float32], labels: NDArray[np.int64], temperatur
     for start in range(0, len(labels), 1000):
         z = logits[start : start + 1000].astype(np.float64) / temperature
         z -= z.max(axis=1, keepdims=True)
-        own = z[np.arange(len(z)), labels[start : start + 1000]]
-        total += float((np.log(np.exp(z).sum(axis=1)) - own).sum())
+        label_logits = z[np.arange(len(z)), labels[start : start + 1000]]
+        total += float((np.log(np.exp(z).sum(axis=1)) - label_logits).sum())
     return total / len(labels)
 
 

@@ -44,15 +44,15 @@ def _rows() -> list[Row]:
         **{f"cross-entropy + {name}": lambda m, x, y, p=p: p(m(x), y) for name, p in penalties.items()},
     }
     steps = [_step(loss, recipe, inputs, labels, classes) for loss in losses.values()]
-    taken: list[list[float]] = [[] for _ in steps]
+    durations: list[list[float]] = [[] for _ in steps]
     for turn in range(ROUNDS + 20):
         for i in [(turn + j) % len(steps) for j in range(len(steps))]:  # nobody always follows the same neighbour
             start = time.perf_counter()
             steps[i]()
             if turn >= 20:
-                taken[i].append(time.perf_counter() - start)
-    found = [median(t) for t in taken]
-    plain = found[0]
+                durations[i].append(time.perf_counter() - start)
+    medians = [median(t) for t in durations]
+    plain = medians[0]
     return [
         Row(
             f"training step (batch {recipe.batch}), {name}",
@@ -61,7 +61,7 @@ def _rows() -> list[Row]:
             "torch's cross-entropy",
             None if i == 0 else BOUND,
         )
-        for i, (name, value) in enumerate(zip(losses, found, strict=True))
+        for i, (name, value) in enumerate(zip(losses, medians, strict=True))
     ]
 
 

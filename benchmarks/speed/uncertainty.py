@@ -15,7 +15,7 @@ def rows() -> list[Row]:
     rng = np.random.default_rng(0)
     c = rng.random(_N)
     y = rng.random(_N) < c**1.2
-    found = []
+    table = []
     for estimators, bound, repeat in ((_FIXED, 5.0, 5), (_FREE, 60.0, 3)):
         for estimator in estimators:
             one, many = seconds_together(
@@ -25,18 +25,18 @@ def rows() -> list[Row]:
             )
             scheme = f", {estimator.scheme}" if isinstance(estimator, tc.BinnedECE) else ""
             what = f"bootstrap of 1000, {type(estimator).__name__}{scheme}, n = 1e5"
-            found.append(Row(what, many, many / one, "one estimate incl. its sort", bound))
+            table.append(Row(what, many, many / one, "one estimate incl. its sort", bound))
     profile = tc.profile.Profile.from_arrays(c, y)
     for resamples in (1000, 4000):
         extra = peak_extra_bytes(lambda m=resamples: bootstrap(tc.SweepECE(), profile, resamples=m))
         what = f"peak memory, bootstrap of {resamples}, SweepECE, n = 1e5 (MiB)"
-        found.append(Row(what, 0.0, extra / 2**20, "MiB (chunks: not growing with resamples)", 128.0))
+        table.append(Row(what, 0.0, extra / 2**20, "MiB (chunks: not growing with resamples)", 128.0))
     one, test, pair = seconds_together(
         lambda: tc.RankSeries().values(tc.profile.Profile.from_arrays(c, y)),
         lambda: tests(profile),
         lambda: compare(y.astype(int), c, c**1.1, resamples=200),
         repeat=2,
     )
-    found.append(Row("rank-series test, 999 redraws, n = 1e5", test, test / one, "one RankSeries incl. its sort"))
-    found.append(Row("paired comparison, 200 resamples, n = 1e5", pair, pair / one, "one RankSeries incl. its sort"))
-    return found
+    table.append(Row("rank-series test, 999 redraws, n = 1e5", test, test / one, "one RankSeries incl. its sort"))
+    table.append(Row("paired comparison, 200 resamples, n = 1e5", pair, pair / one, "one RankSeries incl. its sort"))
+    return table

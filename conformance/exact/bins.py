@@ -85,13 +85,13 @@ def mass_bins(rows: Rows, bins: int, ties: str) -> list[Bin]:
         cuts = [_moved(cut, groups) for cut in cuts]
     result = []
     for low, high in itertools.pairwise(cuts):
-        below, held = Fraction(0), []
+        below, members = Fraction(0), []
         for group in groups:
             begin, end = max(low, below), min(high, below + group.weight)
             if end > begin:
-                held.append(group.part((end - begin) / group.weight))
+                members.append(group.part((end - begin) / group.weight))
             below += group.weight
-        result.append(held)
+        result.append(members)
     return result
 
 
@@ -107,5 +107,5 @@ def _moved(cut: Fraction, groups: list[Group]) -> Fraction:
 
 def make_bins(rows: Rows, bins: int, scheme: str, ties: str = "keep", closed: str = "left") -> list[Bin]:
     """The bins of a scheme, those without rows left out."""
-    made = width_bins(rows, bins, closed) if scheme == "width" else mass_bins(rows, bins, ties)
-    return [held for held in made if held]
+    bins_of_rows = width_bins(rows, bins, closed) if scheme == "width" else mass_bins(rows, bins, ties)
+    return [members for members in bins_of_rows if members]

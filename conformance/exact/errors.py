@@ -10,18 +10,18 @@ from conformance.exact.numbers import Number, real
 INF = float("inf")
 
 
-def weight(held: Bin) -> Fraction:
-    return sum((g.weight for g in held), Fraction(0))
+def weight(members: Bin) -> Fraction:
+    return sum((g.weight for g in members), Fraction(0))
 
 
-def score(held: Bin) -> Fraction:
+def score(members: Bin) -> Fraction:
     """Mean score of a bin."""
-    return sum((g.weight * g.score for g in held), Fraction(0)) / weight(held)
+    return sum((g.weight * g.score for g in members), Fraction(0)) / weight(members)
 
 
-def rate(held: Bin) -> Fraction:
+def rate(members: Bin) -> Fraction:
     """Mean outcome of a bin."""
-    return sum((g.ones for g in held), Fraction(0)) / weight(held)
+    return sum((g.ones for g in members), Fraction(0)) / weight(members)
 
 
 def power_mean(terms: list[tuple[Fraction, Fraction]], norm: float) -> Fraction:
@@ -34,16 +34,16 @@ def power_mean(terms: list[tuple[Fraction, Fraction]], norm: float) -> Fraction:
 
 def binned(rows: Rows, *, bins: int, scheme: str, norm: float, ties: str = "keep", closed: str = "left") -> Fraction:
     """sum_k n_k/n |mean c_k - mean y_k|^p; the maximum over bins for p = inf."""
-    made = make_bins(rows, bins, scheme, ties, closed)
-    return power_mean([(weight(b), score(b) - rate(b)) for b in made], norm)
+    bins_of_rows = make_bins(rows, bins, scheme, ties, closed)
+    return power_mean([(weight(b), score(b) - rate(b)) for b in bins_of_rows], norm)
 
 
 def label_binned(
     rows: Rows, *, bins: int, scheme: str, norm: float, ties: str = "keep", closed: str = "left"
 ) -> Fraction:
     """1/n sum_k sum_{i in k} |c_i - mean y_k|^p."""
-    made = make_bins(rows, bins, scheme, ties, closed)
-    return power_mean([(g.weight, g.score - rate(b)) for b in made for g in b], norm)
+    bins_of_rows = make_bins(rows, bins, scheme, ties, closed)
+    return power_mean([(g.weight, g.score - rate(b)) for b in bins_of_rows for g in b], norm)
 
 
 def debiased(
@@ -54,10 +54,10 @@ def debiased(
     At most n/2 bins; a bin of fewer than two rows is left out and the others count in proportion; if none is left, the plug-in.
     """
     used = max(1, min(bins, int(rows.size // 2)))
-    made = make_bins(rows, used, scheme, ties)
-    usable = [b for b in made if weight(b) * rows.size / rows.total >= 2]
+    bins_of_rows = make_bins(rows, used, scheme, ties)
+    usable = [b for b in bins_of_rows if weight(b) * rows.size / rows.total >= 2]
     if not usable:
-        return power_mean([(weight(b), score(b) - rate(b)) for b in made], norm)
+        return power_mean([(weight(b), score(b) - rate(b)) for b in bins_of_rows], norm)
     terms = [(weight(b), _debiased_gap(b, weight(b) * rows.size / rows.total, norm, correction)) for b in usable]
     total = sum((w for w, _ in terms), Fraction(0))
     if norm == 1:
@@ -65,12 +65,14 @@ def debiased(
     return sum((w * t for w, t in terms), Fraction(0)) / total
 
 
-def _debiased_gap(held: Bin, n: Fraction, norm: float, correction: str) -> Number:
-    gap, y = score(held) - rate(held), rate(held)
+def _debiased_gap(members: Bin, n: Fraction, norm: float, correction: str) -> Number:
+    gap, y = score(members) - rate(members), rate(members)
     if norm == 2 and correction == "kumar":
         return gap**2 - y * (1 - y) / (n - 1)
     if norm == 2:  # the sample variance of y - c over n; y * y is y
-        square = sum((g.ones * (1 - 2 * g.score) + g.weight * g.score**2 for g in held), Fraction(0)) / weight(held)
+        square = sum((g.ones * (1 - 2 * g.score) + g.weight * g.score**2 for g in members), Fraction(0)) / weight(
+            members
+        )
         return gap**2 - (square - gap**2) / (n - 1)
     variance = real(y * (1 - y) / n)
     if variance == 0:
@@ -85,9 +87,9 @@ def _debiased_gap(held: Bin, n: Fraction, norm: float, correction: str) -> Numbe
 def sweep(rows: Rows, *, norm: float, scheme: str = "mass", ties: str = "keep") -> Fraction:
     """The binned error with the largest b before the bin means of y first fall; at most n bins (rows, or the sum of counts)."""
     best = 1
-    most = int(rows.total) if rows.counted else len(rows.scores)
-    for b in range(2, most + 1):
-        rates = [rate(held) for held in make_bins(rows, b, scheme, ties)]
+    max_bins = int(rows.total) if rows.counted else len(rows.scores)
+    for b in range(2, max_bins + 1):
+        rates = [rate(members) for members in make_bins(rows, b, scheme, ties)]
         if rates != sorted(rates):
             break
         best = b
@@ -102,15 +104,15 @@ def nearest(rows: Rows, *, neighbors: int, norm: float) -> Fraction:
     groups = rows.groups
     k = min(Fraction(neighbors), rows.total)
     terms = []
-    for own in groups:
-        held: list[Group] = []
-        left = k
-        for group in sorted(groups, key=lambda g: (abs(g.score - own.score), g.score)):
-            taken = min(left, group.weight)
-            if taken > 0:
-                held.append(group.part(taken / group.weight))
-            left -= taken
-        terms.append((own.weight, score(held) - rate(held)))
+    for center in groups:
+        neighbours: list[Group] = []
+        missing = k
+        for group in sorted(groups, key=lambda g: (abs(g.score - center.score), g.score)):
+            count = min(missing, group.weight)
+            if count > 0:
+                neighbours.append(group.part(count / group.weight))
+            missing -= count
+        terms.append((center.weight, score(neighbours) - rate(neighbours)))
     return power_mean(terms, norm)
 
 

@@ -100,11 +100,11 @@ def canonical(preds: Predictions) -> tuple[list[Vector], list[int]]:
 
 def tree_bins(vectors: list[Vector], fraction: Fraction) -> list[list[int]]:
     """Split nodes of at least round(fraction n) rows at the mean of the coordinate of highest variance (the first of equals)."""
-    least = round(fraction * len(vectors))
+    min_rows = round(fraction * len(vectors))
     done, waiting = [], [list(range(len(vectors)))]
     while waiting:
         node = waiting.pop()
-        low = _below_the_mean([vectors[i] for i in node]) if len(node) >= max(least, 2) else []
+        low = _below_the_mean([vectors[i] for i in node]) if len(node) >= max(min_rows, 2) else []
         lower = [node[i] for i in low]
         if 0 < len(lower) < len(node):
             waiting += [lower, [i for i in node if i not in lower]]
@@ -133,10 +133,10 @@ def grid_bins(vectors: list[Vector], bins: int) -> list[list[int]]:
 def generalized(vectors: list[Vector], events: list[int], bins: list[list[int]], norm: float) -> Fraction:
     """sum_B |B|/n d(mean output, mean outcome)^p with the total variation distance 1/2 sum |difference|."""
     terms = []
-    for held in bins:
-        n, d = len(held), len(vectors[0])
-        output = [sum(vectors[i][j] for i in held) / n for j in range(d)]
-        outcome = [Fraction(sum(events[i] == j for i in held), n) for j in range(d)]
+    for members in bins:
+        n, d = len(members), len(vectors[0])
+        output = [sum(vectors[i][j] for i in members) / n for j in range(d)]
+        outcome = [Fraction(sum(events[i] == j for i in members), n) for j in range(d)]
         distance = sum(abs(g - y) for g, y in zip(output, outcome, strict=True)) / 2
         terms.append((Fraction(n, len(vectors)), distance))
     if norm == INF:

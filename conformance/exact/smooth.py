@@ -21,8 +21,8 @@ def smooth(rows: Rows) -> mpmath.mpf:
     with mpmath.workdps(25):
         # The integral falls as sigma grows, so its excess over sigma has one zero; findroot squares the excess.
         bounds = (mpmath.mpf("1e-3"), 1)
-        found = mpmath.findroot(lambda s: _smoothed(residuals, s) - s, bounds, solver="anderson", tol=1e-40)
-        digits = mpmath.nstr(found, 18)
+        bandwidth = mpmath.findroot(lambda s: _smoothed(residuals, s) - s, bounds, solver="anderson", tol=1e-40)
+        digits = mpmath.nstr(bandwidth, 18)
     return mpmath.mpf(digits)
 
 

@@ -61,12 +61,12 @@ def floor(table: Frame) -> Quantities:
 
 def granularity(table: Frame) -> Quantities:
     full = [row for row in table if row["lens"] == "full"]
-    most = max(row["rows"] for row in full)
+    largest = max(row["rows"] for row in full)
     quantities = {}
     for row in full:
         k = round(float(np.log2(1 / row["gamma"])))
         m = row["resamples"]
-        if row["rows"] == most:
+        if row["rows"] == largest:
             quantities[f"error_{k}"] = Number(row["error"], row["sd"] / m**0.5)
             quantities[f"median_{k}"] = Number(row["median_in_bin"])
             quantities[f"most_{k}"] = Number(row["most_in_bin"])
@@ -77,8 +77,8 @@ def granularity(table: Frame) -> Quantities:
             sds = [row["sd"] for row in part]
             m = part[0]["resamples"]
             name = f"{lens.replace('-', '_')}_{short}"
-            at = next(row for row in part if row["gamma"] == 1 / 16)
-            quantities[f"sd_{name}"] = Number(at["sd"], at["sd"] / (2 * max(m - 1, 1)) ** 0.5)
+            finest = next(row for row in part if row["gamma"] == 1 / 16)
+            quantities[f"sd_{name}"] = Number(finest["sd"], finest["sd"] / (2 * max(m - 1, 1)) ** 0.5)
             quantities[f"range_{name}"] = Number(
                 max(sds) - min(sds), (max(sds) ** 2 + min(sds) ** 2) ** 0.5 / (2 * max(m - 1, 1)) ** 0.5
             )

@@ -74,13 +74,13 @@ def very_high(setting: Setting) -> Experiment:
 def cifar10(setting: Setting) -> Experiment:
     """Four interventions after training on the logits of the given network."""
     network = the_network(setting.data, "kirchenbauer-cifar10")
-    held = network.held_out("kirchenbauer-cifar10")
+    held_out = network.held_out("kirchenbauer-cifar10")
     folder = Path(tempfile.mkdtemp(prefix="papers-"))
     (folder / "logits" / "none").mkdir(parents=True)
     np.savez(
         folder / "logits" / "none" / "0.npz",
-        validation_logits=held.logits_or_logs(),
-        validation_labels=held.preds.labels,
+        validation_logits=held_out.logits_or_logs(),
+        validation_labels=held_out.preds.labels,
         test_logits=network.test.logits_or_logs(),
         test_labels=network.test.preds.labels,
     )
@@ -111,9 +111,9 @@ def _drawn(table: Frame) -> Callable[[Figure], None]:
             [row for row in table if row["metric"] == metric and row["lens"].startswith("groups") == grouped]
             for metric, grouped, _ in _PICTURES
         ]
-        shown = [(part, *picture) for part, picture in zip(parts, _PICTURES, strict=True) if part]
-        grid = panels(figure, len(shown), columns=2, share_y=False, height=1.9)
-        for axes, (rows, metric, _, words) in zip(grid, shown, strict=True):
+        pictures = [(part, *picture) for part, picture in zip(parts, _PICTURES, strict=True) if part]
+        grid = panels(figure, len(pictures), columns=2, share_y=False, height=1.9)
+        for axes, (rows, metric, _, words) in zip(grid, pictures, strict=True):
             # Confidences are relative to the base model, as in Figures 2 and 17 to 19.
             column, error = ("change", "change_se") if metric == "confidence" else ("value", "se")
             names = list(dict.fromkeys(row["intervention"] for row in rows))
@@ -160,8 +160,8 @@ def floor(setting: Setting) -> Experiment:
     }
     lenses["full"] = tc.GeneralizedECE(lens=tc.Canonical(), level=None)
     rows: list[tuple[Field, ...]] = []
-    for name, shown in (("none", logits), ("temperature", logits / 2)):
-        preds = tc.Predictions.from_logits(shown, labels)
+    for name, scaled in (("none", logits), ("temperature", logits / 2)):
+        preds = tc.Predictions.from_logits(scaled, labels)
         drawn = (preds.probs.cumsum(axis=1) < rng.random((_FLOOR_ROWS, 1))).sum(axis=1).clip(0, CLASSES - 1)
         twin = replace(preds, labels=drawn)
         for lens, judge in lenses.items():
@@ -194,8 +194,13 @@ def accuracies(setting: Setting) -> Experiment:
             part = [row for row in rows if row["table"] == number]
             names = list(dict.fromkeys(row["intervention"] for row in part))
             for network in dict.fromkeys(row["network"] for row in part):
-                own = {row["intervention"]: row["accuracy"] for row in part if row["network"] == network}
-                axes.plot(range(len(names)), [own[n] - own["Base Model"] for n in names], "o-", label=network)
+                by_intervention = {row["intervention"]: row["accuracy"] for row in part if row["network"] == network}
+                axes.plot(
+                    range(len(names)),
+                    [by_intervention[n] - by_intervention["Base Model"] for n in names],
+                    "o-",
+                    label=network,
+                )
             axes.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=6)
             axes.axhline(0, color="grey", linewidth=0.8)
             axes.set(title=f"Table {number}, {dataset}", ylabel="accuracy less base")

@@ -164,7 +164,7 @@ def binned_errors(name: str, norm: int, schemes: tuple[Scheme, ...]) -> Callable
         rng = np.random.default_rng(setting.rng)
         c, y = top_rows(setting, name)
         fit, choose, judge = shuffled_parts(c.size, _shares(c.size), rng)
-        shown = platt(c, y, fit)
+        outputs = platt(c, y, fit)
         draws = [
             rng.multinomial(judge.size, np.full(judge.size, 1 / judge.size), k).astype(np.float64)
             for k in _batches(setting.m)
@@ -172,9 +172,9 @@ def binned_errors(name: str, norm: int, schemes: tuple[Scheme, ...]) -> Callable
         rows: list[tuple[Field, ...]] = []
         for scheme in schemes:
             for bins in BINS:
-                edges = np.arange(1, bins) / bins if scheme == "width" else mass_edges(shown[choose], bins)
-                group = np.searchsorted(edges, shown[judge], side="left" if scheme == "width" else "right")
-                rows += _error_rows(scheme, bins, (group, shown[judge], y[judge]), draws, norm)
+                edges = np.arange(1, bins) / bins if scheme == "width" else mass_edges(outputs[choose], bins)
+                group = np.searchsorted(edges, outputs[judge], side="left" if scheme == "width" else "right")
+                rows += _error_rows(scheme, bins, (group, outputs[judge], y[judge]), draws, norm)
         columns = (
             *("scheme", "bins", "estimator", "n", "resamples"),
             *("power", "power_se", "error", "low_90", "high_90"),  # power: the error to the power of the norm, signed
@@ -251,13 +251,13 @@ def _absolute_top(setting: Setting, name: str, bins: Sequence[int]) -> dict[int,
     rng = np.random.default_rng(setting.rng)
     share = _first(c.size) / c.size
     fit, judge = shuffled_parts(c.size, (share, 1 - share), rng)
-    shown = platt(c, y, fit)
+    outputs = platt(c, y, fit)
     estimates: dict[int, tuple[Estimates, int]] = {}
     for count in bins:
-        group = np.searchsorted(mass_edges(shown[fit], count), shown[judge], side="right")
+        group = np.searchsorted(mass_edges(outputs[fit], count), outputs[judge], side="right")
 
         def absolute(rows: Groups, group: Groups = group) -> tuple[float, float]:
-            grouped = Grouped.of(group[rows], shown[judge][rows], y[judge][rows], np.ones((1, rows.size)))
+            grouped = Grouped.of(group[rows], outputs[judge][rows], y[judge][rows], np.ones((1, rows.size)))
             plugin, debiased = grouped.absolute()
             return float(plugin[0]), float(debiased[0])
 
@@ -427,8 +427,8 @@ def figure_3b(setting: Setting) -> Experiment:
     gain = lower_loss_at(compared, 0.02)
     draws = setting.stream(1).integers(0, setting.m, (100, setting.m))
     again = [lower_loss_at(_compared({k: e[rows] for k, e in errors.items()}, setting.m), 0.02) for rows in draws]
-    known = np.array([value for value in again if np.isfinite(value)])
-    gain_se = float(known.std(ddof=1)) if known.size > 1 else float("nan")
+    finite = np.array([value for value in again if np.isfinite(value)])
+    gain_se = float(finite.std(ddof=1)) if finite.size > 1 else float("nan")
     table = Frame.from_records([{**row, "gain_at_0.02": gain, "gain_se": gain_se} for row in compared])
 
     def draw(figure: Figure) -> None:
@@ -440,8 +440,10 @@ def figure_3b(setting: Setting) -> Experiment:
             axes.errorbar(x, y, xerr=half, fmt=".", label=f"{method}, 90 % intervals")
             for r in part:
                 if r["bins"] in (10, 20, 40, 100):
-                    place = (r["squared_error"], r["mean_squared_error"])
-                    axes.annotate(str(r["bins"]), place, (2, above), textcoords="offset points", color=f"C{k}", size=6)
+                    position = (r["squared_error"], r["mean_squared_error"])
+                    axes.annotate(
+                        str(r["bins"]), position, (2, above), textcoords="offset points", color=f"C{k}", size=6
+                    )
         axes.set_yscale("log")
         axes.axvline(0.02**2, color="grey", linestyle="--", linewidth=0.8, label="calibration error 0.02")
         axes.set(xlabel="squared calibration error", ylabel="mean squared error, all classes")
@@ -470,10 +472,10 @@ def figure_7(setting: Setting) -> Experiment:
     def one(k: int, bins: int, method: str) -> tuple[float, float]:
         rows = setting.stream(k).integers(0, c.size, _RECALIBRATION_ROWS)
         fitted = _maker(method, bins, top=True).fit(c[rows], y[rows].astype(np.int64))
-        shown = np.asarray(fitted.predict_proba(c)[:, 1], dtype=np.float64)
-        group = np.unique(shown, return_inverse=True)[1]
-        squared = float(Grouped.of(group, shown, y, np.ones((1, c.size))).squared()[0][0])
-        return squared, float(np.mean((shown - y) ** 2))
+        outputs = np.asarray(fitted.predict_proba(c)[:, 1], dtype=np.float64)
+        group = np.unique(outputs, return_inverse=True)[1]
+        squared = float(Grouped.of(group, outputs, y, np.ones((1, c.size))).squared()[0][0])
+        return squared, float(np.mean((outputs - y) ** 2))
 
     errors = {
         (bins, method): setting.repeated(

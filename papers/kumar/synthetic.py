@@ -96,8 +96,8 @@ def appendix_e_a(setting: Setting) -> Experiment:
     table = tidy(_E_COLUMNS, rows)
 
     def draw(figure: Figure) -> None:
-        shown = [(kind, by) for by in ("n", "bins") for kind in kinds]
-        for axes, (kind, by) in zip(panels(figure, 4, columns=2, share_y=False), shown, strict=True):
+        drawn = [(kind, by) for by in ("n", "bins") for kind in kinds]
+        for axes, (kind, by) in zip(panels(figure, 4, columns=2, share_y=False), drawn, strict=True):
             part = [r for r in table if r["calibrator"] == kind and (r["bins"] == 10 if by == "n" else r["n"] == 2000)]
             part.sort(key=lambda r: float(r[by]))
             xs, ys, low, high = (
@@ -215,12 +215,12 @@ def example_3_2(setting: Setting) -> Experiment:
     else 0: over any stretch of scores it is their mean, and it is never nearer to a score than 0.49.
     """
     points = 2_000_000
-    place = (np.arange(points) + 0.5) / points
-    c = 0.49 + 0.02 * place
+    position = (np.arange(points) + 0.5) / points
+    c = 0.49 + 0.02 * position
     truth = np.diff(np.floor(np.cumsum(c)), prepend=0.0)
     rows: list[tuple[Field, ...]] = []
     for bins in (1, 2, 5, 15, 100):
-        within = np.floor(place * bins).astype(np.intp)
+        within = np.floor(position * bins).astype(np.intp)
         gap = np.bincount(within, c - truth, bins) / np.bincount(within, minlength=bins)
         rows.append((bins, float(np.abs(gap).mean()), float(np.abs(c - truth).mean())))
     table = tidy(("bins", "binned_error_l1", "true_error_l1"), rows)

@@ -201,14 +201,14 @@ def explicit_bounds(setting: Setting) -> Experiment:
     for bins in (5, 10, 20, 50):
         scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7)
         fitted = tc.recalibration.ScalingBinning(bins=bins, input="probs", scaling=scaling)
-        shown = fitted.fit(c[fit], y[fit].astype(np.int64)).predict_proba(c[judge])[:, 1]
-        counts, ones, outputs = _by_output(shown, y[judge])
+        scaled = fitted.fit(c[fit], y[fit].astype(np.int64)).predict_proba(c[judge])[:, 1]
+        counts, ones, outputs = _by_output(scaled, y[judge])
         estimates = squared_estimates(counts[None, :], ones[None, :], outputs)
         limits = [
             sqrt(explicit_bound(float(e[0]), judge.size, outputs.size, counts.min() / judge.size, 0.95, kind))
             for kind, e in zip(("plugin", "debiased"), estimates, strict=True)
         ]
-        verified = tc.verify(tc.Predictions.from_probs(shown, y[judge].astype(int)), threshold=0.05)
+        verified = tc.verify(tc.Predictions.from_probs(scaled, y[judge].astype(int)), threshold=0.05)
         f9 = float("nan") if verified.explicit is None else float(verified.explicit)
         rows.append((bins, outputs.size, judge.size, *limits, min(limits), verified.high, f9, float(y.mean())))
     columns = ("bins", "outputs", "n", "F6", "F9", "smaller", "verify_high", "verify_explicit", "accuracy")
@@ -222,6 +222,6 @@ def explicit_bounds(setting: Setting) -> Experiment:
     return Experiment("kumar-explicit", "95 % upper limits of the calibration error of a binned model", table, draw)
 
 
-def _by_output(shown: Array, y: Array) -> tuple[Counts, Counts, Array]:
-    outputs, group = np.unique(shown, return_inverse=True)
+def _by_output(scaled: Array, y: Array) -> tuple[Counts, Counts, Array]:
+    outputs, group = np.unique(scaled, return_inverse=True)
     return np.bincount(group), np.bincount(group, y), outputs

@@ -101,8 +101,8 @@ def world_groups(setting: Setting) -> dict[str, dict[str, World]]:
         }
     groups = dict(_printed_groups())
     if setting.data:
-        given = {name: temperature_scaled_world(network) for name, network in setting.data.items()}
-        groups["recalibrated"] = {**groups["recalibrated"], **given}
+        scaled = {name: temperature_scaled_world(network) for name, network in setting.data.items()}
+        groups["recalibrated"] = {**groups["recalibrated"], **scaled}
     return groups
 
 
@@ -130,10 +130,12 @@ def means(setting: Setting) -> Experiment:
     rows: list[tuple[Field, ...]] = []
     groups = world_groups(setting)
     for group in groups:
-        made = benchmark(group, setting)
+        trials_of_group = benchmark(group, setting)
         for among in ("all", *datasets(setting)):
             for name in (*ESTIMATORS, *setting.own):
-                part = [t for t in made if t.estimator_name == name and among in ("all", dataset(t.world_name))]
+                part = [
+                    t for t in trials_of_group if t.estimator_name == name and among in ("all", dataset(t.world_name))
+                ]
                 bias, error = _percent(part)
                 paper = (None, None) if setting.worlds else PAPER_MEANS.get((group, among, name), (None, None))
                 size = average([Number(100 * t.bias, 100 * t.standard_error) for t in part], absolute=True)
@@ -173,17 +175,17 @@ def t_tests(setting: Setting) -> Experiment:
     datasets, as here, and `_apart_se` where each has its own. Both ways to round k are given.
     """
     groups = world_groups(setting)
-    made = {group: benchmark(group, setting) for group in ("uncalibrated", "recalibrated")}
-    down = {group: replace(setting, own={}).trials(_rounded_down, groups[group], n=SIZES) for group in made}
+    trials_by_group = {group: benchmark(group, setting) for group in ("uncalibrated", "recalibrated")}
+    down = {group: replace(setting, own={}).trials(_rounded_down, groups[group], n=SIZES) for group in trials_by_group}
     every = np.arange(setting.m)
     less = [np.setdiff1d(every, block) for block in np.array_split(every, min(_BLOCKS, setting.m))]
     rows: list[tuple[Field, ...]] = []
     for rounded, (group, what, printed) in product(("to the nearest", "down"), TESTS):
-        bias = {name: [t for t in made[group] if t.estimator_name == name] for name in ("KNN", "SWEEP")}
+        bias = {name: [t for t in trials_by_group[group] if t.estimator_name == name] for name in ("KNN", "SWEEP")}
         bias["KNN"] = bias["KNN"] if rounded == "to the nearest" else down[group]
         whole = _tests(bias, what, every, every)
         both, knn, sweep = (
-            _jackknife([_tests(bias, what, *kept) for kept in kinds])
+            _jackknife([_tests(bias, what, *subsets) for subsets in kinds])
             for kinds in ([(k, k) for k in less], [(k, every) for k in less], [(every, k) for k in less])
         )
         numbers = [float(v) for three in zip(whole, both, np.hypot(knn, sweep), strict=True) for v in three]
@@ -223,8 +225,8 @@ def _tests(trials: Mapping[str, list[Trial]], what: str, *datasets: Indices) -> 
     from scipy.stats import ttest_ind, ttest_rel
 
     sizes = []
-    for name, kept in zip(("KNN", "SWEEP"), datasets, strict=True):
-        bias = np.array([100 * (t.values[kept].mean() - t.truth) for t in trials[name]])
+    for name, rows in zip(("KNN", "SWEEP"), datasets, strict=True):
+        bias = np.array([100 * (t.values[rows].mean() - t.truth) for t in trials[name]])
         # The size of a bias is compared: the mean bias of both is negative in uncalibrated worlds, positive in the others.
         sizes.append(np.abs(bias) if what == "absolute bias" else np.sign(bias.mean()) * bias)
     tests = [test(sizes[1], sizes[0], alternative="greater") for test in (ttest_ind, ttest_rel)]
@@ -234,21 +236,21 @@ def _tests(trials: Mapping[str, list[Trial]], what: str, *datasets: Indices) -> 
 
 def figure_4(setting: Setting) -> Experiment:
     """Distributions of 10,000 confidences: of the given networks, or of the worlds of three of the paper's."""
-    shown = {name: network.test.top()[0] for name, network in setting.data.items()}
-    if not shown:
+    scores_by_network = {name: network.test.top()[0] for name, network in setting.data.items()}
+    if not scores_by_network:
         names = ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
-        shown = {name: PAPER_WORLDS[name].draw(10_000, 1, rng=setting.rng)[0][0] for name in names}
+        scores_by_network = {name: PAPER_WORLDS[name].draw(10_000, 1, rng=setting.rng)[0][0] for name in names}
     rows: list[tuple[Field, ...]] = []
     edges = np.arange(51) / 50
-    for name, scores in shown.items():
+    for name, scores in scores_by_network.items():
         counts, _ = np.histogram(scores, edges)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
             rows.append((name, float(low), float(high), int(count), float(count / scores.size)))
     table = tidy(("network", "low", "high", "rows", "share"), rows)
 
     def draw(figure: Figure) -> None:
-        for axes, name in zip(panels(figure, len(shown)), shown, strict=True):
-            axes.hist(shown[name], edges.tolist(), log=True)
+        for axes, name in zip(panels(figure, len(scores_by_network)), scores_by_network, strict=True):
+            axes.hist(scores_by_network[name], edges.tolist(), log=True)
             axes.set(title=name, xlabel="confidence", ylabel="rows")
 
     return Experiment("peng-fig4", "how skewed confidences are", table, draw)
@@ -272,9 +274,9 @@ def alphas(setting: Setting) -> Experiment:
 
     rows: list[tuple[Field, ...]] = []
     for group in ("uncalibrated", "recalibrated"):
-        made = setting.trials(variants, world_groups(setting)[group], n=SIZES)
-        for name in dict.fromkeys(t.estimator_name for t in made):
-            part = [t for t in made if t.estimator_name == name]
+        trials_of_variants = setting.trials(variants, world_groups(setting)[group], n=SIZES)
+        for name in dict.fromkeys(t.estimator_name for t in trials_of_variants):
+            part = [t for t in trials_of_variants if t.estimator_name == name]
             bias, error = _percent(part)
             rmse = float(np.mean([100 * t.rmse for t in part]))
             size = average([Number(100 * t.bias, 100 * t.standard_error) for t in part], absolute=True)
@@ -313,14 +315,14 @@ def figure_7(setting: Setting) -> Experiment:
     results = {group: benchmark(group, setting) for group in groups}
     rows: list[tuple[Field, ...]] = []
     for raw, fixed in zip(*(results[group] for group in groups), strict=True):
-        place = (raw.estimator_name, raw.world_name, dataset(raw.world_name), raw.n, setting.m)
-        rows.append((*place, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
+        key = (raw.estimator_name, raw.world_name, dataset(raw.world_name), raw.n, setting.m)
+        rows.append((*key, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
     columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
     table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
 
     def draw(figure: Figure) -> None:
-        shown = datasets(setting)
-        for axes, among in zip(panels(figure, len(shown)), shown, strict=True):
+        selected = datasets(setting)
+        for axes, among in zip(panels(figure, len(selected)), selected, strict=True):
             axes.axhline(0, **TRUE_LINE)
             axes.axvline(0, **TRUE_LINE)
             for name in (*ESTIMATORS, *setting.own):

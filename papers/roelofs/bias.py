@@ -64,8 +64,8 @@ def roelofs_estimators() -> dict[str, Estimator]:
 
 def figure_1(setting: Setting) -> Experiment:
     """A perfectly calibrated model with the scores of resnet110_c10: the diagram of one sample of 200, the ECE of many."""
-    name, given = setting.world_or("resnet110_c10")
-    world = replace(given, curve=Identity(), recalibration=Identity())
+    name, curve_world = setting.world_or("resnet110_c10")
+    world = replace(curve_world, curve=Identity(), recalibration=Identity())
     (trial,) = replace(setting, own={}).trials({"EW": EW}, {"calibrated": world}, n=[200])
     percent = 100 * trial.values
     counts, edges = np.histogram(percent, bins=60)
@@ -172,14 +172,14 @@ def figure_8(
     The critical value of each is the 95 % quantile of its estimates over 4 m calibrated datasets of the same size.
     """
     m, sizes = setting.m, n or POWER_SIZES
-    known: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
-    estimators = (*known, *setting.own)
+    estimators_by_name: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
+    estimators = (*estimators_by_name, *setting.own)
     curves = {error: power_curve(error) for error in errors}
     worlds = {f"TCE {error:g}": World(Uniform(), curve) for error, curve in curves.items()}
     with setting.run.with_pool() as run:
         many = replace(setting, m=NULL_PER_REAL * m, run=run)
-        calibrated = many.trials(known, {"TCE 0": World(Uniform())}, n=sizes)
-        miscalibrated = replace(setting, run=run).trials(known, worlds, n=sizes)
+        calibrated = many.trials(estimators_by_name, {"TCE 0": World(Uniform())}, n=sizes)
+        miscalibrated = replace(setting, run=run).trials(estimators_by_name, worlds, n=sizes)
     null = {(t.estimator_name, t.n): t.values for t in calibrated}
     real = {(t.estimator_name, t.n, t.world_name): t.values for t in miscalibrated}
     rows: list[tuple[Field, ...]] = []

@@ -140,10 +140,10 @@ def table_2(setting: Setting) -> Experiment:
     for name in PAPER_WORLDS:
         for reading in readings(name, setting):
             drawn = _bootstrapped_curves(setting.data[name].test, setting) if reading.name == AS_PRINTED else {}
-            for place, c in enumerate(reading.curves, start=1):
+            for rank, c in enumerate(reading.curves, start=1):
                 means = drawn.get(c.name, (None,) * len(_BOOTSTRAPPED))
                 ours = (c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
-                rows.append((name, reading.name, place, c.name, *ours, *means, *_printed_curve(name, c)))
+                rows.append((name, reading.name, rank, c.name, *ours, *means, *_printed_curve(name, c)))
     columns = (
         *("world", "reading", "place", "curve", "aic", "b0", "b0_se", "b1", "b1_se"),
         *_BOOTSTRAPPED,
@@ -229,9 +229,9 @@ def figure_5c(setting: Setting) -> Experiment:
     def draw(figure: Figure) -> None:
         axes = panel(figure)
         axes.axline((5, 5), slope=1, **TRUE_LINE)
-        shown = [r for r in table if r["reading"] == PRINTED_PARAMETERS]
-        for dataset in dict.fromkeys(dataset_of(r["world"]) for r in shown):
-            part = [r for r in shown if dataset_of(r["world"]) == dataset]
+        printed_rows = [r for r in table if r["reading"] == PRINTED_PARAMETERS]
+        for dataset in dict.fromkeys(dataset_of(r["world"]) for r in printed_rows):
+            part = [r for r in printed_rows if dataset_of(r["world"]) == dataset]
             axes.errorbar(
                 [r["paper_ece"] for r in part],
                 [r["simulated_percent"] for r in part],
@@ -252,10 +252,10 @@ def _checks(name: str, setting: Setting) -> list[_Check]:
         network = setting.data[name]
         printed, proper = readings(name, setting)
         on_validation, curve = _on_validation(network)
-        known = _published_stream(printed.beta.scores, curve)
+        published = _published_stream(printed.beta.scores, curve)
         world = World(printed.beta.scores, curve)
         checks += [
-            _Check(name, AS_PRINTED, on_validation, world, _PRINTED_ROWS, known.size, known),
+            _Check(name, AS_PRINTED, on_validation, world, _PRINTED_ROWS, published.size, published),
             _Check(name, MORE_DATASETS, on_validation, world, _PRINTED_ROWS, _DATASETS),
         ]
         on_test = 100 * float(EW.values(tc.profile.Profile.from_arrays(*network.test.top()))[0])
@@ -278,12 +278,12 @@ def _published_stream(scores: Beta, curve: GLM) -> Array:
     """
     seed = _PRINTED_SEED
     values = np.empty(_PRINTED_DATASETS)
-    for place in range(_PRINTED_DATASETS):
+    for number in range(_PRINTED_DATASETS):
         stream = np.random.RandomState(seed)
         seed = int(10_000_000 * stream.rand())
         drawn = [(stream.rand(), stream.beta(scores.alpha, scores.beta), stream.rand()) for _ in range(_PRINTED_ROWS)]
         _, c, u = np.array(drawn).T
-        values[place] = 100 * EW.values(tc.profile.Profile.from_arrays(c, u < curve(c)))[0]
+        values[number] = 100 * EW.values(tc.profile.Profile.from_arrays(c, u < curve(c)))[0]
     return values
 
 
@@ -339,13 +339,13 @@ def _density(scores: Beta, c: Array) -> Array:
 def _against_print(name: str, title: str, table: Frame, ours: str, paper: str = "") -> Experiment:
     """Our numbers over the printed ones, by reading of the data."""
     paper = paper or f"paper_{ours}"
-    shown = [row for row in table if row[paper] is not None and row[paper] == row[paper]]
+    comparable = [row for row in table if row[paper] is not None and row[paper] == row[paper]]
 
     def draw(figure: Figure) -> None:
         axes = panel(figure)
-        axes.axline((shown[0][paper],) * 2, slope=1, **TRUE_LINE)
-        for k, reading in enumerate(dict.fromkeys(row["reading"] for row in shown)):
-            part = [row for row in shown if row["reading"] == reading]
+        axes.axline((comparable[0][paper],) * 2, slope=1, **TRUE_LINE)
+        for k, reading in enumerate(dict.fromkeys(row["reading"] for row in comparable)):
+            part = [row for row in comparable if row["reading"] == reading]
             axes.plot([row[paper] for row in part], [row[ours] for row in part], "os^v"[k % 4], label=reading)
         words = {"simulated_percent": "simulated ECE (%)"}.get(ours, ours)
         axes.set(xlabel=f"{words}, as printed", ylabel=f"{words}, ours")

@@ -223,11 +223,11 @@ class Choices:
         errors, estimates = [], []
         for method in WORLD_METHODS:
             map_ = _recalibrator(method).fit(c[fit], y[fit].astype(np.int64))
-            shown, group = np.unique(map_.predict_proba(raw)[:, 1], return_inverse=True)
+            outputs, group = np.unique(map_.predict_proba(raw)[:, 1], return_inverse=True)
             count = np.bincount(group)
-            errors.append(float(np.sum(count * np.abs(shown - np.bincount(group, truth) / count))) / _GRID)
-            judged = tc.profile.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
-            estimates.append([float(e.values(judged)[0]) for e in world_metrics().values()])
+            errors.append(float(np.sum(count * np.abs(outputs - np.bincount(group, truth) / count))) / _GRID)
+            held_out = tc.profile.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
+            estimates.append([float(e.values(held_out)[0]) for e in world_metrics().values()])
         return np.concatenate([errors, np.ravel(estimates, order="F")])
 
 

@@ -159,9 +159,9 @@ def harm_verb(verb: str, folder: Path, scratch: Path, rng: random.Random) -> Out
         verb == "watch update" and after == new
     ):  # a batch that was counted is refused twice
         return Outcome("foreign", f"{detail}: the next run ends with {last}")
-    left = [file.name for file in scratch.rglob(".truecal-*")]
-    if left and verb != "study run":
-        return Outcome("foreign", f"{detail}: {left[0]} stays after the next run")
+    leftovers = [file.name for file in scratch.rglob(".truecal-*")]
+    if leftovers and verb != "study run":
+        return Outcome("foreign", f"{detail}: {leftovers[0]} stays after the next run")
     return Outcome("refused" if code else "answer", detail)
 
 

@@ -322,11 +322,11 @@ def expected(case: Case) -> dict[str, float] | None:
     rows["site"] = [missing_site if site is None else site for site in rows["site"]]
     whole = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     missing = [any(_missing(row[name]) for name in options.needed) for row in whole]
-    kept = [row for row, gone in zip(whole, missing, strict=True) if not gone and _selected(row, options)]
-    if (any(missing) and not options.drop_null) or not kept:
+    selected = [row for row, gone in zip(whole, missing, strict=True) if not gone and _selected(row, options)]
+    if (any(missing) and not options.drop_null) or not selected:
         return None
     groups: dict[str, list[tuple[float, float, float]]] = {}
-    for row in kept:
+    for row in selected:
         key = ", ".join(_shown(row[name]) for name in options.by)
         score, outcome = _scored(row, options)
         weight = 1.0 if options.weights is None else row[options.weights]
@@ -444,10 +444,10 @@ def _in_memory(source: Path, options: Options, outputs: Any, lens: Any, select: 
 
     logits = outputs if options.kind == "logits" else None
     columns = (*options.by, *(("age",) if options.select == "older" else ()))
-    wanted = ReadRequest(
+    request = ReadRequest(
         options.label, None if logits else outputs, logits, options.weights, by=columns, drop_null=options.drop_null
     )
-    preds = read_file(source, wanted).preds
+    preds = read_file(source, request).preds
     keys = [
         ", ".join(map(_shown, row))
         for row in (
