@@ -15,7 +15,7 @@ import numpy.typing as npt
 import truecal as tc
 from benchmarks.coverage.worlds import Array, ClassWorld, FewOutputs, atlas_worlds, class_worlds, few_outputs
 from truecal.estimators import Estimator, Interval
-from truecal.inference.exact_limit import promised
+from truecal.inference.exact_limit import OutputCells, rejects
 from truecal.lab import Identity, World
 from truecal.lenses import Lens
 
@@ -457,7 +457,7 @@ def _verify_counts(world: FewOutputs, n: int, m: int, rng: np.random.Generator) 
     counts = rng.multinomial(n, shares, size=m)
     ones = rng.binomial(counts, rates)
     distinct, index = np.unique(np.stack([counts, ones], axis=1).astype(np.float64), axis=0, return_inverse=True)
-    false = [promised(scores, count, one, JUST_BELOW * truth, 1 - ALPHA) for count, one in distinct]
+    false = [rejects(OutputCells.counted(scores, count, one), JUST_BELOW * truth, 1 - ALPHA) for count, one in distinct]
     return Trials.of_verdicts(np.array(false)[index.ravel()], truth)
 
 

@@ -117,17 +117,17 @@ def test_an_excess_that_the_test_does_not_show_is_not_claimed():
     assert _verify_smooth(estimated(0.1, 0.3, p_value=0.051), 0.3, 0.95, ()).verdict == "supported"
 
 
+def divisions(cells, squared):
+    return list(exact_limit._divisions(cells, exact_limit._gap_limits(cells), squared))
+
+
 def naive_tails(cells, squared, closed, stop):
     """All nulls in turn, in plain loops; the functions that make gaps have tests of their own."""
     s, counts, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
-    plausible = exact_limit._plausible(cells)
-    shapes = exact_limit._shapes(cells, plausible)
+    limits = exact_limit._gap_limits(cells)
     seen = np.array([a[k] * terms(s[k], counts[k], cells.ones[k]) for k in range(len(s))])
     for part in (1.0, 0.75, 0.5, 0.25, 0.0):
-        gaps_tried = [shape(part * squared) for shape in shapes] if part else [np.zeros(len(s))]
-        for gaps in gaps_tried:
-            if gaps is None:
-                continue
+        for gaps in exact_limit._divisions(cells, limits, part * squared):
             rest = (1 - part) * squared
             rates = np.array([min(max(s[k] + gaps[k], 0), 1) for k in range(len(s))])
             null = NullTerms(s, counts, rates, a, seen, cells.spread, n * rest)
@@ -137,14 +137,14 @@ def naive_tails(cells, squared, closed, stop):
             if not closed and exp(-n * rest / max(a)) > stop:
                 yield exp(-n * rest / max(a)) * null.tail()
             for j in range(len(s)):
-                if counts[j] >= 50 or plausible.cap[j] == 0:
+                if counts[j] >= 50 or limits.largest[j] == 0:
                     continue
                 left = rest / a[j] + counts[j] / n * gaps[j] ** 2
                 low, high = clopper_pearson(counts[j : j + 1], np.array([n]), 0.005)
-                needed = left / plausible.cap[j] ** 2
+                needed = left / limits.largest[j] ** 2
                 if needed <= high[0]:
                     for share in sorted({max(low[0], needed), max(counts[j] / n, needed)}):
-                        rate = s[j] + plausible.side[j] * sqrt(left / share)
+                        rate = s[j] + limits.side[j] * sqrt(left / share)
                         yield null.tail_with(j, n * share, min(max(rate, 0), 1))
 
 
@@ -154,7 +154,7 @@ def naive_tails(cells, squared, closed, stop):
 def test_every_null_is_tried(closed, squared, spread):
     s, counts = np.array([0.1, 0.4, 0.7, 0.95]), np.array([100.0, 50.0, 49.0, 3.0])
     cells = OutputCells(s, counts, np.array([12.0, 18.0, 30.0, 2.0]), np.array([0.5, 0.5, 0.25, 0.5]), 202.0, spread)
-    found = list(exact_limit._tails(cells, squared, closed, 0.05))
+    found = list(exact_limit._null_probabilities(cells, squared, closed, 0.05))
     expected = list(naive_tails(cells, squared, closed, 0.05))
     assert_allclose(sorted(found), sorted(expected), rtol=1e-9)
 
@@ -162,13 +162,13 @@ def test_every_null_is_tried(closed, squared, spread):
 def test_nulls_of_few_rows_and_of_an_output_never_seen():
     cells = OutputCells(np.array([0.2, 0.9]), np.array([12.0, 0.0]), np.array([3.0, 0.0]), np.array([1.0, 0.5]), 12.0)
     for squared in (0.001, 0.02, 0.3):
-        found, expected = (f(cells, squared, False, 0.05) for f in (exact_limit._tails, naive_tails))
+        found, expected = (f(cells, squared, False, 0.05) for f in (exact_limit._null_probabilities, naive_tails))
         assert_allclose(sorted(found), sorted(expected), rtol=1e-9)
 
 
 def test_an_output_never_seen_has_no_gap_among_those_seen():
     cells = OutputCells(np.array([0.9, 0.2]), np.array([0.0, 20.0]), np.array([0.0, 12.0]), np.ones(2), 20.0)
-    assert exact_limit._shapes(cells, exact_limit._plausible(cells))[1](0.01).tolist() == pytest.approx([0.0, 0.1])
+    assert [0.0, pytest.approx(0.1)] in [gaps.tolist() for gaps in divisions(cells, 0.01)]
 
 
 def test_the_output_filled_first_has_the_largest_variance():
@@ -177,27 +177,27 @@ def test_the_output_filled_first_has_the_largest_variance():
         counts = rng.integers(1, 60, 4).astype(float)
         ones, a = np.floor(counts * rng.random(4)), rng.random(4)
         cells = OutputCells(rng.random(4), counts, ones, a, float(counts.sum()))
-        plausible = exact_limit._plausible(cells)
+        limits = exact_limit._gap_limits(cells)
         value = []
         for k in range(4):
-            p = cells.outputs[k] + plausible.side[k] * plausible.cap[k]
-            value.append(a[k] * (4 * p * (1 - p) + plausible.cap[k] ** 2))
+            p = cells.outputs[k] + limits.side[k] * limits.largest[k]
+            value.append(a[k] * (4 * p * (1 - p) + limits.largest[k] ** 2))
         first = int(np.argmax(value))
-        squared = 0.5 * a[first] * counts[first] / cells.rows * plausible.cap[first] ** 2
-        gaps = exact_limit._shapes(cells, plausible)[0](squared)
+        squared = 0.5 * a[first] * counts[first] / cells.rows * limits.largest[first] ** 2
+        gaps = divisions(cells, squared)[0]
         expected = np.zeros(4)
-        expected[first] = plausible.side[first] * plausible.cap[first] * sqrt(0.5)
+        expected[first] = limits.side[first] * limits.largest[first] * sqrt(0.5)
         assert_allclose(gaps, expected, atol=1e-12)
 
 
 def test_outputs_are_filled_up_one_after_the_other():
-    plausible = exact_limit._Plausible(np.array([0.1, 0.0, 0.2, 0.3]), np.array([1.0, 1.0, -1.0, 1.0]), np.ones(4))
+    limits = exact_limit.GapLimits(np.array([0.1, 0.0, 0.2, 0.3]), np.array([1.0, 1.0, -1.0, 1.0]), np.ones(4))
     w, order = np.array([0.4, 0.3, 0.3, 0.0]), np.array([3, 1, 2, 0])
     full = 0.3 * 0.2**2
-    assert_allclose(exact_limit._filled(w, plausible, order, full / 4), [0, 0, -0.1, 0])
-    assert_allclose(exact_limit._filled(w, plausible, order, full + 0.4 * 0.05**2), [0.05, 0, -0.2, 0])
-    assert_allclose(exact_limit._filled(w, plausible, order, full + 0.4 * 0.1**2 - 1e-12), [0.1, 0, -0.2, 0], atol=1e-8)
-    assert exact_limit._filled(w, plausible, order, full + 0.4 * 0.1**2 + 1e-9) is None
+    assert_allclose(exact_limit._fill(w, limits, order, full / 4), [0, 0, -0.1, 0])
+    assert_allclose(exact_limit._fill(w, limits, order, full + 0.4 * 0.05**2), [0.05, 0, -0.2, 0])
+    assert_allclose(exact_limit._fill(w, limits, order, full + 0.4 * 0.1**2 - 1e-12), [0.1, 0, -0.2, 0], atol=1e-8)
+    assert exact_limit._fill(w, limits, order, full + 0.4 * 0.1**2 + 1e-9) is None
 
 
 def test_how_far_a_rate_may_be_and_to_which_side():
@@ -210,11 +210,11 @@ def test_how_far_a_rate_may_be_and_to_which_side():
         250.0,
     )
     low, high = clopper_pearson(cells.ones, cells.counts, 0.005)
-    plausible = exact_limit._plausible(cells)
-    assert plausible.room.tolist() == [1, -1, -1, 1, -1]
-    assert plausible.side.tolist() == [1, -1, -1, -1, 1]
+    limits = exact_limit._gap_limits(cells)
+    assert limits.wide.tolist() == [1, -1, -1, 1, -1]
+    assert limits.side.tolist() == [1, -1, -1, -1, 1]
     s = cells.outputs
-    assert_allclose(plausible.cap, [high[0] - s[0], s[1] - low[1], s[2] - low[2], s[3] - low[3], high[4] - s[4]])
+    assert_allclose(limits.largest, [high[0] - s[0], s[1] - low[1], s[2] - low[2], s[3] - low[3], high[4] - s[4]])
 
 
 @pytest.mark.parametrize("threshold", [0.02, 0.3, 0.9])
@@ -289,21 +289,10 @@ def test_rows_needed_for_outputs_of_equal_share():
         rows_needed(0.05, bins=4, smallest=1.0)
 
 
-def test_a_promise_about_counts_is_one_about_the_outputs_seen(monkeypatch):
-    asked = []
-    monkeypatch.setattr(exact_limit, "rejects", lambda cells, *rest: asked.append((cells, *rest)) or True)
-    assert exact_limit.promised(
-        np.array([0.2, 0.5, 0.9]), np.array([1.0, 0.0, 4.0]), np.array([1.0, 0.0, 3.0]), 0.1, 0.95
-    )
-    ((cells, threshold, level),) = asked
-    assert (cells.outputs.tolist(), cells.counts.tolist(), cells.ones.tolist()) == ([0.2, 0.9], [1, 4], [1, 3])
-    assert (cells.weight.tolist(), cells.rows, threshold, level) == ([1, 1], 5.0, 0.1, 0.95)
-
-
 def test_gaps_along_a_direction_to_both_sides_and_none():
     s, w, direction = np.array([0.9, 0.5, 0.2, 0.7]), np.full(4, 0.25), np.array([1.0, 0.0, 0.5, -0.5])
-    small = exact_limit._along(s, w, direction, 0.25 * 0.05**2 * 1.5)
+    small = exact_limit._scale(s, w, direction, 0.25 * 0.05**2 * 1.5)
     assert_allclose(small, [0.05, 0.0, 0.025, -0.025])
-    large = exact_limit._along(s, w, direction, 0.25 * (0.1**2 + 2 * 0.6**2))  # the first is cut where its rate is 1
+    large = exact_limit._scale(s, w, direction, 0.25 * (0.1**2 + 2 * 0.6**2))  # the first is cut where its rate is 1
     assert_allclose(large, [0.1, 0.0, 0.6, -0.6], rtol=1e-9)
-    assert exact_limit._along(s, w, direction, 0.25 * (0.1**2 + 0.8**2 + 0.7**2) + 1e-9) is None
+    assert exact_limit._scale(s, w, direction, 0.25 * (0.1**2 + 0.8**2 + 0.7**2) + 1e-9) is None

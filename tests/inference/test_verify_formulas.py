@@ -44,7 +44,7 @@ def naive_chance(t):
 
 @pytest.mark.parametrize("t", [0.0, 0.002, 0.01, 0.03, 0.2])
 def test_the_chance_of_an_estimate_is_that_of_its_moments(t):
-    assert OutputCells.counted(OUTPUTS, COUNTS, ONES)._chance(t) == pytest.approx(naive_chance(t), rel=1e-9)
+    assert OutputCells.counted(OUTPUTS, COUNTS, ONES)._exceedance(t) == pytest.approx(naive_chance(t), rel=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.6, 0.9, 0.95])
@@ -72,10 +72,10 @@ def test_one_row_limits_nothing():
 
 def test_the_limits_of_a_rate_are_those_of_clopper_and_pearson():
     k, n = np.array([0.0, 1.0, 3.0, 7.0, 9.0, 4.0]), np.array([4.0, 5.0, 7.0, 7.0, 30.0, 5.0])
-    low, high = clopper_pearson(k, n, exact_limit._BOX)
+    low, high = clopper_pearson(k, n, exact_limit._TAIL)
     for i in range(len(k)):
-        assert low[i] == pytest.approx(beta.ppf(exact_limit._BOX, k[i], n[i] - k[i] + 1) if k[i] else 0.0)
-        assert high[i] == pytest.approx(beta.ppf(1 - exact_limit._BOX, k[i] + 1, n[i] - k[i]) if k[i] < n[i] else 1.0)
+        assert low[i] == pytest.approx(beta.ppf(exact_limit._TAIL, k[i], n[i] - k[i] + 1) if k[i] else 0.0)
+        assert high[i] == pytest.approx(beta.ppf(1 - exact_limit._TAIL, k[i] + 1, n[i] - k[i]) if k[i] < n[i] else 1.0)
 
 
 def naive_spread(codes, s, n, k, a):
@@ -141,19 +141,18 @@ def test_the_spread_of_gaps_that_cancel_is_that_of_their_sum():
 @pytest.mark.parametrize("squared", [0.001, 0.05, 0.12])
 def test_gaps_along_a_direction_have_the_squared_error_wanted(squared):
     s, w, direction = np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.5, 0.3]), np.array([-1.0, 0.4, 2.0])
-    gaps = exact_limit._along(s, w, direction, squared)
+    gaps = exact_limit._scale(s, w, direction, squared)
     assert w @ gaps**2 == pytest.approx(squared, rel=1e-6)
     rate = s + gaps
     assert ((rate >= 0) & (rate <= 1)).all()
     free = (rate > 1e-9) & (rate < 1 - 1e-9)
     assert np.ptp(gaps[free] / direction[free]) < 1e-9
-    assert exact_limit._along(s, w, direction, 0.14) is None
+    assert exact_limit._scale(s, w, direction, 0.14) is None
 
 
 def test_the_gaps_seen_are_one_of_the_nulls():
     cells = OutputCells(np.array([0.1, 0.6]), np.array([1.0, 20.0]), np.array([1.0, 3.0]), np.ones(2), 21.0)
-    plausible = exact_limit._plausible(cells)
-    gaps = exact_limit._shapes(cells, plausible)[1](1e-4)
+    gaps = list(exact_limit._divisions(cells, exact_limit._gap_limits(cells), 1e-4))[1]
     seen = np.array([sqrt(0.9**2 - 0.1 * 0.9), -sqrt((0.15 - 0.6) ** 2 - 0.6 * 0.4 / 20)])
     assert_allclose(gaps / gaps[0], seen / seen[0])
 
@@ -161,10 +160,10 @@ def test_the_gaps_seen_are_one_of_the_nulls():
 def test_outputs_of_the_largest_variance_are_filled_first():
     """Both have room upwards; 4 p (1 - p) + cap^2 at the far end is larger for the second, as s - cap it would be the first."""
     cells = OutputCells(np.array([0.45, 0.1]), np.array([8.0, 8.0]), np.array([7.0, 4.0]), np.ones(2), 16.0)
-    plausible = exact_limit._plausible(cells)
-    p = cells.outputs + plausible.side * plausible.cap
-    value = 4 * p * (1 - p) + plausible.cap**2
-    gaps = exact_limit._shapes(cells, plausible)[0](1e-3)
+    limits = exact_limit._gap_limits(cells)
+    p = cells.outputs + limits.side * limits.largest
+    value = 4 * p * (1 - p) + limits.largest**2
+    gaps = next(exact_limit._divisions(cells, limits, 1e-3))
     assert gaps[int(value.argmax())] != 0
     assert gaps[int(value.argmin())] == 0
 

@@ -8,7 +8,7 @@ from scipy.stats import binom, poisson
 
 import truecal as tc
 from benchmarks.coverage.worlds import FEW_OUTPUTS, few_outputs
-from truecal.inference.exact_limit import NullTerms, promised, terms
+from truecal.inference.exact_limit import NullTerms, OutputCells, rejects, terms
 
 
 def naive_term(s, n, k):
@@ -111,7 +111,7 @@ def test_the_atlas_asks_what_verify_answers(name):
         rows = np.repeat(s, counts)
         labels = np.concatenate([np.arange(c) < k for c, k in zip(counts, ones, strict=True)]).astype(int)
         verdict = tc.verify(tc.Predictions.from_probs(rows, labels), threshold).verdict
-        asked = promised(s, counts.astype(float), ones.astype(float), threshold, 0.95)
+        asked = rejects(OutputCells.counted(s, counts.astype(float), ones.astype(float)), threshold, 0.95)
         assert asked == (verdict == "promised")
         answers.add(asked)
     assert answers == {True, False}

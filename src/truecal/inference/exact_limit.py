@@ -1,25 +1,33 @@
-"""The calibration error of a model with few outputs: debiased, with a lower and an upper confidence limit.
+r"""Exact confidence limits of the calibration error of a model with few distinct outputs.
 
-For outputs s_j seen n_j times with k_j ones, and shares w_j = n_j / n, the debiased squared error (Kumar et al. 2019,
-5.2) is
+Outputs s_j were seen n_j times, k_j of them with the event, in shares w_j = n_j / n of all rows. The debiased squared error
+(Kumar et al. 2019, 5.2) is
 
-    U = sum_j w_j [ (s_j - k_j / n_j)^2 - y_j (1 - y_j) / (n_j - 1) ],      y_j = k_j / n_j
+    U = sum_j w_j [ (s_j - y_j)^2 - y_j (1 - y_j) / (n_j - 1) ],      y_j = k_j / n_j                                    (1)
 
-An output seen once cannot be debiased; its term stays as it is, which can only raise U.
+An output seen once is not debiased, which can only raise U.
 
-The lower limit inverts a test. If the true squared error were t, then U has mean t, and its variance and skewness follow
-from where the error sits: spread evenly over the outputs, or where it was observed. Whichever makes the observed U more
-likely counts. The upper limit inverts a test of T below, over nulls that put the error on the outputs
-observed, on rare ones and on outputs that were not observed.
+Lower limit. If the true squared error is t, U has mean t; its variance and skewness depend on how t is divided among the
+outputs. Evenly, or as observed: the more probable of the two counts, so that the limit is the smallest t under which U has
+probability 1 - level or more.
+
+Upper limit. "The error is t" is rejected if the statistic
+
+    T = sum_j a_j t(n_j, k_j),   t(n, k) = n (k/n - s)^2 - r (1 - r),   r = (k + 2 s) / (n + 2)                          (2)
+
+is improbably small under every null: every division of t^2 among the outputs observed (`_divisions`), one output that is
+more or less frequent than observed, and an output that was never observed (`_null_probabilities`). a_j is the share of the
+output's class (1 for a single class).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.estimators.bins import distinct_cut
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
 from truecal.special import clopper_pearson
@@ -30,65 +38,76 @@ _MAX_PAIRED_CLASSES = 60  # classes up to which the covariance of labels is comp
 
 @dataclass(frozen=True, eq=False)
 class OutputCells:
-    """Distinct outputs s with N rows, K of them ones; `weight` the share of the output's class in the squared error."""
+    """Counts of rows and events at every distinct output, of one dataset or of all classes together.
+
+    Attributes
+    ----------
+    outputs : ndarray of shape (m,)
+        Scores s_j, distinct within a class.
+    counts : ndarray of shape (m,)
+        Rows n_j.
+    ones : ndarray of shape (m,)
+        Rows k_j with the event.
+    weight : ndarray of shape (m,)
+        Share a_j of the output's class in the squared error.
+    rows : float
+        Rows n of the data; each counts once in every class.
+    spread : float
+        Variance of T over what it would be if the labels of different classes were independent.
+    """
 
     outputs: Float64s
     counts: Float64s
     ones: Float64s
     weight: Float64s
-    rows: float  # n: each row counts once in every class
-    spread: float = 1.0  # variance of sum_k of squared gaps over that of independent outputs
+    rows: float
+    spread: float = 1.0
 
     @classmethod
     def counted(cls, outputs: Float64s, counts: Float64s, ones: Float64s) -> "OutputCells":
-        """Take the outputs of one dataset that were observed."""
+        """Make cells of one dataset from its counts; outputs without rows are left out."""
         filled = counts > 0
         return cls(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
 
     @classmethod
     def of(cls, profile: Profile) -> "OutputCells":
-        """Count the outputs of one dataset whose weights, if any, are counts."""
-        scores = profile.scores[0].astype(np.float64)
-        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        ends = np.append(starts, len(scores))
-        counts, ones = (np.diff(profile.prefix(name)[0][ends].astype(np.float64)) for name in ("w", "y"))
-        return cls.counted(scores[starts], counts, ones)
+        """Count the rows and events of one dataset at each distinct score; weights, if any, are counts."""
+        cut = distinct_cut(profile)
+        counts, ones = (np.diff(profile.sums(name, cut)[0].astype(np.float64)) for name in ("w", "y"))
+        return cls.counted(profile.scores[0, cut.below[0, :-1]].astype(np.float64), counts, ones)
 
     @classmethod
     def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
         """Count rows and events at each distinct output of each class; samples are of the same rows, one per class."""
         weights = samples[0].weights
         w = np.ones(len(samples[0])) if weights is None else weights
-        outputs, counts, ones, weight, codes, first = [], [], [], [], [], 0
-        for sample, share in zip(samples, shares, strict=True):
-            values, code = np.unique(sample.scores.astype(np.float64), return_inverse=True)
-            outputs.append(values)
-            counts.append(np.bincount(code, w, len(values)))
-            ones.append(np.bincount(code, w * sample.outcomes, len(values)))
-            weight.append(np.full(len(values), share))
-            codes.append(code + first)
-            first += len(values)
-        s, n, k, a = (np.concatenate(parts) for parts in (outputs, counts, ones, weight))
+        pairs = [np.unique(sample.scores.astype(np.float64), return_inverse=True) for sample in samples]
+        sizes = [len(values) for values, _ in pairs]
+        first = np.cumsum([0, *sizes])
+        codes = np.stack([code + start for (_, code), start in zip(pairs, first[:-1], strict=True)])  # (classes, rows)
+        outcomes = np.stack([sample.outcomes for sample in samples])
+        s, a = np.concatenate([values for values, _ in pairs]), np.repeat(shares, sizes)
+        n, k = (np.bincount(codes.ravel(), each.ravel(), len(s)) for each in (np.ones_like(codes) * w, outcomes * w))
         filled = n > 0
-        spread = 2.0 if len(samples) > _MAX_PAIRED_CLASSES else _spread(np.stack(codes), s, n, k, a, w)
+        spread = 2.0 if len(samples) > _MAX_PAIRED_CLASSES else _spread(codes, s, n, k, a, w)
         return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
 
     def with_outputs(self, possible: Float64s) -> "OutputCells":
-        """With the outputs that are possible but were not seen, as outputs of no rows."""
+        """Append the outputs that are possible but were not observed, with no rows."""
         missing = np.setdiff1d(possible, self.outputs)
-        none, one = np.zeros(len(missing)), np.ones(len(missing))
+        none = np.zeros(len(missing))
         return OutputCells(
-            np.concatenate([self.outputs, missing]),
-            np.concatenate([self.counts, none]),
-            np.concatenate([self.ones, none]),
-            np.concatenate([self.weight, one * self.weight[0]]),
+            np.append(self.outputs, missing),
+            np.append(self.counts, none),
+            np.append(self.ones, none),
+            np.append(self.weight, none + self.weight[0]),
             self.rows,
             self.spread,
         )
 
     @property
     def shares(self) -> Float64s:
-        """Shares w_j of the outputs of one dataset."""
+        """Shares w_j of the rows of one dataset."""
         return self.counts / self.counts.sum()
 
     @property
@@ -104,50 +123,45 @@ class OutputCells:
 
     def lower(self, level: float) -> float:
         """Compute the one-sided lower limit of the squared error: the smallest t under which U is not improbably large."""
-        low, high = 0.0, self.squared
-        if self._chance(low) >= 1 - level:
-            return low
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._chance(middle) < 1 - level else (low, middle)
-        return high
+        from scipy.optimize import brentq
 
-    def _chance(self, t: float) -> float:
-        """Compute the probability of a U at least as large as observed when the true squared error is t."""
+        if self._exceedance(0.0) >= 1 - level:
+            return 0.0
+        return float(brentq(lambda t: self._exceedance(t) - (1 - level), 0.0, self.squared, xtol=1e-16))
+
+    def _exceedance(self, t: float) -> float:
+        """Compute the probability of a U at least as large as observed if the true squared error is t."""
         shares = self.shares
-        rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
+        rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # as in (2)
         noise = rate * (1 - rate) / self.counts
-        squares = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
-        total = float(shares @ squares)
-        chances = []
-        for shape in [np.ones_like(squares), squares / total] if total > 0 else [np.ones_like(squares)]:
-            square = t * shape  # e_j^2: the weighted sum is t
+        observed = np.maximum(_gap_squares(self.outputs, self.counts, self.ones)[1], 0.0)
+        total = float(shares @ observed)
+        probabilities = []
+        for shape in (np.ones_like(observed), observed / total) if total > 0 else (np.ones_like(observed),):
+            square = t * shape  # their weighted sum is t
             variance = float(shares**2 @ (4 * square * noise + 2 * noise**2))
-            variance += max(float(shares @ square**2) - t**2, 0.0) / self.rows  # from the frequencies of the outputs
+            variance += max(float(shares @ square**2) - t**2, 0.0) / self.rows  # shares of the outputs are random
             third = float(shares**3 @ (24 * square * noise**2 + 8 * noise**3))
-            chances.append(_upper_tail(self.squared - t, variance, third))
-        return max(chances)
+            probabilities.append(_upper_tail(self.squared - t, variance, third))
+        return max(probabilities)
 
 
 def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute the plug-in and the debiased squared error over the last axis; unseen outputs count 0."""
+    """Compute the plug-in and the debiased squared error (1) over the last axis; outputs without rows count 0."""
     shares = counts / counts.sum(axis=-1, keepdims=True)
-    plugin, debiased = _terms(outputs, counts, ones)
+    plugin, debiased = _gap_squares(outputs, counts, ones)
     return (shares * plugin).sum(axis=-1), (shares * debiased).sum(axis=-1)
 
 
-def _terms(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """Return the squared gap of each output and the same debiased, each of the shape of `outputs`."""
+def _gap_squares(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
+    """Compute (s - y)^2 of each output, and the same debiased."""
     rate = ones / np.maximum(counts, 1.0)
-    gap = (outputs - rate) ** 2
-    return gap, gap - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
+    square = (outputs - rate) ** 2
+    return square, square - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
 
 
 def _upper_tail(distance: float, variance: float, third: float) -> float:
-    """Approximate P(X >= distance) for X of mean 0 with the given second and third cumulants.
-
-    Of a shifted gamma variable, whose upper tail is as heavy as that of a sum of squares.
-    """
+    """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with these second and third cumulants."""
     from scipy.special import gammaincc, ndtr
 
     if variance <= 0:
@@ -161,53 +175,45 @@ def _upper_tail(distance: float, variance: float, third: float) -> float:
 
 
 def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, w: Float64s) -> float:
-    """Variance of T = sum_k a_k N_k (gap_k)^2 over what it would be if the labels of different classes were independent.
+    """Compute the variance of T over what it would be if the labels of different classes were independent, from 1 to 2.
 
-    One label per row: Cov(y_c, y_d) = -q_c q_d, with q the outputs scaled to sum to 1. The quadratic part of T has the covariances
-    squared, the linear part (where gaps are real) the form sum q g^2 - (sum q g)^2 per row. The ratio lies between 1 and 2: the
-    covariance matrix diag(q) - qq' has trace of its square at most twice that of its diagonal (exactly twice for two classes).
+    `codes` is the output of every row in every class, shape (classes, rows); `w` holds the counts of the rows. With one label per
+    row Cov(y_c, y_d) = -q_c q_d, q the outputs scaled to sum to 1. The quadratic part of T has these covariances squared, the
+    linear part (where gaps g are real) sum q g^2 - (sum q g)^2 per row. diag(q) - qq' has a trace of its square of at most twice
+    that of its diagonal, exactly twice for two classes.
     """
     probs = s[codes]
     q = probs / np.maximum(probs.sum(axis=0), 1e-12)
     root = a / np.maximum(n, 1)
     variances = np.bincount(codes.ravel(), (w * q * (1 - q)).ravel(), len(s))
-    together = 0.0
+    covariances = 0.0
     for c in range(len(codes)):
         for d in range(c):
-            pair = np.bincount(codes[c] * len(s) + codes[d], w * q[c] * q[d])
-            pairs = np.flatnonzero(pair)
-            together += 2 * float((root[pairs // len(s)] * root[pairs % len(s)] * pair[pairs] ** 2).sum())
-    quadratic = 1 + together / max(float(((root * variances) ** 2).sum()), 1e-300)
+            sums = np.bincount(codes[c] * len(s) + codes[d], w * q[c] * q[d])
+            pairs = np.flatnonzero(sums)
+            covariances += 2 * float((root[pairs // len(s)] * root[pairs % len(s)] * sums[pairs] ** 2).sum())
+    quadratic = 1 + covariances / max(float(((root * variances) ** 2).sum()), 1e-300)
     gap = ((k / np.maximum(n, 1) - s) * a)[codes]
     linear = ((q * gap**2).sum(axis=0) - (q * gap).sum(axis=0) ** 2) @ w
-    alone = (q * (1 - q) * gap**2).sum(axis=0) @ w
-    return max(quadratic, float(linear) / max(float(alone), 1e-300))
+    independent = (q * (1 - q) * gap**2).sum(axis=0) @ w
+    return max(quadratic, float(linear) / max(float(independent), 1e-300))
 
 
 # ----------------------------------------------------------------------------------------------------
-# The finite-sample upper limit of a model with few outputs, by inverting a test
+# The upper limit, by inverting a test of T
 
-_BOX = 0.005  # of each one-sided Clopper-Pearson limit of a plausible rate; derived: a tenth of the 5 % of a promise
+_TAIL = 0.005  # of each Clopper-Pearson limit of a plausible rate; derived: a tenth of the 5 % of a promise
 _RARE = 50  # rows below which nulls vary how often an output occurs, too
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of t^2 on the outputs observed
 _PRECISION = 0.01  # of the limit
 _MIN_ERROR = 1e-6  # limits below this are not resolved
 
 
-@dataclass(frozen=True, eq=False)
-class _Plausible:
-    """How far every rate may be from its output, and to which side."""
-
-    cap: Float64s  # largest plausible |p - s| to the chosen side
-    side: Float64s  # +1 or -1
-    room: Float64s  # the side on which an output has more room
-
-
 def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: bool = False) -> tuple[bool, float]:
-    """Whether "the error is at least `threshold`" is rejected at 1 - level, and the smallest t of which that can be said.
+    """Decide whether "the error is at least `threshold`" is rejected at 1 - level, and find the smallest error that is.
 
-    The limit is found to one part in a hundred, on the side of the threshold on which it lies. `closed`: the outputs listed are
-    all there are.
+    The limit is found to one part in a hundred, on the side of the threshold on which it lies; 1 where nothing is rejected.
+    `closed`: the model has no outputs but those listed.
     """
     below = rejects(cells, threshold, level, closed=closed)
     low, high = (0.0, threshold) if below else (threshold, 1.0)
@@ -222,110 +228,117 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
     return below, high
 
 
-def promised(outputs: Float64s, counts: Float64s, ones: Float64s, threshold: float, level: float) -> bool:
-    """Whether an error below `threshold` is promised of outputs seen so often, with so many ones; others may exist."""
-    return rejects(OutputCells.counted(outputs, counts, ones), threshold, level)
-
-
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
-    """Whether a T as small as observed has probability 1 - level or less under every null of this error."""
-    return error > 0 and all(p <= 1 - level for p in _tails(cells, error**2, closed, 1 - level))
+    """Decide whether a T as small as observed has probability 1 - level or less under every null of this error."""
+    return error > 0 and all(p <= 1 - level for p in _null_probabilities(cells, error**2, closed, 1 - level))
 
 
-def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
-    """Compute P(T <= observed) under each null; those that are at most `stop` may be left out."""
+def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
+    """Yield P(T <= observed) under each null of this squared error; an unseen output is left out where it yields `stop` or less.
+
+    A part of the squared error lies on the outputs observed; the rest on an output never observed, or on one rare output, which
+    then has Poisson counts of the least and the observed frequency that can hold it.
+    """
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
     observed = a * terms(s, n_k, cells.ones)
-    plausible = _plausible(cells)
-    shapes = _shapes(cells, plausible)
-    lowest, highest = clopper_pearson(n_k, np.full(len(s), n), _BOX)
+    limits = _gap_limits(cells)
+    least, most = clopper_pearson(n_k, np.full(len(s), n), _TAIL)
     rare = np.flatnonzero(n_k < _RARE)
     for part in _PARTS:
-        for shape in shapes if part > 0 else shapes[:1]:
-            gaps = shape(part * squared)
-            if gaps is None:
-                continue
-            rest = (1 - part) * squared
+        rest = (1 - part) * squared
+        unseen = 0.0 if closed else float(np.exp(-n * rest / a.max()))
+        for gaps in _divisions(cells, limits, part * squared):
             null = NullTerms(s, n_k, np.clip(s + gaps, 0, 1), a, observed, cells.spread, n * rest)
             if part == 1:
                 yield null.tail()
                 continue
-            unseen = 0.0 if closed else float(np.exp(-n * rest / a.max()))
             if unseen > stop:
                 yield unseen * null.tail()
             for j in rare:
-                excess = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
-                needed = excess / plausible.cap[j] ** 2
-                if needed > highest[j]:
+                excess = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # squared error that output j takes over
+                needed = excess / limits.largest[j] ** 2
+                if needed > most[j]:
                     continue
-                for share in {max(float(lowest[j]), needed), max(float(n_k[j] / n), needed)}:
-                    rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(excess / share), 0, 1))
+                for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
+                    rate = float(np.clip(s[j] + limits.side[j] * np.sqrt(excess / share), 0, 1))
                     yield null.tail_with(int(j), n * share, rate)
 
 
-def _plausible(cells: OutputCells) -> _Plausible:
-    """Find how far, and to which side, the rate of each output may lie from it by Clopper-Pearson limits."""
+@dataclass(frozen=True, eq=False)
+class GapLimits:
+    """Largest plausible |rate - output| of every output, by Clopper-Pearson limits.
+
+    `largest` is that on `side` (+1 or -1), where the output has more room unless the data exclude it; `wide` is the side of more
+    room itself.
+    """
+
+    largest: Float64s
+    side: Float64s
+    wide: Float64s
+
+
+def _gap_limits(cells: OutputCells) -> GapLimits:
+    """Compute how far, and to which side, the rate of each output may lie from it."""
     s = cells.outputs
+    low, high = clopper_pearson(cells.ones, cells.counts, _TAIL)
     upwards = s < 0.5
-    room = np.where(upwards, 1.0, -1.0)
-    low, high = clopper_pearson(cells.ones, cells.counts, _BOX)
-    cap, other = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
-    is_opposite = cap <= 0  # even the far limit of the rate lies on the other side; then the near one does, too
-    return _Plausible(np.where(is_opposite, other, cap), np.where(is_opposite, -room, room), room)
+    wide = np.where(upwards, 1.0, -1.0)
+    there, back = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
+    return GapLimits(np.where(there > 0, there, back), np.where(there > 0, wide, -wide), wide)
 
 
-def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float], Float64s | None]]:
-    """Functions from a squared error to gaps that have it; None where gaps so large are not plausible."""
+def _divisions(cells: OutputCells, limits: GapLimits, squared: float) -> Iterator[Float64s]:
+    """Yield gaps rate - output with this squared error, those that are possible: filled up, as observed, and all alike."""
     s, n_k = cells.outputs, cells.counts
     w = cells.weight * n_k / cells.rows
+    if squared == 0:
+        yield np.zeros_like(s)
+        return
     rate = cells.ones / np.maximum(n_k, 1)
     excess = np.maximum((rate - s) ** 2 - s * (1 - s) / np.maximum(n_k, 1), 0.0)
     observed = np.sign(rate - s) * np.sqrt(excess) * (n_k > 0)
-    p = s + plausible.side * plausible.cap
-    order = np.argsort(-cells.weight * (4 * p * (1 - p) + plausible.cap**2), kind="stable")
-    return [
-        lambda z: _filled(w, plausible, order, z),
-        lambda z: _along(s, w, observed, z),
-        lambda z: _along(s, w, plausible.room, z),
-    ]
+    farthest = s + limits.side * limits.largest
+    variance_gain = cells.weight * (4 * farthest * (1 - farthest) + limits.largest**2)
+    filled = _fill(w, limits, np.argsort(-variance_gain, kind="stable"), squared)
+    for gaps in (filled, _scale(s, w, observed, squared), _scale(s, w, limits.wide, squared)):
+        if gaps is not None:
+            yield gaps
 
 
-def _filled(w: Float64s, plausible: _Plausible, order: Indices, squared: float) -> Float64s | None:
-    """Outputs filled up to their caps, those first that give T the largest variance per unit of squared error."""
-    gaps, remaining = np.zeros_like(w), squared
-    for j in order:
-        if w[j] > 0:
-            size = min(float(plausible.cap[j]), float(np.sqrt(remaining / w[j])))
-            gaps[j] = plausible.side[j] * size
-            remaining -= float(w[j]) * size**2
-            if remaining <= 1e-15:
-                return gaps
-    return None
+def _fill(w: Float64s, limits: GapLimits, order: Indices, squared: float) -> Float64s | None:
+    """Put a squared error on outputs up to their largest gaps, one after the other in this order; None where it is too large."""
+    full = (w * limits.largest**2)[order]
+    if full.sum() < squared - 1e-15:
+        return None
+    parts = np.empty_like(w)
+    parts[order] = np.clip(squared - (np.cumsum(full) - full), 0.0, full)
+    return limits.side * np.sqrt(np.where(parts > 1e-15, parts, 0.0) / np.where(w > 0, w, 1.0))
 
 
-def _along(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
-    """Gaps c * direction, cut where a rate would leave [0, 1], with the wanted squared error."""
+def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
+    """Scale gaps to a squared error, cut where a rate would leave [0, 1]; None where even the largest have less."""
+    from scipy.optimize import brentq
+
     room = np.where(direction > 0, 1 - s, s) * (direction != 0)
     if w @ room**2 < squared:
         return None
-    size = np.abs(direction)
-    high = float(np.sqrt(squared / (w @ size**2)))
-    if (high * size <= room).all():
-        return high * direction
-    low = 0.0
-    while w @ np.minimum(high * size, room) ** 2 < squared:
-        high *= 4
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if w @ np.minimum(middle * size, room) ** 2 < squared else (low, middle)
-    return np.sign(direction) * np.minimum(high * size, room)
+
+    def sizes(factor: float) -> Float64s:
+        return np.minimum(factor * np.abs(direction), room)
+
+    factor = float(np.sqrt(squared / (w @ direction**2)))
+    if (sizes(factor) < factor * np.abs(direction)).any():
+        most = factor
+        while w @ sizes(most) ** 2 < squared:
+            most *= 4
+        factor = float(brentq(lambda each: w @ sizes(each) ** 2 - squared, 0.0, most, xtol=1e-15))
+    return np.sign(direction) * sizes(factor)
 
 
 # ----------------------------------------------------------------------------------------------------
-# How probable a T as small as the one observed is, without simulation.
+# P(T <= observed), without simulation.
 #
-# T = sum_k a_k t(N_k, K_k), where t(N, K) = N (K/N - s)^2 - r (1 - r) and r = (K + 2s) / (N + 2) is the rate drawn towards the
-# output. The terms are independent, so the distribution of T is their convolution: a product of Fourier transforms on a grid that
+# The terms of T are independent, so the distribution of T is their convolution: a product of Fourier transforms on a grid that
 # reaches from the least T to the largest of interest. Masses above the grid would wrap around; they are multiplied by rho^cell
 # before and divided by it afterwards, which leaves 1e-7 of them (Gruebel & Hermesmeier, ASTIN Bulletin 29, 1999). Terms are
 # rounded to the nearest cell; the counts observed count as at most the observed T wherever rounding puts them.
@@ -344,17 +357,27 @@ _MANY = 200  # outputs beyond which T is taken as normal, which is on the safe s
 
 
 def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:
-    """Compute t(N, K) of every output; 0 for an output not seen."""
+    """Compute t(n, k) of (2) for every output; 0 for an output without rows."""
     rate = (k + PULL * s) / (n + PULL)
     return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class NullTerms:
-    """Outputs s with n rows and true rate p each; `weight` of every term.
+    """The distribution of T if outputs s with n rows each have true rates p.
 
-    observed_terms : the terms observed. spread : variance of T over that of independent terms.
-    more : how much larger the mean of T may become when one output is given Poisson counts.
+    Attributes
+    ----------
+    s, n, p : ndarray of shape (m,)
+        Outputs, rows and true rates.
+    weight : ndarray of shape (m,)
+        Factor a_j of every term.
+    observed_terms : ndarray of shape (m,)
+        The terms of the data, a_j t(n_j, k_j).
+    spread : float
+        Variance of T over that of independent terms.
+    more : float
+        How much larger the mean of T may become when one output is given Poisson counts.
     """
 
     s: Float64s
@@ -365,42 +388,39 @@ class NullTerms:
     spread: float = 1.0
     more: float = 0.0
 
-    @cached_property
-    def observed(self) -> float:
-        """Observed T, at least 0: a smaller one is no evidence of a smaller error; plus 1e-9 for rounding."""
-        return max(float(self.observed_terms.sum()), 0.0) + 1e-9
-
     def tail(self) -> float:
         """Compute P(T <= observed)."""
         mean, variance = (float(each.sum()) for each in self._moments)
-        if self._uses_normal:
+        if self._is_normal:
             return self._normal_tail(mean, variance)
         return self._grid_tail(self._transforms.prod(axis=0), mean)
 
-    def tail_with(self, j: int, share: float, rate: float) -> float:
-        """Compute P(T <= observed) if output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
-        if self._uses_normal:
-            own_mean, own_variance = self._poisson_moments(j, share, rate)
-            mean, variance = (float(each.sum() - each[j]) for each in self._moments)
-            return self._normal_tail(mean + own_mean, variance + own_variance)
-        (ones, p_ones), (zeros, p_zeros) = _poisson(share * rate), _poisson(share * (1 - rate))
-        values = self.weight[j] * terms(
-            self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros)))
-        )
+    def tail_with(self, j: int, rows: float, rate: float) -> float:
+        """Compute P(T <= observed) if output j has a Poisson number of rows of mean `rows`, each with the event at this rate."""
+        s, weight = float(self.s[j]), float(self.weight[j])
+        mean, variance = (float(each.sum() - each[j]) for each in self._moments)
+        if self._is_normal:
+            term_mean, term_variance = _poisson_moments(s, rows, rate)
+            return self._normal_tail(mean + weight * term_mean, variance + weight**2 * term_variance)
+        (ones, p_ones), (zeros, p_zeros) = _poisson(rows * rate), _poisson(rows * (1 - rate))
+        values = weight * terms(s, ones[:, None] + zeros, ones[:, None])
         mass = p_ones[:, None] * p_zeros
-        others = self._before[j] * self._after[j]
-        mean = float(self._moments[0].sum() - self._moments[0][j] + (values * mass).sum())
-        transform = self._transform_masses(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])
-        return self._grid_tail(others * transform[0], mean)
+        transform = self._transform(values.ravel()[None], mass.ravel()[None], self.weight[j : j + 1])[0]
+        return self._grid_tail(self._others[j] * transform, mean + float((values * mass).sum()))
+
+    @cached_property
+    def _observed(self) -> float:
+        """Observed T, at least 0: a smaller one is no evidence of a smaller error; plus 1e-9 for rounding."""
+        return max(float(self.observed_terms.sum()), 0.0) + 1e-9
 
     @property
-    def _uses_normal(self) -> bool:
+    def _is_normal(self) -> bool:
         """Whether there are so many outputs that T is taken as normal."""
         return len(self.s) > _MANY
 
     @cached_property
     def _moments(self) -> tuple[Float64s, Float64s]:
-        """Mean and variance of every term under binomial counts."""
+        """Mean and variance of every term."""
         mean, variance = _binomial_moments(self.s, self.n, self.p)
         return self.weight * mean, self.weight**2 * variance
 
@@ -409,49 +429,12 @@ class NullTerms:
         from scipy.special import ndtr
 
         if variance <= 0:
-            return float(mean <= self.observed)
-        return float(ndtr((self.observed - mean) / np.sqrt(self.spread * variance)))
-
-    @cached_property
-    def _step(self) -> float:
-        """Width of a cell; T is stretched around its mean by sqrt(spread), so the grid reaches up to the mean."""
-        top = self.observed
-        if self.spread > 1:
-            top = max(top, float(self._moments[0].sum()) + self.more)
-        return (top - _MIN_TERM * float(self.weight.sum())) / (_CELLS - 2)
-
-    @cached_property
-    def _transforms(self) -> NDArray[np.complex128]:
-        """Fourier transform of the distribution of every term, shape (B, frequencies)."""
-        counts, mass = _binomial(self.n, self.p)
-        each = self.weight[:, None] * terms(self.s[:, None], self.n[:, None], counts)
-        return self._transform_masses(each, mass, self.weight)
-
-    def _transform_masses(self, each: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
-        """Transform the masses of terms on the grid: values and masses (b, m), weights (b,); shape (b, frequencies)."""
-        cell = self._cell(each, weight[:, None])
-        code = np.arange(len(each))[:, None] * (_CELLS + 1) + cell  # the last cell holds what is beyond the grid
-        table = np.bincount(code.ravel(), mass.ravel(), len(each) * (_CELLS + 1)).reshape(len(each), -1)
-        return np.fft.rfft(table[:, :_CELLS] * _DAMPING, axis=1)
-
-    def _cell(self, value: Float64s, weight: Float64s) -> NDArray[np.intp]:
-        """Return the cell of the grid of each value of a term with this weight; `_CELLS` is beyond the grid."""
-        return np.rint((value - _MIN_TERM * weight) / self._step).clip(0, _CELLS).astype(np.intp)
-
-    @cached_property
-    def _before(self) -> NDArray[np.complex128]:
-        """Products of the transforms of all outputs before each."""
-        return np.cumprod(np.concatenate([np.ones_like(self._transforms[:1]), self._transforms[:-1]]), axis=0)
-
-    @cached_property
-    def _after(self) -> NDArray[np.complex128]:
-        """Product of the transforms of all later terms, for each term."""
-        back = self._transforms[::-1]
-        return np.cumprod(np.concatenate([np.ones_like(back[:1]), back[:-1]]), axis=0)[::-1]
+            return float(mean <= self._observed)
+        return float(ndtr((self._observed - mean) / np.sqrt(self.spread * variance)))
 
     def _grid_tail(self, transform: NDArray[np.complex128], mean: float) -> float:
-        """Return P(T <= observed) from the transform of the masses of T on the grid."""
-        end = mean + (self.observed - mean) / np.sqrt(self.spread)
+        """Return P(T <= observed) from the transform of the masses of T; T is stretched around its mean by sqrt(spread)."""
+        end = mean + (self._observed - mean) / np.sqrt(self.spread)
         last = int(np.rint((end - _MIN_TERM * float(self.weight.sum())) / self._step))
         if self.spread == 1:
             last = max(last, int(self._cell(self.observed_terms, self.weight).sum()))
@@ -459,29 +442,53 @@ class NullTerms:
         masses = np.fft.irfft(transform, _CELLS)[:upto] / _DAMPING[:upto]
         return float(np.clip(masses.sum(), 0.0, 1.0))
 
-    def _poisson_moments(self, j: int, share: float, rate: float) -> tuple[float, float]:
-        """Return mean and variance of term j if its count is Poisson with mean `share` and its rate is `rate`."""
-        rows, mass = _poisson(share)
-        mean, variance = _binomial_moments(self.s[j], np.maximum(rows, 1.0), np.full(len(rows), rate))
-        mean, variance = mean * (rows > 0), variance * (rows > 0)
-        overall = float(mass @ mean)
-        second = float(mass @ (variance + mean**2)) - overall**2
-        return float(self.weight[j]) * overall, float(self.weight[j]) ** 2 * second
+    @cached_property
+    def _step(self) -> float:
+        """Width of a cell; where T is stretched the grid reaches up to its mean."""
+        top = self._observed
+        if self.spread > 1:
+            top = max(top, float(self._moments[0].sum()) + self.more)
+        return (top - _MIN_TERM * float(self.weight.sum())) / (_CELLS - 2)
+
+    def _cell(self, value: Float64s, weight: Float64s) -> NDArray[np.intp]:
+        """Return the cell of the grid of each value of a term with this weight; `_CELLS` is beyond the grid."""
+        return np.rint((value - _MIN_TERM * weight) / self._step).clip(0, _CELLS).astype(np.intp)
+
+    def _transform(self, values: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
+        """Transform the masses of terms on the grid: values and masses (m, v), weights (m,); shape (m, frequencies)."""
+        code = np.arange(len(values))[:, None] * (_CELLS + 1) + self._cell(values, weight[:, None])
+        table = np.bincount(code.ravel(), mass.ravel(), len(values) * (_CELLS + 1)).reshape(len(values), -1)
+        return np.fft.rfft(table[:, :_CELLS] * _DAMPING, axis=1)
+
+    @cached_property
+    def _transforms(self) -> NDArray[np.complex128]:
+        """Fourier transform of the distribution of every term, shape (m, frequencies)."""
+        ones, mass = _binomial(self.n, self.p)
+        values = self.weight[:, None] * terms(self.s[:, None], self.n[:, None], ones)
+        return self._transform(values, mass, self.weight)
+
+    @cached_property
+    def _others(self) -> NDArray[np.complex128]:
+        """Product of the transforms of all terms but each one, shape (m, frequencies)."""
+        one = np.ones_like(self._transforms[:1])
+        before = np.cumprod(np.concatenate([one, self._transforms[:-1]]), axis=0)
+        after = np.cumprod(np.concatenate([one, self._transforms[:0:-1]]), axis=0)[::-1]
+        return before * after
 
 
 def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Return counts around n p and their binomial probabilities, shape (b, values); counts outside 0..n have mass 0."""
+    """Return counts around n p and their binomial probabilities, shape (m, values); counts outside 0..n have mass 0."""
     from scipy.special import betaln, xlog1py, xlogy
 
     deviation = np.sqrt(n * p * (1 - p))
     stride = np.maximum(np.floor(deviation / _STEPS), 1.0)
-    reach = np.minimum(np.ceil((_REACH * deviation + _REACH) / stride), np.ceil(n / stride))
-    away = np.arange(-float(reach.max()), float(reach.max()) + 1)
-    k = np.rint(n * p)[:, None] + stride[:, None] * away
-    inside = (k >= 0) & (k <= n[:, None])
-    k, n, p = np.where(inside, k, 0.0), n[:, None], p[:, None]
-    log = -betaln(n - k + 1, k + 1) - np.log1p(n) + xlogy(k, p) + xlog1py(n - k, -p)
-    mass = np.where(inside, np.exp(log), 0.0)
+    reach = float(np.minimum(np.ceil((_REACH * deviation + _REACH) / stride), np.ceil(n / stride)).max())
+    k = np.rint(n * p)[:, None] + stride[:, None] * np.arange(-reach, reach + 1)
+    n, p = n[:, None], p[:, None]
+    inside = (k >= 0) & (k <= n)
+    k = np.where(inside, k, 0.0)
+    log_mass = -betaln(n - k + 1, k + 1) - np.log1p(n) + xlogy(k, p) + xlog1py(n - k, -p)
+    mass = np.where(inside, np.exp(log_mass), 0.0)
     return k, mass / mass.sum(axis=1, keepdims=True)
 
 
@@ -508,3 +515,11 @@ def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Fl
     variance = square**2 * (fourth - second**2) + slope**2 * second + 2 * square * slope * third
     expected = square * (second + mean**2) + linear * mean + constant
     return np.where(n > 0, expected, 0.0), np.where(n > 0, np.maximum(variance, 0.0), 0.0)
+
+
+def _poisson_moments(s: float, rows: float, rate: float) -> tuple[float, float]:
+    """Compute mean and variance of t if K of a Poisson number of rows have the event."""
+    n, mass = _poisson(rows)
+    mean, variance = _binomial_moments(s, n, np.full(len(n), rate))
+    overall = float(mass @ mean)
+    return overall, float(mass @ (variance + mean**2)) - overall**2
