@@ -8,7 +8,7 @@ import pytest
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimators.estimate import Estimate, Interval
-from truecal.inference import GroupError, RowCounts, Slope, TestResult, conclude, stated_values, worst_region
+from truecal.inference import GroupError, RowCounts, Slope, conclude, stated_values, worst_region
 from truecal.inference.conclusion import rows_to_settle
 
 NAN = float("nan")
@@ -75,12 +75,11 @@ def test_a_group_outside_is_named_in_headline_sentence_and_gate_alike():
     assert conclusion.to_dict()["groups_outside"] == ["off"]
 
 
-def test_slope_tests_and_groups_count_as_evidence():
+def test_slope_and_groups_count_as_evidence():
     plain = conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02)
     assert "No miscalibration could be shown" in plain.sentence
     for more in (
         {"slope": Slope(0.698, 0.526, 0.870)},
-        {"tests": [TestResult("Spiegelhalter's test", 0.0001)]},
         {"groups": [GroupError("a", 100, 0.03, 0.0, 0.06, 0.001)]},
     ):
         conclusion = conclude(estimate(0.01, 0.0, 0.05), tolerance=0.02, **more)
@@ -90,15 +89,13 @@ def test_slope_tests_and_groups_count_as_evidence():
 
 
 def test_direction_is_named_by_what_is_judged():
-    assert conclude(estimate(0.05, 0.03, 0.07, direction=0.04)).direction_sentence == (
+    assert conclude(estimate(0.05, 0.03, 0.07, p=0.001, direction=0.04)).reading == (
         "Predicted too high by 4.0 points on average."
     )
-    top = conclude(estimate(0.05, 0.03, 0.07, direction=-0.04, lens="top label"))
-    assert top.direction_sentence == "Underconfident by 4.0 points on average."
-    both = conclude(estimate(0.05, 0.03, 0.07, direction=0.001))
-    assert (
-        both.direction_sentence == "Outcomes are predicted too high in some ranges of the score and too low in others."
-    )
+    top = conclude(estimate(0.05, 0.03, 0.07, p=0.001, direction=-0.04, lens="top label"))
+    assert top.reading == "Underconfident by 4.0 points on average."
+    both = conclude(estimate(0.05, 0.03, 0.07, p=0.001, direction=0.001))
+    assert both.reading == "Outcomes are predicted too high in some ranges of the score and too low in others."
 
 
 def test_dropped_and_selected_rows_are_stated():

@@ -149,7 +149,7 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
     content |= {"errors": {m["name"]: m["error"] for m in models}, "models": models}
     content |= {"pairs": [c.row() for c in conclusion.comparisons]}
     if conclusion.worst is not None and conclusion.max_increase is not None:
-        worst = {"upper": conclusion.worst.high, "worst": conclusion.worst.name}
+        worst = {"upper": float(conclusion.worst.interval.high), "worst": conclusion.worst.a}
         content["gate"] = {"max_increase": conclusion.max_increase, **worst, "passed": conclusion.passed}
     statements = [_statement(c, conclusion) for c in conclusion.comparisons]
     return Reply("compare", content, "\n".join(text), statements, conclusion)
@@ -158,10 +158,11 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
 def _statement(c: "tc.inference.Comparison", conclusion: RankingConclusion) -> Statement:
     """Make the statement about one pair, with its gate."""
     size = digits.with_interval(c.difference, float(c.interval.low), float(c.interval.high), sign=True)
-    gate = replace(conclusion, comparisons=(c,)).gate.partition(": ")[2]
+    alone = replace(conclusion, comparisons=(c,))
+    gate = alone.gate.partition(": ")[2]
     sentence = (
         f"difference {size} at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}; "
         f"{gate or conclusion.finding(c)}"
     )
     numbers = {name: float(value) for name, value in c.row().items() if not isinstance(value, str)}
-    return Statement(f"{c.a} - {c.b}", sentence, numbers, conclusion.passes(c), {"a": c.a, "b": c.b, "lens": c.lens})
+    return Statement(f"{c.a} - {c.b}", sentence, numbers, alone.passed, {"a": c.a, "b": c.b, "lens": c.lens})

@@ -280,7 +280,7 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
     if abs(direction) >= 0.0005:
         lines["on average"] = f"{names.tendency(e.lens, direction)} by {abs(direction):{spec}}"
     if conclusion is not None and conclusion.region is not None and conclusion.miscalibrated:
-        lines["largest error"] = conclusion.region_sentence.rstrip(".")
+        lines["largest error"] = conclusion.region.sentence(conclusion.lens).rstrip(".")
     if e.chance is not None:
         lines["if it were calibrated"] = f"{e.chance:{spec}}"
     if isinstance(e, tc.inference.JudgedEstimate):

@@ -269,6 +269,18 @@ class Comparison(Tabular):
         """Error of `a` minus error of `b`."""
         return self.value_a - self.value_b
 
+    def reversed(self) -> Comparison:
+        """Return the same comparison with both models exchanged."""
+        low, high = -self.interval.high, -self.interval.low
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            value_a=self.value_b,
+            value_b=self.value_a,
+            interval=replace(self.interval, low=low, high=high),
+        )
+
     def row(self) -> dict[str, str | float]:
         """Return names, difference, interval and p-values, as JSON and pages show them."""
         return {

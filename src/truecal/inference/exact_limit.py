@@ -23,6 +23,7 @@ output's class (1 for a single class).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,9 +86,10 @@ class OutputCells:
         sizes = [len(values) for values, _ in pairs]
         first = np.cumsum([0, *sizes])
         codes = np.stack([code + start for (_, code), start in zip(pairs, first[:-1], strict=True)])  # (classes, rows)
-        outcomes = np.stack([sample.outcomes for sample in samples])
+        outcomes = np.stack([sample.outcomes for sample in samples])  # shape (classes, rows)
         s, a = np.concatenate([values for values, _ in pairs]), np.repeat(shares, sizes)
-        n, k = (np.bincount(codes.ravel(), each.ravel(), len(s)) for each in (np.ones_like(codes) * w, outcomes * w))
+        sums: list[Any] = [np.bincount(codes.ravel(), (w * each).ravel(), len(s)) for each in (outcomes >= 0, outcomes)]
+        n, k = sums
         filled = n > 0
         spread = 2.0 if len(samples) > _MAX_PAIRED_CLASSES else _spread(codes, s, n, k, a, w)
         return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
@@ -331,7 +333,7 @@ def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
         most = factor
         while w @ sizes(most) ** 2 < squared:
             most *= 4
-        factor = float(brentq(lambda each: w @ sizes(each) ** 2 - squared, 0.0, most, xtol=1e-15))
+        factor = float(brentq(lambda each: float(w @ sizes(each) ** 2) - squared, 0.0, most, xtol=1e-15))
     return np.sign(direction) * sizes(factor)
 
 

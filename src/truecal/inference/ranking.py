@@ -10,35 +10,8 @@ from typing import Any
 from truecal import digits
 from truecal.errors import InputError
 from truecal.inference.comparison import Comparison
-from truecal.inference.conclusion import rows_to_settle
+from truecal.inference.conclusion import rows_to_pass
 from truecal.table import Frame, Tabular, plain
-
-
-@dataclass(frozen=True)
-class Increase:
-    """By how much the error of a model exceeds that of the reference.
-
-    Attributes
-    ----------
-    name : str
-        The model.
-    value : float
-        Its error minus that of the reference.
-    low, high : float
-        Limits of the increase; minus and plus infinity where a limit is not a number.
-    n : int
-        Rows of the comparison.
-
-    See Also
-    --------
-    conclude_ranking : The function that makes them.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +28,7 @@ class RankingConclusion(Tabular):
     better : tuple of str
         Models whose error is smaller than that of the reference by more than chance; empty without a reference.
     comparisons : tuple of Comparison
-        The pairs.
+        The pairs; where there is a reference, it is the second of each.
     level : float
         1 minus the level at which adjusted p-values count.
     reference : str or None
@@ -83,7 +56,9 @@ class RankingConclusion(Tabular):
             limit = f"{self.reference} by more than {self.max_increase:g}"
             if self.passed:
                 return f"No model is worse than {limit}"
-            return f"{self.worst.name} {'is' if self.worst.low > self.max_increase else 'may be'} worse than {limit}"
+            return (
+                f"{self.worst.a} {'is' if self.worst.interval.low > self.max_increase else 'may be'} worse than {limit}"
+            )
         if self.worse or self.better:
             return "Significant differences"
         return f"No significant difference from {'the best' if self.reference is None else self.reference}"
@@ -96,20 +71,21 @@ class RankingConclusion(Tabular):
             if not self.worse:
                 return f"{best}, but no other model is significantly worse ({self.level:.0%})."
             return f"{best}. Significantly worse ({self.level:.0%}, adjusted for all pairs): {', '.join(self.worse)}."
-        compared = [f"significantly worse: {', '.join(self.worse)}"] if self.worse else []
-        compared += [f"significantly better: {', '.join(self.better)}"] if self.better else []
-        words = "; ".join(compared) or "no model differs significantly"
+        groups = {"significantly worse": self.worse, "significantly better": self.better}
+        words = "; ".join(f"{word}: {', '.join(models)}" for word, models in groups.items() if models)
+        words = words or "no model differs significantly"
         return f"{best}. Compared with {self.reference} ({self.level:.0%}, adjusted for all pairs), {words}."
 
     @property
-    def worst(self) -> Increase | None:
-        """The model that may exceed the reference by most; None without a reference."""
-        return max((self.increase(c) for c in self.comparisons), key=lambda i: i.high) if self.reference else None
+    def worst(self) -> Comparison | None:
+        """The comparison of the model that may exceed the reference by most; None without a reference."""
+        return max(self.comparisons, key=_largest_increase) if self.reference else None
 
     @property
     def passed(self) -> bool | None:
         """Whether no model exceeds the reference by more than is acceptable; None without a gate."""
-        return None if self.max_increase is None else all(map(self.passes, self.comparisons))
+        limit = self.max_increase
+        return None if limit is None else all(_largest_increase(pair) <= limit for pair in self.comparisons)
 
     @property
     def gate(self) -> str:
@@ -117,53 +93,22 @@ class RankingConclusion(Tabular):
         worst, limit = self.worst, self.max_increase
         if worst is None or limit is None:
             return ""
-        start, places = f"at {self.level:.0%} the error of {worst.name}", digits.decimals(worst.low, worst.high)
-        over = f"that of {self.reference} by"
-        upper = digits.beside_limit(worst.high, limit, places)
-        if worst.high <= limit:
+        low, high = float(worst.interval.low), _largest_increase(worst)
+        places = digits.decimals(low, high)
+        start, over = f"at {self.level:.0%} the error of {worst.a}", f"that of {self.reference} by"
+        upper = digits.beside_limit(high, limit, places)
+        if self.passed:
             return f"PASS: {start} exceeds {over} at most {upper}, and {limit:g} is allowed"
-        if worst.low > limit:
-            least = digits.beside_limit(worst.low, limit, places)
-            return f"FAIL: {start} exceeds {over} at least {least}, and {limit:g} is allowed; recalibrate {worst.name}"
-        rows = rows_to_settle(worst.value, worst.low, worst.high, limit, worst.n) if worst.value < limit else None
+        if low > limit:
+            least = digits.beside_limit(low, limit, places)
+            return f"FAIL: {start} exceeds {over} at least {least}, and {limit:g} is allowed; recalibrate {worst.a}"
+        rows = rows_to_pass(worst.difference, high, limit, worst.n)
         remedy = (
-            f"more rows alone would not help: the estimated increase is {worst.value:.{places}f}"
+            f"more rows alone would not help: the estimated increase is {worst.difference:.{places}f}"
             if rows is None
-            else f"about {rows:,} further rows would let it pass if the estimate is right"
+            else f"about {digits.about(rows)} further rows would let it pass if the estimate is right"
         )
         return f"FAIL: {start} may exceed {over} {upper}, and {limit:g} is allowed; {remedy}"
-
-    def increase(self, comparison: Comparison) -> Increase:
-        """Return by how much the other model of a pair exceeds the reference.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            A pair with the reference.
-
-        Returns
-        -------
-        Increase
-        """
-        low, high = float(comparison.interval.low), float(comparison.interval.high)
-        name, value = comparison.a, comparison.difference
-        if comparison.a == self.reference:
-            name, value, low, high = comparison.b, -value, -high, -low
-        return Increase(name, value, -inf if isnan(low) else low, inf if isnan(high) else high, comparison.n)
-
-    def passes(self, comparison: Comparison) -> bool | None:
-        """Return whether a model exceeds the reference by no more than is acceptable; None without a gate.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            A pair with the reference.
-
-        Returns
-        -------
-        bool or None
-        """
-        return None if self.max_increase is None else self.increase(comparison).high <= self.max_increase
 
     def finding(self, comparison: Comparison) -> str:
         """Return which model of a pair is better calibrated, where the adjusted p-value shows it.
@@ -193,6 +138,12 @@ class RankingConclusion(Tabular):
 
     def __str__(self) -> str:
         return "\n".join(line for line in (f"{self.headline}. {self.sentence}", self.gate) if line)
+
+
+def _largest_increase(comparison: Comparison) -> float:
+    """Return the upper limit of the difference; infinite where it is not a number."""
+    high = float(comparison.interval.high)
+    return inf if isnan(high) else high
 
 
 def conclude_ranking(
@@ -242,4 +193,5 @@ def conclude_ranking(
     others = {c.b if c.a == base else c.a for c in comparisons if base in (c.a, c.b) and c.adjusted_p <= 1 - level}
     worse = tuple(name for name in ranking if name in others and values[name] > values[base])
     better = tuple(name for name in ranking if name in others and values[name] < values[base])
-    return RankingConclusion(ranking, worse, better, tuple(comparisons), level, reference, max_increase)
+    pairs = tuple(pair.reversed() if pair.a == reference else pair for pair in comparisons)
+    return RankingConclusion(ranking, worse, better, pairs, level, reference, max_increase)
