@@ -27,29 +27,24 @@ def test_all_labels_trusted_is_the_default():
 def test_coefficients_and_covariance_match_naive_loops():
     c, _, judge, labels = draw(120, 40, 0.8)
     series = JudgedSeries.of(tc.Predictions.from_probs(c, labels, judge=judge))
-    phi, (everywhere, out_of_fold) = series.functions, series.predicted
+    phi, (everywhere, out_of_fold) = series.rows.polynomials, series.rows.predicted
     np.testing.assert_allclose(phi.T @ phi / len(c), np.eye(phi.shape[1]), atol=1e-12)
-    rows, trusted, n = len(c), series.trusted, len(series.trusted)
-    terms, share = phi.shape[1], series.coefficients.share
-    y = [labels[i] for i in trusted]
+    rows, trusted, n = len(c), series.rows.trusted, len(series.rows.trusted)
+    added = n / sum((labels[i] - c[i]) ** 2 for i in trusted)
 
     def cov(a, b):
         ma, mb = sum(a) / n, sum(b) / n
         return sum((s - ma) * (t - mb) for s, t in zip(a, b, strict=True)) / n / (n - 1)
 
-    residual = [[phi[i, k] * (y[j] - share * out_of_fold[j]) for j, i in enumerate(trusted)] for k in range(terms)]
-    known = [[phi[i, k] * c[i] for i in trusted] for k in range(terms)]
-    kappa = sum(cov(r, s) for r, s in zip(residual, known, strict=True)) / sum(cov(s, s) for s in known)
-    for k in range(terms):
-        mean_c = sum(phi[i, k] * c[i] for i in range(rows)) / rows
-        beta = share * sum(phi[i, k] * everywhere[i] for i in range(rows)) / rows + sum(residual[k]) / n
-        beta += -mean_c - kappa * (sum(known[k]) / n - mean_c)
-        assert series.coefficients.beta[k] == pytest.approx(beta, abs=1e-12)
-        a = [r - kappa * s for r, s in zip(residual[k], known[k], strict=True)]
-        b = [phi[i, k] * (y[j] - c[i]) for j, i in enumerate(trusted)]
-        fitted = cov(a, a) * (n - 1) / (n - 3)
-        variance = (n * (fitted * (1 - n / rows) + cov(b, b) * n / rows) + 6 * cov(b, b)) / (n + 6)
-        assert series.covariance[k, k] == pytest.approx(variance, abs=1e-12)
+    with_judge = [[phi[i, k] * (labels[i] - out_of_fold[j]) for j, i in enumerate(trusted)] for k in range(len(phi.T))]
+    without = [[phi[i, k] * (labels[i] - c[i]) for i in trusted] for k in range(len(phi.T))]
+    for k in range(len(phi.T)):
+        beta = sum(phi[i, k] * (everywhere[i] - c[i]) for i in range(rows)) / rows + sum(with_judge[k]) / n
+        assert series.means.values[k] == pytest.approx(beta, abs=1e-12)
+        for j in range(k + 1):
+            label, row = cov(with_judge[k], with_judge[j]), cov(without[k], without[j])
+            covariance = (n * (label * (1 - n / rows) + row * n / rows) + added * row) / (n + added)
+            assert series.means.covariance[k, j] == pytest.approx(covariance, abs=1e-12)
 
 
 def test_a_good_judge_shortens_the_interval_and_noise_does_not_lengthen_it():
@@ -72,7 +67,7 @@ def test_a_judge_of_noise_leaves_the_answer_of_the_trusted_labels():
     noise, trusted = np.random.default_rng(5).integers(0, 2, 1000), ~np.isnan(labels)
     both, alone = tc.calibration_error(labels, c, judge=noise), tc.calibration_error(labels[trusted], c[trusted])
     assert (both.value, both.interval, both.p_value) == (alone.value, alone.interval, alone.p_value)
-    assert (both.n, both.trusted, both.worth, both.share) == (1000, 100, 100, 0)
+    assert (both.n, both.trusted, both.worth) == (1000, 100, 100)
     other = 0.9 * c + 0.05
     judged, plain = tc.compare(labels, c, other, judge=noise), tc.compare(labels[trusted], c[trusted], other[trusted])
     assert (judged.difference, judged.interval) == (plain.difference, plain.interval)

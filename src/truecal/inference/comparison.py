@@ -611,7 +611,7 @@ def _judged_models(
         raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
     series = judged_series(data)
     if not any(one.judge_helps for one in series.values()):
-        trusted = {name: preds.take(series[name].trusted) for name, preds in data.items()}
+        trusted = {name: preds.take(series[name].rows.trusted) for name, preds in data.items()}
         return _compared_models(estimator, trusted, lens, key, draws)
     models = {name: ComparedModel(one.value, side=one.side) for name, one in series.items()}
     first = next(iter(data.values()))

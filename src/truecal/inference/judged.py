@@ -4,20 +4,21 @@ Rows i = 1..N have a score c and verdicts of one or several judges; n of them, a
 g(c, verdicts) = P(y = 1 | c, verdicts) is fitted on the trusted rows, out of fold. With polynomials phi_k that are
 orthonormal in the rank of c over all rows,
 
-    beta_k = lambda mean_all(phi_k g) + mean_trusted(phi_k (y - lambda g)) - mean_all(phi_k c)                         (1)
+    beta_k = mean_all(phi_k g) + mean_trusted(phi_k (y - g)) - mean_all(phi_k c)                                       (1)
 
-is unbiased for <phi_k, E[y | c] - c> whatever g is. lambda in [0, 1] and a multiple kappa of phi_k c, whose mean over all
-rows is known, minimise the trace of the covariance V of beta; theta = |beta|^2 - tr V estimates the squared error. With
-L the covariance of mean_trusted(phi_k (y - lambda g - kappa c)), S that of mean_trusted(phi_k (y - c)), and f = n / N,
+is unbiased for <phi_k, E[y | c] - c> whatever g is. theta = |beta|^2 - tr V estimates the squared error, where V is the
+covariance of beta. With L the covariance of mean_trusted(phi_k (y - g)), S that of mean_trusted(phi_k (y - c)), and
+f = n / N,
 
     V = [n ((1 - f) L + f S) + m S] / (n + m)                                                                          (2)
 
-where m pseudo-rows without a judge keep V above zero if the judge is right in all trusted rows.
+where m rows without a judge are added, so that V is above zero if the judge is right in all trusted rows. In m rows the
+squared residuals y - c sum to 1, as much as one mistake of the judge adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from statistics import NormalDist
@@ -46,13 +47,10 @@ from truecal.types import Float64s, Indices
 
 _FOLDS = 5  # ten: intervals as long to 1 % (8 worlds, 100 labels, 40 datasets each)
 _RIDGE = 1.0  # of the logistic fit of g: a judge that was never wrong must not get an infinite slope
-_PSEUDO_ROWS = (
-    6.0  # m of (2); tuned on six worlds: 3 rejects calibrated models 1 point more often if the judge is 98 % right
-)
 _MIN_WORTH = 1.05  # labels per trusted label; tuned on six worlds: 1 lengthens intervals of a noisy judge by 1 %, 1.1 those at 70 %
 _MIN_TRUSTED = 20  # rows; derived: two of each of the five folds and five coefficients
 _FEW_TRUSTED = 100  # labels below which the interval gets a warning; n = 100 is the smallest number simulated
-_REDRAWS = 999
+_REDRAWS = 999  # of the test; the smallest p-value is 1 / 1000
 _REDRAWN_AT_ONCE = 1 << 20  # redrawn outcomes held at a time: 8 MiB
 ASSUMPTION = (
     "trusted labels must be a random sample of the rows, or have sampling weights; "
@@ -110,8 +108,6 @@ class JudgedEstimate(Estimate):
         Number of rows with a trusted label.
     worth : float
         Number of trusted labels that would give the same precision without the judge.
-    share : float
-        Weight of the judge between 0 and 1, lambda of the method.
     accuracy : tuple of float
         Rate of the outcome over all rows, with its limits (for answers: the share that is right).
 
@@ -123,7 +119,6 @@ class JudgedEstimate(Estimate):
 
     trusted: int = 0
     worth: float = 0.0
-    share: float = 0.0
     accuracy: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
     def __str__(self) -> str:
@@ -137,32 +132,23 @@ class JudgedEstimate(Estimate):
         return super().frame().with_columns(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
 
 
-class Coefficients(NamedTuple):
-    """Coefficients (1), what every trusted row or cluster adds to their noise, and lambda.
-
-    Of the noise, squares add up to the covariances of (2): `label_noise` to L, `row_noise` to S, shape (units, K).
-    """
-
-    beta: Float64s  # (K,)
-    label_noise: Float64s
-    row_noise: Float64s
-    share: float
+# ---------------------------------------------------------------------- rows
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedSeries:
-    """The series (1) of one model."""
+class JudgedRows:
+    """Scores and verdicts of N rows, and outcomes of the n trusted ones."""
 
     scores: Float64s  # (N,)
-    verdicts: Float64s  # (N, J)
-    trusted: Indices  # (n,) rows
-    outcomes: Float64s  # (n,) of the trusted rows
+    verdicts: Float64s  # (N, judges)
+    trusted: Indices  # (n,) row numbers
+    outcomes: Float64s  # (n,)
     weights: Float64s  # (n,) sampling weights, mean 1
-    units: Indices | None  # (n,) clusters of the trusted rows
+    units: Indices | None  # (n,) cluster of each trusted row, or None for independent rows
 
     @classmethod
-    def of(cls, preds: Predictions) -> JudgedSeries:
-        """Read binary predictions with a judge."""
+    def of(cls, preds: Predictions) -> JudgedRows:
+        """Read binary predictions with a judge; refuse fewer than 20 trusted rows, one outcome, or one cluster."""
         assert preds.judge is not None
         trusted = np.flatnonzero(preds.labels >= 0)
         if len(trusted) < _MIN_TRUSTED:
@@ -176,12 +162,11 @@ class JudgedSeries:
         units = None if preds.clusters is None else np.unique(preds.clusters[trusted], return_inverse=True)[1]
         if units is not None and units.max() == 0:
             raise InputError("all trusted labels belong to one cluster; label rows of at least two")
-        scores = preds.probs.astype(np.float64)
-        return cls(scores, preds.judge, trusted, outcomes, weights / weights.mean(), units)
+        return cls(preds.probs.astype(np.float64), preds.judge, trusted, outcomes, weights / weights.mean(), units)
 
-    @cached_property
+    @property
     def size(self) -> float:
-        """Number of independent trusted rows."""
+        """Effective number of independent trusted rows, at most the number of their clusters."""
         n = float(kish(self.weights))
         return n if self.units is None else min(n, float(self.units.max() + 1))
 
@@ -190,8 +175,15 @@ class JudgedSeries:
         """Share f of the rows that have a trusted label."""
         return len(self.trusted) / len(self.scores)
 
+    @property
+    def added_rows(self) -> float:
+        """Number of rows m of (2), at most n: as many as have squared residuals y - c with the sum 1."""
+        n = len(self.trusted)
+        squares = float(self.weights @ (self.outcomes - self.scores[self.trusted]) ** 2)
+        return n / max(squares, 1.0)
+
     @cached_property
-    def functions(self) -> Float64s:
+    def polynomials(self) -> Float64s:
         """Polynomials orthonormal in the mid-rank of the score over all rows, shape (N, K)."""
         values, group, counts = np.unique(self.scores, return_inverse=True, return_counts=True)
         shares = counts / len(self.scores)
@@ -203,45 +195,31 @@ class JudgedSeries:
 
     @cached_property
     def predicted(self) -> tuple[Float64s, Float64s]:
-        """P(y = 1 | c, verdicts) of all rows, the mean over folds, and of the trusted rows, out of fold."""
+        """P(y = 1 | c, verdicts): the mean over folds for all rows (N,), and out of fold for the trusted rows (n,)."""
         rows, n = len(self.scores), len(self.trusted)
         logit = log_odds_feature(self.scores)
         design = np.column_stack([np.ones(rows), logit, self.verdicts, self.verdicts * logit[:, None]])
         units = np.arange(n) if self.units is None else self.units
         fold = (np.random.default_rng(0).permutation(int(units.max()) + 1) % _FOLDS)[units]
-        everywhere, out_of_fold = np.zeros(rows), np.empty(n)
+        all_rates, out_of_fold = np.zeros(rows), np.empty(n)
         for k in range(_FOLDS):
             train = fold != k
             coefficients = _fit_ridge(design[self.trusted[train]], self.outcomes[train], self.weights[train])
             rates = expit(design @ coefficients)
-            everywhere += rates / _FOLDS
+            all_rates += rates / _FOLDS
             out_of_fold[~train] = rates[self.trusted[~train]]
-        return everywhere, out_of_fold
+        return all_rates, out_of_fold
 
-    @cached_property
-    def coefficients(self) -> Coefficients:
-        """Coefficients of the series of y - c."""
-        return self.estimate_means(self.functions)
-
-    def estimate_means(self, functions: Float64s) -> Coefficients:
-        """Estimate the means (1) of functions of the score, shape (N, K)."""
-        everywhere, out_of_fold = self.predicted
-        rows, w = len(functions), self.weights[:, None]
-        y, g, c = (
-            functions[self.trusted] * factor[:, None]
-            for factor in (self.outcomes, out_of_fold, self.scores[self.trusted])
-        )
-        mean_g, mean_c = functions.T @ everywhere / rows, functions.T @ self.scores / rows
-        variance_g = float((functions**2).sum(axis=1) @ everywhere**2) / rows - float(mean_g @ mean_g)
-        noise_y, noise_g, noise_c = map(self._noise, (y, g, c))
-        spread = float((noise_g**2).sum()) + max(variance_g, 0.0) / rows
-        share = float(np.clip((noise_y * noise_g).sum() / max(spread, 1e-300), 0.0, 1.0))
-        noise = noise_y - share * noise_g
-        kappa = float((noise * noise_c).sum() / max(float((noise_c**2).sum()), 1e-300))
-        beta = share * mean_g + (w * (y - share * g)).mean(0) - mean_c - kappa * ((w * c).mean(0) - mean_c)
-        units = len(noise)
-        label_noise = (noise - kappa * noise_c) * np.sqrt((units - 1) / (units - 3))  # lambda and kappa were fitted
-        return Coefficients(beta, label_noise, noise_y - noise_c, share)
+    def estimate_means(self, functions: Float64s) -> JudgedMeans:
+        """Estimate the means (1) of functions of the score, shape (N, K), with their covariance (2)."""
+        all_rates, out_of_fold = self.predicted
+        phi, n, m, f = functions[self.trusted], self.size, self.added_rows, self.fraction
+        residuals = phi * (self.outcomes - out_of_fold)[:, None]
+        values = functions.T @ (all_rates - self.scores) / len(functions) + (self.weights[:, None] * residuals).mean(0)
+        label_noise = self._noise(residuals)
+        row_noise = self._noise(phi * (self.outcomes - self.scores[self.trusted])[:, None])
+        label, row = label_noise.T @ label_noise, row_noise.T @ row_noise
+        return JudgedMeans(values, label_noise, row_noise, (n * ((1 - f) * label + f * row) + m * row) / (n + m))
 
     def _noise(self, values: Float64s) -> Float64s:
         """Compute what each trusted row (or cluster) adds to the error of a weighted mean; squares add up to its variance."""
@@ -252,113 +230,145 @@ class JudgedSeries:
             np.add.at(parts, self.units, rows)
         return parts * np.sqrt(len(parts) / (len(parts) - 1))
 
-    def covariance_of(self, coefficients: Coefficients) -> Float64s:
-        """Compute the covariance (2), shape (K, K)."""
-        n, f, (_, label, row, _) = self.size, self.fraction, coefficients
-        without_judge = row.T @ row
-        return (n * ((1 - f) * label.T @ label + f * without_judge) + _PSEUDO_ROWS * without_judge) / (n + _PSEUDO_ROWS)
+    def rate(self, level: float) -> tuple[float, float, float]:
+        """Estimate the rate of the outcome over all rows with its normal limits: (1) with phi = 1."""
+        mean = self.estimate_means(np.ones((len(self.scores), 1)))
+        value = float(mean.values[0]) + float(self.scores.mean())
+        half_width = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(mean.covariance[0, 0]))
+        value, low, high = (min(max(x, 0.0), 1.0) for x in (value, value - half_width, value + half_width))
+        return value, low, high
 
-    @cached_property
-    def covariance(self) -> Float64s:
-        """Covariance V of the coefficients, shape (K, K)."""
-        return self.covariance_of(self.coefficients)
+
+class JudgedMeans(NamedTuple):
+    """Means (1) of K functions of the score and their covariance (2).
+
+    `label_noise` and `row_noise`, shape (units, K), are what every trusted row or cluster adds to the noise of
+    mean_trusted(phi_k (y - g)) and of mean_trusted(phi_k (y - c)): their squares sum to L and S.
+    """
+
+    values: Float64s  # (K,)
+    label_noise: Float64s
+    row_noise: Float64s
+    covariance: Float64s  # (K, K)
+
+
+# ---------------------------------------------------------------------- series
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSeries:
+    """The series (1) of one model."""
+
+    rows: JudgedRows
+    means: JudgedMeans
+
+    @classmethod
+    def of(cls, preds: Predictions) -> JudgedSeries:
+        """Fit the series of binary predictions with a judge."""
+        rows = JudgedRows.of(preds)
+        return cls(rows, rows.estimate_means(rows.polynomials))
 
     @property
-    def noise(self) -> Float64s:
+    def _noise(self) -> Float64s:
         """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the noise, (2 units, K)."""
-        _, label, row, _ = self.coefficients
-        return np.vstack([np.sqrt(1 - self.fraction) * label, np.sqrt(self.fraction) * row])
+        f = self.rows.fraction
+        return np.vstack([np.sqrt(1 - f) * self.means.label_noise, np.sqrt(f) * self.means.row_noise])
 
     @property
     def worth(self) -> float:
         """Number of trusted labels that would give the same precision without the judge."""
-        ratio = float((self.coefficients.row_noise**2).sum() / np.trace(self.covariance))
-        return min(len(self.trusted) * ratio, float(len(self.scores)))
+        ratio = float((self.means.row_noise**2).sum() / np.trace(self.means.covariance))
+        return min(len(self.rows.trusted) * ratio, float(len(self.rows.scores)))
 
     @property
     def judge_helps(self) -> bool:
-        """Whether the trusted rows show that the judge is worth more than chance correlation would be."""
-        return self.worth > _MIN_WORTH * len(self.trusted)
+        """Whether the judge is worth more labels than chance correlation with the outcome would be."""
+        return self.worth > _MIN_WORTH * len(self.rows.trusted)
 
     @cached_property
     def theta(self) -> Float64s:
         """Estimates of the squared error with 1, ..., K terms."""
-        return np.cumsum(self.coefficients.beta**2 - self.covariance.diagonal())
+        return np.cumsum(self.means.values**2 - self.means.covariance.diagonal())
 
     @cached_property
     def order(self) -> int:
         """Number of terms that minimises the risk, as in the rank series."""
-        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self.covariance.diagonal()))) + 1
+        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self.means.covariance.diagonal()))) + 1
 
     @property
     def value(self) -> float:
-        """The error with the chosen number of terms."""
+        """The error with the chosen number of terms, 0 to 1."""
         return float(min(np.sqrt(max(self.theta[self.order - 1], 0.0)), 1.0))
 
     @property
     def pivot(self) -> Pivot:
         """The estimate with all terms, with the variance that it has for an error of the shape of the chosen terms."""
-        beta, center = self.coefficients.beta[: self.order], self.theta[-1:]
-        null_variance = 2 * float((self.covariance**2).sum())
-        noise = float(beta @ self.covariance[: self.order, : self.order] @ beta)
+        beta, covariance, center = self.means.values[: self.order], self.means.covariance, self.theta[-1:]
+        null_variance = 2 * float((covariance**2).sum())
+        noise = float(beta @ covariance[: self.order, : self.order] @ beta)
         slope = 4 * noise / max(float(beta @ beta), 1e-300)
         return Pivot(center, np.array([null_variance]), np.array([slope]), np.zeros(1), center)
 
     def p_value(self, rng: np.random.Generator) -> float:
-        """Test calibration by the statistic of the rank series.
+        """Test calibration by the statistic of the rank series; flip the signs of clusters, redraw outcomes of rows."""
+        if self.rows.units is None:
+            statistic, draw = self._redraws()
+        else:
+            covariance = self.means.covariance
+            statistic = float(smooth_test_statistic(self.means.values, covariance))
 
-        Trusted outcomes are redrawn from g, and the means over all rows are normal. The covariance is that of these
-        redraws; its size is estimated, in the data and in every redraw. Of clusters the signs are flipped.
+            def draw(number: int, rng: np.random.Generator) -> Float64s:
+                return smooth_test_statistic(flip_sums(self._noise, number, rng), covariance)
+
+        return NullDistribution(draw).p_value(statistic, _REDRAWS, rng)
+
+    def _redraws(self) -> tuple[float, Callable[[int, np.random.Generator], Float64s]]:
+        """Return the test statistic and the function that draws it under calibration.
+
+        Trusted outcomes are redrawn from g, mixed with the scores of the m rows of (2); means over all rows are normal.
+        The covariance is that of these redraws; its size is estimated, in the data and in every redraw.
         """
-        beta, label_noise, _, _ = self.coefficients
-        if self.units is not None:
-            null = NullDistribution(
-                lambda flips, rng: smooth_test_statistic(flip_sums(self.noise, flips, rng), self.covariance)
-            )
-            return null.p_value(float(smooth_test_statistic(beta, self.covariance)), _REDRAWS, rng)
-        n, f, rates, scores = len(self.trusted), self.fraction, self.predicted[1], self.scores[self.trusted]
-        functions = self.functions[self.trusted] * self.weights[:, None] / n
+        rows = self.rows
+        n, m, f, scores = len(rows.trusted), rows.added_rows, rows.fraction, rows.scores[rows.trusted]
+        rates = (n * rows.predicted[1] + m * scores) / (n + m)
+        functions = rows.polynomials[rows.trusted] * rows.weights[:, None] / n
         leverage = (functions**2).sum(axis=1)
         without_judge = functions.T @ (functions * (scores * (1 - scores))[:, None])
         covariance = (1 - f) * functions.T @ (functions * (rates * (1 - rates))[:, None]) + f * without_judge
-        floor, root = (f + _PSEUDO_ROWS / n) * float(np.trace(without_judge)), symmetric_root(f * without_judge)
+        floor, root = (f + m / n) * float(np.trace(without_judge)), symmetric_root(f * without_judge)
         trace = float(np.trace(covariance))
 
         def standardise(coefficients: Float64s, label_trace: Float64s) -> Float64s:
             return smooth_test_statistic(coefficients * np.sqrt(trace / ((1 - f) * label_trace + floor)), covariance)
 
-        def draw(redraws: int, rng: np.random.Generator) -> Float64s:
+        def draw(number: int, rng: np.random.Generator) -> Float64s:
             statistics = []
-            for size in block_sizes(redraws, n, _REDRAWN_AT_ONCE):
+            for size in block_sizes(number, n, _REDRAWN_AT_ONCE):
                 residuals = redraw_ones(np.ones(n), rates, rates * (1 - rates), size, rng)
                 normal = rng.standard_normal((size, len(root))) @ root
                 traces = residuals**2 @ leverage
                 statistics.append(standardise(np.sqrt(1 - f) * residuals @ functions + normal, traces[:, None]))
             return np.concatenate(statistics)
 
-        statistic = standardise(beta, (label_noise**2).sum())
-        return NullDistribution(draw).p_value(float(statistic), _REDRAWS, rng)
-
-    def rate(self, level: float) -> tuple[float, float, float]:
-        """Estimate the rate of the outcome over all rows with its limits: (1) with phi = 1."""
-        mean = self.estimate_means(np.ones((len(self.scores), 1)))
-        value = float(mean.beta[0]) + float(self.scores.mean())
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(self.covariance_of(mean)[0, 0]))
-        return tuple(float(np.clip(x, 0.0, 1.0)) for x in (value, value - reach, value + reach))  # type: ignore[return-value]
+        return float(standardise(self.means.values, (self.means.label_noise**2).sum())), draw
 
     @property
     def curve(self) -> Curve:
         """Fitted calibration curve at every score."""
-        order, rows = np.argsort(self.scores, kind="stable"), len(self.scores)
-        gap = self.functions[:, : self.order] @ self.coefficients.beta[: self.order]
-        return Curve(self.scores[order], np.clip(self.scores + gap, 0.0, 1.0)[order], np.full(rows, 1 / rows))
+        scores = self.rows.scores
+        order, gap = (
+            np.argsort(scores, kind="stable"),
+            self.rows.polynomials[:, : self.order] @ self.means.values[: self.order],
+        )
+        return Curve(scores[order], np.clip(scores + gap, 0.0, 1.0)[order], np.full(len(scores), 1 / len(scores)))
 
     @property
     def side(self) -> Side:
         """What a comparison needs of this model."""
-        order = self.order if self.value > 0 else 0
-        unit_noise = UnitNoise(self.coefficients.beta, self.noise, np.zeros(len(self.noise)), order)
-        return Side(self.value, self.pivot, unit_noise, None if self.units is None else int(self.size))
+        unit_noise = UnitNoise(
+            self.means.values, self._noise, np.zeros(len(self._noise)), self.order if self.value > 0 else 0
+        )
+        return Side(self.value, self.pivot, unit_noise, None if self.rows.units is None else int(self.rows.size))
 
 
 def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
@@ -407,12 +417,13 @@ def measure_judged(series: JudgedSeries, alone: Estimate, level: float, rng: np.
 
     Where the judge does not help, the error is that of the trusted rows.
     """
-    rate, trusted = series.rate(level), len(series.trusted)
+    rows = series.rows
+    rate, trusted = rows.rate(level), len(rows.trusted)
     few = [f"only {trusted} trusted labels: the interval may cover less than stated"] if trusted < _FEW_TRUSTED else []
     facts = {field.name: getattr(alone, field.name) for field in fields(alone)} | {
-        "n": len(series.scores),
-        "effective_n": series.size,
-        "direction": float(series.scores.mean()) - rate[0],
+        "n": len(rows.scores),
+        "effective_n": rows.size,
+        "direction": float(rows.scores.mean()) - rate[0],
         "warnings": (*few, ASSUMPTION),
     }
     if not series.judge_helps:
@@ -425,4 +436,4 @@ def measure_judged(series: JudgedSeries, alone: Estimate, level: float, rng: np.
         "p_value": series.p_value(rng),
         "curve": series.curve,
     }
-    return JudgedEstimate(**facts, trusted=trusted, worth=series.worth, share=series.coefficients.share, accuracy=rate)
+    return JudgedEstimate(**facts, trusted=trusted, worth=series.worth, accuracy=rate)

@@ -251,7 +251,7 @@ def measure(
         rows = preds if select is None else select(preds)
         if rows.judge is not None:
             series = JudgedSeries.of(rows)
-            alone = measure(rows.take(series.trusted), level=level, rng=generator)
+            alone = measure(rows.take(series.rows.trusted), level=level, rng=generator)
             return measure_judged(series, alone, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
