@@ -53,7 +53,47 @@ def test_several_labels_are_refused_where_they_do_not_fit(truecal, labels_csv):
     ):
         ran = truecal("measure", path, "--multilabel", *words)
         assert (ran.code, reason in ran.err) == (2, True), ran.err
-    assert truecal("recalibrate", "fit", path, "--multilabel").code == 2
+    ran = truecal("recalibrate", "fit", path, "--multilabel", "--per-class")
+    assert (ran.code, "labels have a map each" in ran.err) == (2, True)
+
+
+def test_every_label_is_recalibrated_by_a_map_of_its_own(truecal, labels_csv, tmp_path):
+    path, preds = labels_csv
+    model, out = tmp_path / "maps.json", tmp_path / "after.csv"
+    answer = run_json(truecal, "recalibrate", "fit", path, "--multilabel", "--method", "beta", "--out", model)
+    assert [(row["label"], row["method"]) for row in answer["results"]] == [(x, "beta") for x in preds.classes]
+    assert answer["results"][2]["error_after"] < answer["results"][2]["error_before"] / 2
+    fitted = tc.recalibration.PerLabel(classes=preds.classes).fit(preds.probs, preds.labels)
+    expected = fitted.predict_proba(preds.probs)
+    assert truecal("recalibrate", "apply", path, "--model", model, "--out", out).code == 0
+    after = tc.read(out, multilabel=True)
+    assert list(after.classes) == list(preds.classes)
+    np.testing.assert_allclose(after.probs, expected, atol=1e-12)
+    np.testing.assert_array_equal(after.labels, preds.labels)
+    arrays = tmp_path / "after.npz"
+    assert truecal("recalibrate", "apply", path.with_suffix(".npz"), "--model", model, "--out", arrays).code == 0
+    np.testing.assert_allclose(np.load(arrays)["probs"], expected, atol=1e-12)
+    refused = truecal("recalibrate", "export", "--model", model, "--out", tmp_path / "m.onnx")
+    assert (refused.code, "have no export" in refused.err) == (2, True)
+
+
+def test_labels_are_matched_by_name_and_auto_leaves_calibrated_ones_alone(truecal, labels_csv, tmp_path):
+    path, preds = labels_csv
+    model, out = tmp_path / "maps.json", tmp_path / "after.csv"
+    ran = truecal("recalibrate", "fit", path, "--multilabel", "--out", model)
+    assert "cat: uncalibrated" in ran.out
+    assert "wrote maps of 1 of 3 labels, fitted on all 400 rows" in ran.out
+    lines = path.read_text().splitlines()
+    swapped = [line.split(",") for line in lines]
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(",".join([row[2], row[0], row[1], *row[3:]]) for row in swapped))
+    assert truecal("recalibrate", "apply", other, "--model", model, "--out", out).code == 0
+    after = tc.read(out, multilabel=True)
+    np.testing.assert_allclose(after.one_label("cat").probs, preds.one_label("cat").probs, atol=1e-12)
+    assert tc.measure(after.one_label("night")).value < 0.1
+    other.write_text(other.read_text().replace("p_cat", "p_dog"))
+    refused = truecal("recalibrate", "apply", other, "--model", model, "--out", out)
+    assert (refused.code, "'dog' is not in both" in refused.err) == (2, True)
 
 
 def test_a_judge_is_compared_and_refused_in_scans(truecal, tmp_path):

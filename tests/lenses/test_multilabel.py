@@ -73,6 +73,26 @@ def test_per_label_recalibration_mends_each_column():
     assert float(tc.measure(tc.Predictions.from_multilabel(after, y[3000:]))) < before / 2
 
 
+def test_per_label_maps_are_chosen_by_name_and_survive_json():
+    p, y = draw(600, 3)
+    names, beta = ["a", "b", "c"], tc.recalibration.BetaCalibration()
+    maps = {"a": None, "b": beta, "c": tc.recalibration.IsotonicCalibration(input="probs")}
+    fitted = tc.recalibration.PerLabel(maps, names).fit(p, y)
+    after = fitted.predict_proba(p)
+    np.testing.assert_array_equal(after[:, 0], p[:, 0])
+    np.testing.assert_array_equal(after[:, 1], beta.fit(p[:, 1], y[:, 1]).predict_proba(p[:, 1])[:, 1])
+    np.testing.assert_array_equal(fitted.predict_named(p[:, ::-1], names[::-1]), after[:, ::-1])
+    text = fitted.to_json()
+    np.testing.assert_array_equal(tc.recalibration.PerLabel.from_json(text).predict_proba(p), after)
+    for before, then, reason in (('"b"', '"a"', "different names"), ('"columns": 1', '"columns": 0', "whole number")):
+        with pytest.raises(tc.errors.FileError, match=reason):
+            tc.recalibration.PerLabel.from_json(text.replace(before, then))
+    with pytest.raises(tc.errors.FileError, match='"maps" is missing'):
+        tc.recalibration.PerLabel.from_json(beta.to_json())
+    with pytest.raises(tc.InputError, match="no recalibrator of the label 'c'"):
+        tc.recalibration.PerLabel({"a": None, "b": beta}, names).fit(p, y)
+
+
 def test_refusals_name_the_remedy():
     p, y = draw(30, 3)
     y[0] = 1

@@ -19,6 +19,8 @@ from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     from truecal.recalibration.contract import Recalibrator
+    from truecal.recalibration.wrappers import PerLabel
+
 # What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
     *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
@@ -53,6 +55,7 @@ def fit(
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
+    With --multilabel every label gets a map of its own.
 
     --method METHOD   'auto' compares some of each kind on held-out folds and takes the recommended one.
     --bins N          Number of bins (histogram, scaling-binning).
@@ -63,6 +66,10 @@ def fit(
     --out FILE        Where the fit is written.
     """
     loaded = load(source)
+    if loaded.preds.multilabel:
+        if top_label or per_class or no_renormalise:
+            raise InputError("--top-label, --per-class and --no-renormalise are for classes; labels have a map each")
+        return _fit_labels(loaded, source.name, method, bins, folds, seed, out)
     form: dict[str, object] = {"multiclass": "top-label"} if top_label else {}
     form |= {"multiclass": "one-vs-rest"} if per_class else {}
     form |= {"normalize": False} if no_renormalise else {}
@@ -95,6 +102,43 @@ def fit(
     return Reply("recalibrate-fit", {**content, "method": chosen, "path": str(path)}, text)
 
 
+def _fit_labels(loaded: Loaded, source: str, method: str, bins: int | None, folds: int, seed: int, out: str) -> Reply:
+    """Fit one map for every label of rows that have several, and write them; 'auto' takes the one recommended for a label."""
+    preds = loaded.preds
+    methods = {name: _make(name, loaded, bins, {}) for name in (_AUTO_TWO if method == "auto" else (method,))}
+    maps: dict[object, Any] = {}
+    results: list[dict[str, Any]] = []
+    for label in preds.classes or range(preds.class_count):
+        try:
+            with working(f"comparing on held-out folds: {label}"):
+                evaluation = tc.evaluate(methods, preds.one_label(label), folds=folds, rng=seed)
+        except InputError as error:  # too few rows of an outcome, for instance
+            maps[label] = None
+            results.append({"label": label, "method": "uncalibrated", "reason": str(error)})
+            continue
+        chosen = evaluation.recommended if method == "auto" else method
+        maps[label] = methods.get(chosen)
+        numbers = {
+            f"{name}_{when}": number
+            for when, row in (("before", evaluation.rows[0]), ("after", evaluation[chosen]))
+            for name, number in (("log_loss", row.log_loss), ("error", float(row.error.value)))
+        }
+        results.append({"label": label, "method": chosen, "reason": evaluation.reason, **numbers})
+    fitted = tc.recalibration.PerLabel(maps, preds.classes).fit(preds.probs, preds.labels, preds.weights)
+    path = write_whole(out, fitted.to_json() + "\n")
+    lines = [
+        f"{row['label']}: {row['method']}, log loss {row['log_loss_before']:.4f} to {row['log_loss_after']:.4f}, "
+        f"error (rms) {row['error_before']:.4f} to {row['error_after']:.4f}"
+        if "log_loss_after" in row
+        else f"{row['label']}: left as it is ({row['reason']})"
+        for row in results
+    ]
+    count = sum(each is not None for each in fitted.maps_)
+    lines.append(f"wrote maps of {count} of {len(maps)} labels, fitted on all {len(preds)} rows, to {path}")
+    content = {"source": source, "method": method, "folds": folds, "results": results, "path": str(path)}
+    return Reply("recalibrate-fit", content, "\n".join(lines))
+
+
 @command(recalibrate)
 def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Reply:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others stay.
@@ -123,13 +167,14 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     read, stars = frames.matching(available, pattern, "predictions")
     classes = None if stars is None else list(map(str, stars))
     values = table[read[0]] if from_arrays else table.select(read).to_numpy()
-    after = fitted.predict_named(values[:, 0] if not from_arrays and len(read) == 1 else values, classes)
+    one_column = not from_arrays and len(read) == 1 and not isinstance(fitted, tc.recalibration.PerLabel)
+    after = fitted.predict_named(values[:, 0] if one_column else values, classes)
     if from_arrays:
         table["probs" if kind == "logits" else read[0]] = after if values.ndim == 2 else after[:, 1]
         write_whole(out, _npz(table))
     else:
         new = read if kind == "probs" else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
-        single = {read[0] if kind == "probs" else "p": after[:, 1]}
+        single = {read[0] if kind == "probs" else "p": after[:, -1]}
         write_table(_with_columns(table, single if len(read) == 1 else dict(zip(new, after.T, strict=True))), out)
     replaced = read if kind == "probs" else []
     listed = f"{', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
@@ -164,6 +209,8 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     --dtype DTYPE  Type of the input and output of an ONNX model.
     """
     fitted = _read(model)
+    if isinstance(fitted, tc.recalibration.PerLabel):
+        raise InputError("maps of several labels have no export; serve their JSON: tc.recalibration.PerLabel.from_json")
     suffix = Path(out).suffix.lower()
     if suffix not in (".onnx", ".pt"):
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
@@ -190,12 +237,15 @@ def _scripted(fitted: "Recalibrator") -> bytes:
     return buffer.getvalue()
 
 
-def _read(model: str) -> "Recalibrator":
-    """Load a recalibrator from a JSON file; refuse one that cannot be read, by its path."""
+def _read(model: str) -> "Recalibrator | PerLabel":
+    """Load a recalibrator, or maps of several labels, from a JSON file; refuse one that cannot be read, by its path."""
     from truecal.recalibration.contract import Recalibrator
+    from truecal.recalibration.serialization import read_document
 
     try:
-        return Recalibrator.from_json(Path(model).read_text(encoding="utf-8"))
+        text = Path(model).read_text(encoding="utf-8")
+        kind = tc.recalibration.PerLabel if read_document(text).get("kind") == "PerLabel" else Recalibrator
+        return kind.from_json(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise FileError(f"cannot read the recalibrator {model}: {reason}") from error

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import truecal as tc
 from truecal import options
-from truecal.errors import InputError, TruecalWarning
+from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.predictions import validation
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration import serialization
@@ -463,7 +463,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def to_json(self) -> str:
         """Write everything that `predict_proba` needs as human-readable JSON; floats survive bit for bit."""
         check_is_fitted(self, "classes_")
-        return serialization.write_document({**serialization.settings(self), **self._fit_to_json()})
+        return serialization.write_document(self._to_content())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -484,9 +484,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         FileError
             The text is damaged, of another version, or was edited into values that cannot be right.
         """
-        content = serialization.read_document(text)
-        recalibrator: Recalibrator = serialization.make_unfitted(content, Recalibrator._subclasses())
-        recalibrator._fit_from_json(content)
+        recalibrator = Recalibrator._of_content(serialization.read_document(text))
         if not isinstance(recalibrator, cls):
             name = type(recalibrator).__name__
             raise InputError(f"this is a {name}, not a {cls.__name__}; use {name}.from_json")
@@ -538,6 +536,19 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for child in cls.__subclasses__():
             kinds |= child._subclasses()
         return kinds
+
+    def _to_content(self) -> dict[str, Any]:
+        """Return settings and fit as plain values."""
+        return {**serialization.settings(self), **self._fit_to_json()}
+
+    @staticmethod
+    def _of_content(content: object) -> Recalibrator:
+        """Make a fitted recalibrator of the content that `_to_content` returns; refuse other content."""
+        if not isinstance(content, Mapping):
+            raise FileError("a recalibrator must be an object")
+        recalibrator: Recalibrator = serialization.make_unfitted(content, Recalibrator._subclasses())
+        recalibrator._fit_from_json(content)
+        return recalibrator
 
     def _fit_to_json(self) -> dict[str, Any]:
         """Return what `fit` set: columns, classes and the learned numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,14 @@ from truecal.groups import segments
 from truecal.predictions import validation
 from truecal.recalibration.contract import ClassOrder, Input, Recalibrator
 from truecal.recalibration.score_maps import BetaCalibration, renormalize
-from truecal.recalibration.serialization import read_field, read_number, read_numbers
+from truecal.recalibration.serialization import (
+    read_document,
+    read_field,
+    read_number,
+    read_numbers,
+    to_json,
+    write_document,
+)
 from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Floats, Indices
 
@@ -249,13 +256,15 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    recalibrator : Recalibrator, default BetaCalibration()
-        Map of one probability, fitted once per column.
+    recalibrator : Recalibrator or mapping of label to Recalibrator, default BetaCalibration()
+        Map of one probability, fitted once per column; in a mapping None leaves the probabilities of a label as they are.
+    classes : sequence, default None
+        Names of the labels in the order of the columns; None for 0..k-1.
 
     Attributes
     ----------
     maps_ : list of Recalibrator
-        The fitted map of each column; None where its labels are all the same, and probabilities stay as they are.
+        The fitted map of each column; None where probabilities stay as they are.
 
     See Also
     --------
@@ -272,7 +281,9 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    recalibrator: Recalibrator | None = None
+    recalibrator: Recalibrator | Mapping[object, Recalibrator | None] | None = None
+    classes: Sequence[object] | None = None
+    input: ClassVar[Input] = "probs"
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column; a column whose labels are all equal is left as it is.
@@ -294,14 +305,18 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            Probabilities outside [0, 1], labels other than 0 and 1, or shapes that differ.
+            Probabilities outside [0, 1], labels other than 0 and 1, shapes that differ, or a mapping without a label.
         """
-        preds = tc.Predictions.from_multilabel(X, y, weights=sample_weight)
-        template = BetaCalibration() if self.recalibrator is None else self.recalibrator
+        preds = tc.Predictions.from_multilabel(X, y, self.classes, weights=sample_weight)
+        self.order_ = ClassOrder.of(self.classes, preds.class_count)
         self.maps_: list[Any] = []
-        for column, labels in zip(preds.probs.T, preds.labels.T, strict=True):
-            fits = labels.min() < labels.max()
-            self.maps_.append(clone(template).fit(column, labels, sample_weight) if fits else None)
+        for name, p, labels in zip(self.order_.columns.tolist(), preds.probs.T, preds.labels.T, strict=True):
+            templates = self.recalibrator or BetaCalibration()
+            if isinstance(templates, Mapping) and name not in templates:
+                raise InputError(f"there is no recalibrator of the label {name!r}; None leaves it as it is")
+            template = templates[name] if isinstance(templates, Mapping) else templates
+            fits = template is not None and labels.min() < labels.max()
+            self.maps_.append(clone(template).fit(p, labels, sample_weight) if fits else None)
         return self
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
@@ -320,14 +335,71 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            The number of columns is not that of the fit.
+            The number of columns is not that of the fit, or a value is not a probability.
+        """
+        return self.predict_named(X, None)
+
+    def predict_named(self, X: ArrayLike, classes: Sequence[object] | None) -> Float64s:
+        """Return recalibrated probabilities of columns that are named, in the order of those columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Probabilities of the k labels of the fit.
+        classes : sequence or None
+            Label of each column; None, or a fit without names, goes by position.
+
+        Returns
+        -------
+        probs : ndarray of shape (n, k)
+            One column for each name.
         """
         check_is_fitted(self, "maps_")
         p = validation.as_floats(X, "probabilities").astype(np.float64)
         if p.ndim != 2 or p.shape[1] != len(self.maps_):
             raise InputError(f"the maps were fitted on {len(self.maps_)} columns, and X has the shape {p.shape}")
-        columns = [c if m is None else m.predict_proba(c)[:, 1] for c, m in zip(p.T, self.maps_, strict=True)]
-        return np.stack(columns, axis=1)
+        validation.refuse_outside_unit(p, "probabilities")
+        positions = self.order_.positions_in(classes)
+        after = p.copy()
+        for fitted, column in zip(self.maps_, range(len(self.maps_)) if positions is None else positions, strict=True):
+            if fitted is not None:
+                after[:, column] = fitted.predict_proba(p[:, column])[:, 1]
+        return after
+
+    def to_json(self) -> str:
+        """Write the fitted maps as human-readable JSON; floats survive bit for bit."""
+        check_is_fitted(self, "maps_")
+        maps = [None if fitted is None else fitted._to_content() for fitted in self.maps_]
+        names = self.order_.columns if self.order_.named else None
+        return write_document({"kind": "PerLabel", "classes": to_json(names), "maps": maps})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read maps that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The JSON text.
+
+        Returns
+        -------
+        recalibrator : PerLabel
+            Fitted.
+
+        Raises
+        ------
+        FileError
+            The text is damaged, of another version, or of another recalibrator.
+        """
+        content = read_document(text)
+        maps, names = read_field(content, "maps", list), read_field(content, "classes")
+        if names is not None and (not isinstance(names, list) or len(set(map(repr, names))) != len(maps)):
+            raise FileError(f'"classes" must be null or a list of {len(maps)} different names')
+        fitted = cls(classes=names)
+        fitted.order_ = ClassOrder.of(names, len(maps))
+        fitted.maps_ = [None if each is None else Recalibrator._of_content(each) for each in maps]
+        return fitted
 
 
 # ----------------------------------------------------------------------------------------------------
