@@ -1,7 +1,9 @@
 """The same file gives the same answer, or the same refusal, in memory and on every engine."""
 
+import datetime as dt
 import gzip
 import os
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -21,12 +23,28 @@ def csv(rows, separator=",", header="y,p,g"):
     return "\n".join([header.replace(",", separator), *(separator.join(map(str, row)) for row in rows), ""]).encode()
 
 
-def parquet(rows):
+def columns(**values):
+    """The bytes of a Parquet file of these columns; y and p as in ROWS."""
     sink = pa.BufferOutputStream()
-    columns = list(zip(*rows, strict=True))
-    table = pa.table({"y": pa.array(columns[0]), "p": pa.array(columns[1], pa.float64()), "g": pa.array(columns[2])})
-    pq.write_table(table, sink)
+    y, p, _ = zip(*ROWS, strict=True)
+    pq.write_table(pa.table({"y": y, "p": p} | values), sink)
     return sink.getvalue().to_pybytes()
+
+
+def parquet(rows):
+    y, p, g = zip(*rows, strict=True)
+    return columns(y=y, p=pa.array(p, pa.float64()), g=g)
+
+
+def lists(rows, kind="float64", size=-1):
+    return columns(q=pa.array(rows, pa.list_(pa.type_for_alias(kind), size)))
+
+
+INF = float("inf")
+DAY = dt.datetime(2026, 3, 1, 12)
+LISTS = [[0.25, 0.75], [0.5, 0.5], [0.125, 0.875], [1.0, 0.0]]
+PROBS, LOGITS = {"probs": "q*"}, {"logits": "z*"}
+HALF = np.full(4, 0.33203125, np.float32)  # a third in bfloat16
 
 
 PLAIN = csv(ROWS)
@@ -59,7 +77,54 @@ FILES = {
     "latin-1": ("x.csv", csv([*ROWS, (1, 0.5, "\xe9")]).decode().encode("latin1"), {}, r"x\.csv: line 6 is not UTF-8"),
     "names twice": ("x.csv", csv(ROWS, header="y,p,p"), {}, "two columns are named 'p'"),
     "text": ("x.csv", csv([*ROWS, (1, "high", "a")]), {}, "column 'p'"),
-}
+    # text as programs write it
+    "byte order mark": ("x.csv", b"\xef\xbb\xbf" + PLAIN, {}, 4),
+    "CR LF": ("x.csv", PLAIN.replace(b"\n", b"\r\n"), {}, 4),
+    "CR alone": ("x.csv", PLAIN.replace(b"\n", b"\r"), {}, 4),
+    "quoted lines": ("x.csv", csv([*ROWS, (1, 0.5, '"a\n\n""b"')]), {"select": tc.by_column("g", 'a\n\n"b')}, 1),
+    "stray quotes": ("x.csv", csv([*ROWS, (1, 0.5, '5" pipe'), (0, 0.5, '6" pipe')]), {}, 6),
+    "stray quotes and NA": ("x.csv", csv([*ROWS, (1, "NA", '5" pipe')]), {"drop_null": True}, 4),
+    "open quote": ("x.csv", csv([*ROWS, (1, 0.5, '"a')]), {}, r"line 6.*is a quote not closed"),
+    "UTF-16 without a mark": ("x.csv", PLAIN.decode().encode("utf-16-le"), {}, r"x\.csv begins with zero bytes.*UTF-8"),
+    "UTF-32": ("x.csv", PLAIN.decode().encode("utf-32"), {}, r"x\.csv begins with zero bytes.*UTF-8"),
+    "UTF-16 in jsonl": ("x.jsonl", '{"y": 1, "p": 0.5}\n{"y": 0, "p": 0.25}\n'.encode("utf-16"), {}, 2),
+    "latin-1 in jsonl": ("x.jsonl", '{"y": 1, "p": 0.5, "g": "\xe9"}\n'.encode("latin1"), {}, r"x\.jsonl: line 1 is not UTF-8"),
+    "short row": ("x.csv", PLAIN + b"1,0.5\n", {"select": tc.by_column("g", "a")}, 2),
+    "label words": ("x.csv", csv([("yes", 0.75, "a"), ("no", 0.25, "b")]), {}, 2),
+    "label three words": ("x.csv", csv([("yes", 0.5, "a"), ("Yes", 0.5, "a"), ("no", 0.25, "b")]), {}, "labels have 3 values"),
+    # types of Parquet
+    "decimals": ("x.parquet", columns(y=[Decimal(y) for y, _, _ in ROWS], p=[Decimal(str(p)) for _, p, _ in ROWS]), {}, 4),
+    "booleans": ("x.parquet", columns(y=[True, False] * 2, p=[True, False, True, True]), {}, 4),
+    "missing truth values": ("x.parquet", columns(y=[True, None, False, True]), {"drop_null": True}, 3),
+    "dictionary": ("x.parquet", columns(y=pa.array(["no", "yes"] * 2).dictionary_encode()), {}, 4),
+    "large labels": ("x.parquet", columns(y=[1, 0, 2**53 + 1, 0]), {}, "label"),
+    "float16": ("x.parquet", columns(p=pa.array(np.array([0.75, 0.25, 0.5, 0.125], np.float16))), {}, 4),
+    "bfloat16 that sums to 0.996": ("x.parquet", columns(**dict.fromkeys(("q0", "q1", "q2"), HALF), y=[0, 1, 2, 0]), PROBS, 4),
+    "float32 that sums to 0.996": ("x.parquet", columns(q0=HALF, q1=HALF, q2=HALF + np.float32(2e-5)), PROBS, "sum"),
+    "lists": ("x.parquet", lists(LISTS), PROBS, 4),
+    "lists of float32": ("x.parquet", lists(LISTS, "float32"), PROBS, 4),
+    "lists of one length": ("x.parquet", lists(LISTS, size=2), PROBS, 4),
+    "missing in a list": ("x.parquet", lists([[None, 1.0], *LISTS[1:]]), {**PROBS, "drop_null": True}, 3),
+    "a missing list": ("x.parquet", lists([LISTS[0], None, *LISTS[2:]]), {**PROBS, "drop_null": True}, 3),
+    "a longer list": ("x.parquet", lists([*LISTS[:3], [0.25, 0.25, 0.5]]), PROBS, "lists of different lengths|sum other than 1"),
+    "structures beside": ("x.parquet", columns(s=[{"a": 1}] * 4), {}, 4),
+    "label in a structure": ("x.parquet", columns(y=[{"a": 1}] * 4), {}, "column 'y' holds Struct"),
+    # rows and weights
+    "logit of -inf": ("x.parquet", columns(z=[-INF, 0.0, 1.0, -1.0]), LOGITS, 4),
+    "class ruled out": ("x.parquet", columns(z0=[-INF, 0.0, 1.0, -1.0], z1=[0.0, 0.0, -INF, 2.0]), LOGITS, 4),
+    "every class ruled out": ("x.parquet", columns(z0=[-INF, 0.0] * 2, z1=[-INF, 0.0] * 2), LOGITS, "not finite|every class"),
+    "logit of inf": ("x.parquet", columns(z=[INF, 0.0, 1.0, -1.0]), LOGITS, "not finite|is inf"),
+    "weights far apart": ("x.parquet", columns(w=[1e-13, 1.0, 1.0, 1.0]), {"weights": "w"}, "too far apart"),
+    "tiny weight": ("x.parquet", columns(w=[1e-300] * 4), {"weights": "w"}, "too far apart"),
+    "weights beyond counts": ("x.parquet", columns(w=[2.0**53, 4.0, 1.0, 1.0]), {"weights": "w"}, "counts are exact only up to"),
+    "truth values as weights": ("x.parquet", columns(w=[True, True, False, True]), {"weights": "w"}, 3),
+    # selections
+    "number among text": ("x.parquet", parquet(ROWS), {"select": tc.by_column("g", 1)}, "no row is left"),
+    "text among numbers": ("x.parquet", columns(g=[1, 2, 1, 2]), {"select": tc.by_column("g", "1")}, "no row is left"),
+    "a range of text": ("x.parquet", parquet(ROWS), {"select": tc.by_column("g", low=1)}, "column 'g' holds .* has no range"),
+    "a range with NaN": ("x.parquet", columns(g=[1.0, float("nan"), 50.0, None]), {"select": tc.by_column("g", low=20)}, 1),
+    "a date": ("x.parquet", columns(g=[DAY.date()] * 2 + [dt.date(2026, 1, 1)] * 2), {"select": tc.by_column("g", DAY.date())}, 2),
+}  # fmt: skip
 ENGINES = ("polars", "duckdb", "dask", pytest.param("spark", marks=pytest.mark.full))
 
 
@@ -103,13 +168,15 @@ def check(tmp_path, engine, case):
     path = tmp_path / name
     path.write_bytes(data)
     estimator = tc.BinnedECE()
+    options = {"label": "y", **({} if {"probs", "logits"} & set(options) else {"score": "p"}), **options}
 
     def in_memory():
-        preds = tc.read(path, label="y", score="p", **options)
-        return len(preds), float(tc.measure(preds, estimator=estimator))
+        named = {name: value for name, value in options.items() if name != "select"}
+        estimate = tc.measure(tc.read(path, **named), estimator=estimator, select=options.get("select"))
+        return estimate.n, float(estimate)
 
     def scanned():
-        result = scan(path, label="y", score="p", engine=engine, **options)
+        result = scan(path, engine=engine, **options)
         return result.rows, float(result.measure(estimator=estimator))
 
     memory, engines = answer(in_memory), answer(scanned)
@@ -186,6 +253,52 @@ def test_groups_may_have_any_name(tmp_path, engine, weights):
         path = write(tmp_path / "g.parquet", rows)
         result = scan(path, label="label", score="p", by=name, weights=weights, engine=engine)
         assert {group: parts[0].rows for group, parts in result.sketches.items()} == {("a",): 2, ("b",): 1}
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_keys_of_groups_are_the_same_on_every_engine(tmp_path, engine):
+    kinds = {
+        "large": (pa.array([2**64 - 1, 2**53 + 1, 2**53, None], pa.uint64()), {2**64 - 1, 2**53 + 1, 2**53, None}),
+        "zeros": (pa.array([0.0, -0.0, float("nan"), None]), {0.0, None}),
+        "zoned": (pa.array([DAY] * 4, pa.timestamp("us", "Asia/Tokyo")), {DAY}),
+        "decimal": (pa.array([Decimal("1.50"), Decimal("1.50"), Decimal("2.00"), None]), {Decimal("1.5"), Decimal(2), None}),
+        "missing": (pa.array([None] * 4, pa.string()), {None}),
+    }  # fmt: skip
+    path = tmp_path / "g.parquet"
+    for name, (values, keys) in kinds.items():
+        path.write_bytes(columns(g=values))
+        assert {group for (group,) in scan(path, label="y", score="p", by="g", engine=engine).sketches} == keys, name
+    for values in ([[1], [2]] * 2, [{"a": 1}] * 4):
+        path.write_bytes(columns(g=values))
+        with pytest.raises(tc.InputError, match="column 'g' holds"):
+            scan(path, label="y", score="p", by="g", engine=engine)
+
+
+def test_whole_numbers_beyond_2_53_beside_missing_ones_stay_apart(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_bytes(csv([(1, 0.5, 2**53 + 1), (0, 0.25, 2**53), (1, 0.75, "NA")]))
+    ids = tc.read(path, label="y", score="p").columns["g"]
+    assert ids.tolist() == [2**53 + 1, 2**53, None]
+    path.write_bytes(csv([(1, 0.5, 7), (0, 0.25, 8), (1, 0.75, "NA")]))
+    assert tc.read(path, label="y", score="p").columns["g"].dtype == np.float64
+
+
+def test_linked_folders_are_read_once(tmp_path):
+    days, logs = tmp_path / "days", tmp_path / "logs"
+    days.mkdir()
+    logs.mkdir()
+    for folder, name in ((days, "a"), (logs, "b")):
+        write(folder / f"{name}.parquet", {"y": [0, 1], "p": [0.25, 0.75]})
+    (logs / "days").symlink_to(days)
+    (logs / "loop").symlink_to(logs)
+    assert scan(logs, label="y", score="p").rows == 4
+
+
+def test_labels_of_words_and_of_numbers_are_not_one_column(tmp_path):
+    (tmp_path / "0.csv").write_text("y,p\n1,0.5\n")
+    (tmp_path / "1.csv").write_text("y,p\nyes,0.5\nno,0.25\n")
+    with pytest.raises(tc.InputError, match="text in some files and numbers in others"):
+        scan(tmp_path, label="y", score="p")
 
 
 def test_same_file_twice_is_refused(tmp_path):

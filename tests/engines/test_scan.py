@@ -341,7 +341,9 @@ def test_logits_that_are_missing_or_not_finite(engine):
     held = pa.table({"z_0": z, "z_1": pa.array([0.0, 0.0, 0.0, -np.inf]), "y": [0, 1, 1, 0]})
     with pytest.raises(tc.InputError, match=r"1 row with missing values in z_0 \.\.\. z_1 or y"):
         scan(ENGINES[engine](held), label="y", logits="z_*")
-    with pytest.raises(tc.InputError, match=r"2 rows of z_0 \.\.\. z_1 with a number that is not finite"):
+    with pytest.raises(
+        tc.InputError, match=r"1 row of z_0 \.\.\. z_1 with a number that is not finite"
+    ):  # -inf is a logit
         scan(ENGINES[engine](held), label="y", logits="z_*", drop_null=True)
 
 

@@ -1,6 +1,7 @@
 """Judged scores and outcomes as engine expressions, and their sums gathered into sketches."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import narwhals as nw
@@ -56,8 +57,11 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
     if not columns.binary:
         total = nw.sum_horizontal(*each)
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
-        valid = valid & (total >= 1.0 - validation.SUM_TOLERANCE) & (total <= 1.0 + validation.SUM_TOLERANCE)
-        frame = frame.with_columns(valid.alias(OK))
+        sums_to_one = _near_one(total, validation.SUM_TOLERANCE)
+        if columns.precision == 4:
+            half = nw.all_horizontal(*map(_is_half_precision, each), ignore_nulls=False)
+            sums_to_one = sums_to_one | (half & _near_one(total, validation.HALF_TOLERANCE))
+        frame = frame.with_columns((valid & sums_to_one).alias(OK))
     carried_names = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), *marks]
     condition = lens.pushed_down()
     if condition.kind == "classes":
@@ -72,6 +76,17 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
     # the label of two classes is the outcome of the second
     outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _outcome_or_invalid(is_class, columns.count)
     return frame.select(*carried_names, each[index].alias(C), outcome.alias(Y)), False
+
+
+def _near_one(total: Any, tolerance: float) -> Any:
+    """Whether a sum differs from 1 by at most the tolerance."""
+    return (total >= 1.0 - tolerance) & (total <= 1.0 + tolerance)
+
+
+def _is_half_precision(p: Any) -> Any:
+    """Whether a probability has at most `validation.HALF_BITS` significant bits."""
+    split = p * validation.HALF_SPLIT
+    return split - (split - p) == p
 
 
 def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_names: list[str]) -> Any:
@@ -124,12 +139,14 @@ class Gathered:
     """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
 
     `unfit` counts those by what is wrong with them (a row of one class as its share of the classes), `extremes` are the
-    lowest and highest score out of range where there are any.
+    lowest and highest score out of range where there are any. `weights` are the smallest, the largest and the sum of all weights,
+    None without weights.
     """
 
     sketches: dict[Group, tuple[tc.Sketch, ...]]
     unfit: dict[str, float]
     extremes: tuple[float, float]
+    weights: tuple[float, float, float] | None = None
 
     def __add__(self, other: "Gathered") -> "Gathered":
         """Add the sketches of equal groups, class by class."""
@@ -139,7 +156,11 @@ class Gathered:
             together[group] = parts if mine is None else tuple(a + b for a, b in zip(mine, parts, strict=True))
         unfit = {name: self.unfit.get(name, 0) + other.unfit.get(name, 0) for name in {**self.unfit, **other.unfit}}
         low, high = zip(self.extremes, other.extremes, strict=True)
-        return Gathered(together, unfit, (min(low), max(high)))
+        weights = self.weights or other.weights
+        if self.weights is not None and other.weights is not None:
+            lightest, heaviest, totals = zip(self.weights, other.weights, strict=True)
+            weights = min(lightest), max(heaviest), sum(totals)
+        return Gathered(together, unfit, (min(low), max(high)), weights)
 
 
 def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> Gathered:
@@ -165,7 +186,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
     groups = _groups(table, group_names(columns))
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
-    sums = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
+    sums = {*tc.Sketch.SUMS, "fraction", "low", "high", "lightest", "heaviest"} & set(table.columns)
     totals = {name: _numbers(table, name) + 0.0 for name in sums}  # -0.0 becomes 0.0
     _refuse_not_finite(totals, key != UNFIT, columns)
     for group, members in _members(groups).items():
@@ -173,7 +194,11 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
         parts = tuple(_sketch(totals, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
-    return Gathered(sketches, unfit, extremes)
+    weights, fit = None, key != UNFIT
+    if kind["weighted"] and fit.any():
+        total = float(totals["w"][fit].sum()) / classes
+        weights = float(totals["lightest"][fit].min()), float(totals["heaviest"][fit].max()), total
+    return Gathered(sketches, unfit, extremes, weights)
 
 
 def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceColumns) -> None:
@@ -201,9 +226,19 @@ def _groups(table: Any, by: list[str]) -> list[Group]:
 
 
 def _keys(column: Any) -> list[Any]:
-    """Return the values of a column as keys: null as None, and every NaN as the same key."""
-    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
-    return [None if null or (isinstance(value, float) and value != value) else value for value, null in pairs]
+    """Return the values of a column as keys: null and NaN as None, -0.0 as 0.0, and times with a zone in UTC, without it."""
+    return [
+        None if null else _key(value) for value, null in zip(column.to_list(), column.is_null().to_list(), strict=True)
+    ]
+
+
+def _key(value: Any) -> Any:
+    """Return one value that is not null as a key."""
+    if isinstance(value, float):
+        return None if value != value else value + 0.0
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
 
 
 def _members(groups: list[Group]) -> dict[Group, Indices]:
@@ -260,4 +295,6 @@ def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool)
             f"{count_of(unfit['sum'], 'row')} of {predictions} with a sum other than 1 (tolerance {validation.SUM_TOLERANCE:g}), "
             "or with values outside [0, 1]; normalise them"
         )
+    if gathered.weights is not None:
+        validation.refuse_weight_range(*gathered.weights)
     return unfit["missing"]

@@ -5,7 +5,7 @@ floor in float64, each of which every engine rounds alike. Rows that cannot be c
 so the pass that counts also checks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -124,7 +124,8 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
     frame = frame.with_columns(nw.when(beyond <= 0.5).then(beyond).otherwise(1.0 - beyond).alias("_tc_fraction"))
     named = {"y": _WY, "r": _WR, "rr": "_tc_rr", "ry": "_tc_ry", "w": W, "ww": "_tc_ww"}
     sums = [nw.len().alias("n"), *(nw.col(column).sum().alias(name) for name, column in named.items())]
-    return frame.group_by(*by, KEY).agg(*sums, *extremes, nw.col("_tc_fraction").max().alias("fraction"))
+    extremes += [w.min().alias("lightest"), w.max().alias("heaviest"), nw.col("_tc_fraction").max().alias("fraction")]
+    return frame.group_by(*by, KEY).agg(*sums, *extremes)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -208,8 +209,11 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     outputs, stars = frames.match_outputs(names, request.predictions, request.classes)
     frames.refuse_shared(outputs, label, request.weights)
     frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
+    frames.refuse_nested(schema, [*request.needed, *request.by], "labels, weights and groups")
     for name in [*outputs, *request.needed[1:]]:
-        if not (schema[name].is_numeric() or schema[name].is_nested()):
+        if not (
+            schema[name].is_numeric() or schema[name].is_boolean() or isinstance(schema[name], (nw.List, nw.Array))
+        ):
             _refuse_empty(frame)
             raise InputError(
                 f"column {name!r} holds {schema[name]}, not numbers; name the columns of predictions and weights"
@@ -229,7 +233,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         raise InputError(
             f"labels in {label!r} are text; list the classes in the order of the columns: classes= (--classes)"
         )
-    kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in outputs]
+    kinds = [4 if isinstance(schema[name], (nw.Float32, nw.Float16)) else 8 for name in outputs]
     return SourceColumns(
         label=label,
         probs=tuple(outputs),
@@ -242,6 +246,13 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         logits=request.logits is not None,
         output_names=tuple(outputs),
     )
+
+
+def arrays_as_lists(frame: Any) -> Any:
+    """Convert columns of arrays of one length to columns of lists, which every engine can index."""
+    schema = frame.collect_schema()
+    arrays = [name for name, dtype in schema.items() if isinstance(dtype, nw.Array)]
+    return frame.with_columns(nw.col(name).cast(nw.List(nw.Float64)) for name in arrays) if arrays else frame
 
 
 def text_labels(frame: Any, request: ColumnRequest) -> Any:
@@ -326,13 +337,16 @@ _TOP, _TOTAL = "_tc_top", "_tc_total"
 def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
     """Add a column of probabilities for every column of logits, in float64; no change without logits.
 
-    A logit that is not finite gives probabilities that are no numbers, which are then counted and refused like any other.
+    A logit of -inf gives the probability 0. One of inf, and a row of -inf alone, give probabilities that are no numbers, which are
+    then counted and refused like any other.
     """
     if not columns.logits:
         return frame, columns
     names = [f"_tc_logit{i}" for i in range(columns.listed or len(columns.probs))]
     each = [nw.col(name) for name in names]
-    frame = frame.with_columns(*(_finite(z).alias(name) for z, name in zip(class_columns(columns), names, strict=True)))
+    frame = frame.with_columns(
+        *(_not_inf(z).alias(name) for z, name in zip(class_columns(columns), names, strict=True))
+    )
     if columns.binary:
         z, small = each[0], nw.col(_TOP)
         frame = frame.with_columns((-z.abs()).exp().alias(_TOP))
@@ -345,9 +359,9 @@ def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
     return frame, replace(columns, probs=tuple(names), listed=0, precision=8)
 
 
-def _finite(z: Any) -> Any:
-    """Return the logit, NaN if it is infinite and null if it is null."""
-    return z + (z - z)
+def _not_inf(z: Any) -> Any:
+    """Return the logit, NaN if it is inf."""
+    return nw.when(z < np.inf).then(z).otherwise(z - z)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -359,7 +373,7 @@ class _Rows:
     """Rows of an engine, as `truecal.predictions.selection.Rows` describes them."""
 
     columns: SourceColumns
-    names: list[str]  # all columns of the source
+    schema: Mapping[str, Any]  # types of all columns of the source
 
     def labelled(self, names: tuple[object, ...]) -> Any:
         label = label_index(self.columns)
@@ -372,20 +386,31 @@ class _Rows:
         return each[1] if self.columns.count == 2 else nw.max_horizontal(*each)
 
     def among(self, name: str, values: tuple[object, ...]) -> Any:
-        return _any(self.numbers(name) == literal(value) for value in values)
+        dtype, equal = self._dtype(name), []
+        for value in values:  # no number equals text
+            is_text = isinstance(value, str)
+            differs = (is_text and dtype.is_numeric()) or (not is_text and isinstance(dtype, nw.String))
+            equal.append(~nw.col(name).is_null() & nw.lit(False) if differs else nw.col(name) == literal(value))
+        return _any(equal)
 
     def numbers(self, name: str) -> Any:
-        if name not in self.names:
-            raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
+        dtype = self._dtype(name)
+        if not (dtype.is_numeric() or dtype.is_boolean()):
+            raise InputError(f"column {name!r} holds {dtype}, which has no range; select by value instead")
         return nw.col(name)
+
+    def _dtype(self, name: str) -> Any:
+        if name not in self.schema:
+            raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.schema)}")
+        return self.schema[name]
 
     def passing(self, name: str, test: object) -> Any:
         raise InputError(f"a test of column {name!r} runs Python code, which an engine cannot; give values or a range")
 
 
-def as_filter(selection: Selection, columns: SourceColumns, names: list[str]) -> Any:
+def as_filter(selection: Selection, columns: SourceColumns, schema: Mapping[str, Any]) -> Any:
     """Return a selection as an expression over the columns of the source; null is not selected."""
-    return selection.condition(_Rows(columns, names))
+    return selection.condition(_Rows(columns, schema))
 
 
 def _any(conditions: Any) -> Any:

@@ -22,6 +22,7 @@ from truecal.engines.columns import (
     SELECTED,
     ColumnRequest,
     SourceColumns,
+    arrays_as_lists,
     as_filter,
     choose_columns,
     text_labels,
@@ -345,7 +346,8 @@ def scan(
     weights : str, default None
         Column of weights.
     by : str or sequence of str, default None
-        One answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
+        One answer per value of these columns; times with a zone are in UTC. A folder named day=2026-05-01 counts as a column of
+        text.
     select : Selection, default None
         Which rows are judged, such as ``tc.by_column("site", "north")``.
     classes : sequence, default None
@@ -405,6 +407,7 @@ def scan(
     def one(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
         gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather
         with engine_errors("the engine could not read the data"):
+            frame = arrays_as_lists(frame)
             columns = choose_columns(frame, request)
             judge = default_lens(columns.specimen) if lens is None else lens
             return gather_rows(frame, columns, judge, select), columns, judge
@@ -415,8 +418,12 @@ def scan(
         for lazy, used in _lazy_frames(source, engine, storage_options, request, progress):
             if request.classes is None and text_labels(lazy, request) is not None:
                 whole = _lazy_frames(source, engine, storage_options, request, None)
-                tables = (text_labels(frame, request).collect() for frame, _ in whole)
-                values = {value for table in tables for value in table[label].to_list()}
+                tables = [text_labels(frame, request) for frame, _ in whole]
+                if any(table is None for table in tables):
+                    raise InputError(
+                        f"labels in {label!r} are text in some files and numbers in others; give them one type"
+                    )
+                values = {value for table in tables for value in table.collect()[label].to_list()}
                 if values:
                     request = replace(request, classes=validation.name_two_classes(list(values)))
             parts.append((*one(lazy), used))
@@ -451,10 +458,10 @@ def scan(
 
 def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
     """Reduce the selected rows of a lazy frame to sketches."""
-    names = list(frame.collect_schema())
+    schema = frame.collect_schema()
     frame, columns = with_probs(with_present(frame, columns), columns)
     if select is not None:
-        frame = frame.with_columns(as_filter(select, columns, names).fill_null(False).alias(SELECTED))
+        frame = frame.with_columns(as_filter(select, columns, schema).fill_null(False).alias(SELECTED))
     return gather(frame, columns, lens, selected=select is not None)
 
 

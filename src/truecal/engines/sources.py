@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape, glob, has_magic
-from os import stat
-from os.path import isdir, isfile  # unlike those of Path they answer for names that no file can have
+from os import stat, walk
+from os.path import isdir, isfile, realpath  # unlike those of Path they answer for names that no file can have
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -32,6 +32,7 @@ _ENGINE_PACKAGES = (
 )
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
 _MAX_CHARACTERS = 300  # characters of what an engine says
+_LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
@@ -80,8 +81,15 @@ def refuse_twice(files: Sequence[str]) -> None:
 
 
 def _data_files(folder: Path) -> list[str]:
-    """List the files of a folder and its subfolders that hold rows, by their ending."""
-    return [str(file) for file in folder.rglob("*") if _kind(str(file)) is not None]
+    """List the files of a folder and its subfolders, also linked ones, that hold rows, by their ending."""
+    files, visited = [], set[str]()
+    for parent, folders, names in walk(folder, followlinks=True):
+        if realpath(parent) in visited:  # a link to a folder above it
+            folders.clear()
+            continue
+        visited.add(realpath(parent))
+        files += [str(Path(parent, name)) for name in names if _kind(name) is not None]
+    return files
 
 
 def folder_values(file: str) -> dict[str, str | None]:
@@ -188,7 +196,9 @@ def engine_errors(what: str) -> Iterator[None]:
             raise
         if isinstance(error, AssertionError) and not str(error):  # how PySpark says so
             raise InputError(f"{what}: is its session stopped?") from error
-        plain = panic or isinstance(error, (ValueError, OSError))
+        plain = (
+            panic or isinstance(error, (ValueError, OSError)) or type(error) is RuntimeError
+        )  # of the binding of DuckDB
         if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
         raise FileError(f"{what}: {' '.join(str(error).split())[:_MAX_CHARACTERS]}") from error
@@ -237,11 +247,32 @@ def _scan_spark(files: list[str], engine: Engine) -> Any:
 
 
 def _scan_dask(files: list[str], engine: Engine) -> Any:
-    """Return a Dask frame of Parquet files."""
+    """Return a Dask frame of Parquet files, in columns that change no value."""
     import dask.dataframe as dd
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
-    return dd.read_parquet([_literal(file) for file in files], dataset={"partitioning": None}, storage_options=options)
+    backends = {_backend(file) for file in files if isfile(file)}
+    further = {"dtype_backend": max(backends)} if any(backends) else {}
+    return dd.read_parquet(
+        [_literal(file) for file in files], dataset={"partitioning": None}, storage_options=options, **further
+    )
+
+
+def _backend(file: str) -> str:
+    """Return the kind of pandas columns that a Parquet file needs: for nested values, for integers beyond 2**53, or ""."""
+    from pyarrow import parquet, types  # type: ignore[import-untyped]
+
+    metadata = parquet.read_metadata(file)
+    kinds = metadata.schema.to_arrow_schema().types
+    if any(map(types.is_nested, kinds)):
+        return "pyarrow"
+    wide = [i for i, kind in enumerate(kinds) if types.is_integer(kind) and kind.bit_width == 64]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    statistics = [group.column(i).statistics for group in groups for i in wide]
+    exact = all(
+        part is not None and part.has_min_max and max(-part.min, part.max) <= _LARGEST_EXACT for part in statistics
+    )
+    return "" if exact else "numpy_nullable"
 
 
 def _literal(file: str) -> str:

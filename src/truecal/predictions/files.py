@@ -205,6 +205,8 @@ def _records(file: Path) -> Any:
 def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     """Read a csv file with the separator of its first line; numbers may have decimal commas if that is a semicolon."""
     text = _as_utf8(file, data).lstrip(b"\r\n")
+    if b"\n" not in text:
+        text = text.replace(b"\r", b"\n")
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
     commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
@@ -219,13 +221,23 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
             **({"decimal_comma": True} if commas else {}),
         )
     except pl.exceptions.ComputeError as error:
-        raise FileError(f"{file} is not a readable csv file: {_odd_line(text, separator) or _reason(error)}") from error
+        problem = _odd_line(text, separator)
+        if problem or b'"' not in text:
+            raise FileError(f"{file} is not a readable csv file: {problem or _reason(error)}") from error
+        frame = _read_stray_quotes(pl, text, separator)
     if re.search(rb"\n[ \t]*\r?\n", text):
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     padded = {name: name.strip() for name in frame.columns if name != name.strip()}
     text_columns = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     frame = frame.with_columns(_infer_type(pl, frame[name], commas=commas, strip=bool(padded)) for name in text_columns)
     return frame.rename(padded)
+
+
+def _read_stray_quotes(pl: Any, text: bytes, separator: str) -> Any:
+    """Read csv text with quotes inside unquoted fields (5" pipe), which polars refuses, as columns of text; "" is missing."""
+    header, *rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator)
+    filled = [[value or None for value in row] + [None] * (len(header) - len(row)) for row in rows if row]
+    return pl.DataFrame(filled, schema=dict.fromkeys(header, pl.String), orient="row")
 
 
 def _header(first: str, separator: str) -> list[str]:
@@ -262,9 +274,11 @@ def _truth_values(pl: Any, frame: Any) -> Any:
 
 
 def _as_utf8(file: Path, data: bytes) -> bytes:
-    """Decode UTF-8 or UTF-16 to UTF-8 without a byte order mark; refuse other encodings with the line."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Decode UTF-8 or UTF-16 (with a byte order mark) to UTF-8 without a mark; refuse other encodings with the line."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0\0" not in data[:4]:
         return data.decode("utf-16").encode()
+    if b"\0" in data[:8]:
+        raise FileError(f"{file} begins with zero bytes, as UTF-16 and UTF-32 do; save the file as UTF-8")
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -297,7 +311,7 @@ def _odd_line(text: bytes, separator: str) -> str:
 def _read_ndjson(pl: Any, file: Path) -> Any:
     """Read a jsonl file; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
     try:
-        return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
+        return pl.read_ndjson(io.BytesIO(_as_utf8(file, _unpacked(file))), infer_schema_length=None)
     except pl.exceptions.PolarsError:
         rows = list(read_lines(file))
         if not rows:
@@ -307,7 +321,7 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
 
 def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in the lines of a file."""
-    for number, line in enumerate(_unpacked(file).splitlines(), start=1):
+    for number, line in enumerate(_as_utf8(file, _unpacked(file)).splitlines(), start=1):
         if not line.strip():
             continue
         try:

@@ -310,6 +310,7 @@ def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]
 # Frames of any library, through narwhals: which columns are meant, and their values as arrays
 
 _MAX_COLUMNS_LISTED = 40
+_LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
@@ -359,6 +360,15 @@ def match_outputs(
     return [names[stars.index(name)] for name in listed], listed
 
 
+def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    """Refuse columns whose values are lists or structures where `what` needs one number or text per row."""
+    for name in names:
+        if schema[name].is_nested():
+            raise InputError(
+                f"column {name!r} holds {schema[name]}, and {what} are numbers or text; name another column"
+            )
+
+
 def label_columns(names: Sequence[str]) -> str:
     """Which column a label that is a number stands for, in words."""
     pairs = [f"{i} = {name!r}" for i, name in enumerate(names[:6])]
@@ -380,7 +390,13 @@ def as_table(frame: Any) -> "nw.DataFrame[Any]":
 
 
 def to_array(column: "nw.Series[Any]") -> NDArray[Any]:
-    """Return the values of a column; text as objects, since arrays of text are as wide as its longest value."""
+    """Return the values of a column as an array.
+
+    Text becomes objects, since arrays of text are as wide as their longest value; so do integers beside missing values where some
+    are beyond 2**53, which the floats that hold NaN would round.
+    """
+    if column.dtype.is_integer() and column.null_count() and max(abs(column.max()), abs(column.min())) > _LARGEST_EXACT:
+        return np.array(column.to_list(), object)
     native: Any = column.to_native()
     return np.asarray(native.to_numpy()) if column.implementation.is_polars() else column.to_numpy()
 

@@ -441,6 +441,7 @@ class Predictions:
         frames.refuse_shared(names, label, weights)
         single = [name for name in (label, weights, clusters) if name is not None]
         frames.matching(table.columns, single, "label, weights and clusters")
+        frames.refuse_nested(table.schema, single, "labels, weights and clusters")
         judges = [] if judge is None else frames.matching(table.columns, judge, "judge")[0]
         needed = [name for name in (*single, *judges) if judge is None or name != label]
         for name in (*needed, *(names if len(names) == 1 else ())):

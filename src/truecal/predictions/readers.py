@@ -375,6 +375,10 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
     null = (nw.col(name).is_null() for name in needed)
     nan = (nw.col(name).is_nan() for name in needed if table[name].dtype.is_float())
     complete = table.filter(~nw.any_horizontal(*null, *nan, ignore_nulls=False))
+    for name in needed:
+        if isinstance(complete[name].dtype, (nw.List, nw.Array)):
+            rows = complete[name].to_list()
+            complete = complete.filter([not any(map(is_missing, row)) for row in rows])
     if not len(complete):
         raise InputError(f"all {len(table)} rows have missing values in {', '.join(needed)}; nothing is left to judge")
     return complete, len(table) - len(complete)

@@ -156,7 +156,14 @@ def transpose(matrix: Floats) -> Floats:
 # ----------------------------------------------------------------------------------------------------
 # Validation: everything that enters truecal is checked here, once
 
-SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16, bfloat16: 1e-2)
+SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1
+HALF_TOLERANCE = (
+    1e-2  # the same where a model computed them in float16 or bfloat16; derived: ten classes, half an ulp each
+)
+HALF_BITS = 11  # derived: significant bits of float16; bfloat16 has 8
+HALF_SPLIT = (
+    2.0 ** (53 - HALF_BITS) + 1
+)  # derived: Veltkamp's factor; s = v * factor: s - (s - v) is v rounded to HALF_BITS bits
 SUSPICIOUS_ROWS = 10  # fewer may be in [0, 1] by chance, or in an example
 LOOK_LIKE_PROBABILITIES = (
     "all logits look like probabilities; if they are, use Predictions.from_probs (probs=, --probs or --score)"
@@ -252,25 +259,25 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
         raise InputError(f"weights must be finite and not negative: {where(index)} is {w[index]}")
     if not (w.max(axis=-1, initial=0.0) > 0).all():
         raise InputError("all weights are zero; nothing is left to measure")
-    _refuse_far_apart(w)
+    with np.errstate(over="ignore"):
+        total = float(w.sum(axis=-1).max())
+    refuse_weight_range(float(w[w > 0].min()), float(w.max()), total)
     return w
 
 
-def _refuse_far_apart(w: Float64s) -> None:
-    """Raise for weights whose sums would lose rows: counts beyond what a float can count, or ratios beyond its digits."""
-    with np.errstate(over="ignore"):
-        total = float(w.sum(axis=-1).max())
+def refuse_weight_range(lightest: float, heaviest: float, total: float) -> None:
+    """Raise for weights whose sums would lose rows: a total beyond what a float counts, or a ratio beyond its digits.
+
+    `lightest` is the smallest positive weight.
+    """
     if total > _LARGEST_TOTAL:
         raise InputError(
             f"weights sum to {total:g}, and counts are exact only up to {_LARGEST_TOTAL:.2g}; divide them by their largest"
         )
-    heaviest, positive = float(w.max()), w > 0
     smallest = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
-    light = positive & (w < smallest)
-    if light.any():
-        index = _first(light)
+    if lightest < smallest:
         raise InputError(
-            f"weights: {where(index)} weighs {w[index]:g} beside a largest of {heaviest:g}, too little for sums to hold it; "
+            f"weights from {lightest:g} to {heaviest:g} are too far apart for sums to hold the smallest; "
             f"give weights of at least {smallest:.2g}, or 0 to leave a row out"
         )
 
@@ -499,8 +506,8 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if classes is not None:
         return _labels_by_name(y, classes)
     refuse_missing(y, "labels", "label")
-    if y.dtype == object and all(isinstance(label, (int, np.integer)) for label in y):
-        y = y.astype(np.int64)
+    if y.dtype == object and all(map(_is_number, y)):
+        y = y.astype(np.int64 if all(isinstance(label, (int, np.integer)) for label in y) else np.float64)
     if y.dtype.kind not in "iubf":
         raise InputError(
             f"labels are {kind_in_words(y)} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
@@ -559,31 +566,33 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
     if not sums:
         refuse_outside_unit(probs, "probabilities")
         return
-    tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
     step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
     ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
     for start in range(0, rows, step):
         block = probs[start : start + step]
         low = block.min()
         off = np.abs(block @ ones - 1)
-        if low >= 0 and off.max() <= tolerance and block.max() <= 1:  # NaN fails all of them
+        if low >= 0 and off.max() <= SUM_TOLERANCE and block.max() <= 1:  # NaN fails all of them
             continue
         refuse_outside_unit(probs, "probabilities")
-        if _few_bits(block) and off.max() <= 1e-2:
+        off[_half_precision(block) & (off <= HALF_TOLERANCE)] = 0.0
+        if off.max() <= SUM_TOLERANCE:
             continue
         row = start + int(off.argmax())
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
-            f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
+            f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {SUM_TOLERANCE:g}); "
             "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
 
 
-def _few_bits(block: Floats) -> bool:
-    """Whether float32 numbers hold no more bits than bfloat16 has, in which a model computed them."""
-    if block.dtype != np.float32:
-        return False
-    return not (np.ascontiguousarray(block).view(np.uint32) & 0xFFFF).any()
+def _half_precision(block: Floats) -> NDArray[np.bool_]:
+    """Find the rows of float16 or float32 probabilities whose numbers all have at most HALF_BITS significant bits, shape (n,)."""
+    if block.dtype.itemsize > 4:
+        return np.zeros(len(block), bool)
+    wide = block.astype(np.float64)
+    split = wide * HALF_SPLIT
+    return (split - (split - wide) == wide).all(axis=1)
 
 
 def warn_of_probabilities(logits: Floats) -> None:
