@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.estimate import Interval
 from truecal.lenses.lens import Lens, check_lens
@@ -217,7 +217,7 @@ def check_share(value: Any, name: str) -> float:
 _GRID = np.arange(1, 101) / 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Area:
     """Area under the risk-coverage curve (AURC): the mean over k = 1..n of the risk among the k most confident rows.
 
@@ -251,6 +251,16 @@ class Area:
 
     def __float__(self) -> float:
         return self.value
+
+    def __str__(self) -> str:
+        size = digits.with_interval(self.value, float(self.interval.low), float(self.interval.high))
+        return (
+            f"area under the risk-coverage curve {size} at {self.interval.level:.0%}; a perfect ranking of these answers would "
+            f"lower it by {self.excess:.4f}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Area: {self}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,7 +332,18 @@ class RiskCoverage(Tabular):
         shares = ", ".join(
             f"{risk:.2%} of {share:.0%}" for share, risk in zip((1, 0.9, 0.5), self.at((1, 0.9, 0.5)), strict=True)
         )
-        return f"wrong answers by share answered, the most confident first: {shares}; AURC {self.area.value:.4f}, n={self.n}"
+        cells = [
+            {
+                "answered": f"{row['answered']:.0%}",
+                "from confidence": digits.percent(row["threshold"]),
+                "wrong answers": f"{row['risk']:.1%}",
+                f"{self.area.interval.level:.0%} interval": f"{row['low']:.1%} to {row['high']:.1%}",
+            }
+            for row in self.frame()
+            if round(100 * row["answered"]) % 10 == 0
+        ]
+        title = f"wrong answers by share answered, the most confident first: {shares}; n = {self.n:,}"
+        return "\n".join([title, Frame.from_records(cells).to_text(), str(self.area)])
 
 
 @takes_arrays

@@ -34,7 +34,7 @@ def test_models_with_labels_of_their_own(truecal, logs):
     ran = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--json")
     assert ran.code == 0, ran.err
     content = json.loads(ran.out)
-    assert list(content["errors"]) == ["gpt", "claude"]
+    assert [model["name"] for model in content["models"]] == ["gpt", "claude"]
     (pair,) = content["pairs"]
     assert pair["high"] < 0
     clustered = truecal(
@@ -56,7 +56,7 @@ def test_the_models_of_one_file(truecal, logs):
     content = json.loads(
         truecal("compare", logs / "both.jsonl", "--split", "model", "--key", "question_id", "--json").out
     )
-    assert set(content["errors"]) == {"gpt", "claude"}
+    assert {model["name"] for model in content["models"]} == {"gpt", "claude"}
     assert "give several files" in truecal("compare", logs / "both.jsonl").err
 
 
@@ -69,7 +69,7 @@ def test_a_gate_between_old_and_new(truecal, logs):
     assert "PASS" in better.out
     gate = json.loads(
         truecal("compare", logs / "claude.jsonl", logs / "gpt.jsonl", "--max-increase", "0.01", "--json").out
-    )["gate"]
+    )["conclusion"]
     assert gate["passed"]
     assert gate["worst"] == "gpt"
     junit = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--max-increase", "0.01", "--format", "junit")

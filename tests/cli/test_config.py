@@ -20,7 +20,7 @@ def test_options_come_from_the_nearest_file(truecal, project, binary_csv):
     )
     ran = truecal("measure", binary_csv, "--json")
     content = json.loads(ran.out)
-    assert (content["level"], content["gate"]["max_error"]) == (0.9, 0.9)
+    assert (content["level"], content["conclusion"]["tolerance"]) == (0.9, 0.9)
     assert {result["group"] for result in content["results"]} == {"north", "south"}
     assert f"settings of {project / 'pyproject.toml'}: level = 0.9, max-error = 0.9" in ran.err
     assert json.loads(truecal("measure", binary_csv, "--json", "--level", "0.8").out)["level"] == 0.8

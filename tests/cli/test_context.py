@@ -123,7 +123,7 @@ def test_comparison_and_gate_in_context(truecal, files):
     said = json.loads(ran.out)
     models = {name: predictions(frame(sharpness=s)) for name, s in (("a", 1.8), ("b", 3.0))}
     for name, preds in models.items():
-        assert said["errors"][name] == pytest.approx(
+        assert {model["name"]: model["value"] for model in said["models"]}[name] == pytest.approx(
             float(tc.measure(preds, lens=tc.Grouping(GROUPS)).value), abs=1e-12
         )
     assert ran.code == 1

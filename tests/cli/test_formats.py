@@ -33,8 +33,8 @@ def test_one_line_per_group_with_its_verdict(truecal, grouped_csv):
 def test_the_worst_group_is_named_on_fail(truecal, grouped_csv):
     ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "-q")
     assert "in 1 of 2 groups, most in bad (at least 0.2" in ran.out.splitlines()[-1]
-    gate = json.loads(truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--json").out)["gate"]
-    assert (gate["worst"], gate["passed"]) == ("bad", False)
+    gate = json.loads(truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--json").out)["conclusion"]
+    assert (gate["worst_group"], gate["passed"]) == ("bad", False)
 
 
 def test_a_group_that_may_be_above_is_not_said_to_be(truecal, grouped_csv):
@@ -133,6 +133,6 @@ def test_the_gate_adds_the_sketch_error(truecal, tmp_path):
     )
     (result,) = content["results"]
     assert result["sketch_error"] > 0
-    assert content["gate"]["upper"] == result["interval"]["high"] + result["sketch_error"]
-    between = (content["gate"]["upper"] + result["interval"]["high"]) / 2
+    assert content["conclusion"]["high"] == result["interval"]["high"] + result["sketch_error"]
+    between = (content["conclusion"]["high"] + result["interval"]["high"]) / 2
     assert truecal("measure", tmp_path / "a.parquet", "--engine", "polars", "--max-error", between).code == 1

@@ -144,7 +144,7 @@ def test_weights_and_clusters(truecal, binary_csv):
 
 def gate(truecal, path, most):
     ran = truecal("measure", path, "--max-error", most, "--json")
-    return ran.code, json.loads(ran.out)["gate"]["passed"]
+    return ran.code, json.loads(ran.out)["conclusion"]["passed"]
 
 
 def test_the_gate(truecal, binary_csv, tmp_path):

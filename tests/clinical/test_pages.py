@@ -103,11 +103,10 @@ def test_the_commands_say_what_python_says(table, tmp_path, capsys):
     assert main(["measure", *options, "--clinical", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     found = tc.clinical.summary(PREDS, by="site")
-    numbers = {number["name"]: number for number in said["whole"]["numbers"]}
-    assert numbers["slope"]["low"] == pytest.approx(found.slope.low)
-    assert numbers["ici"]["high"] == pytest.approx(found.ici.high)
-    assert said["whole"]["patients"] == 300
-    assert [group["group"] for group in said["groups"]] == ["north <b>", "south", "west"]
+    assert said["slope"]["low"] == pytest.approx(found.slope.low)
+    assert said["ici"]["high"] == pytest.approx(found.ici.high)
+    assert said["patients"] == 300
+    assert list(said["sites"]["each"]) == ["north <b>", "south", "west"]
     assert main(["measure", *options, "--clinical"]) == 0
     assert "calibration slope" in capsys.readouterr().out
     assert main(["measure", *options, "--clinical", "--max-error", "0.1"]) == 2

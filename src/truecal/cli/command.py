@@ -8,13 +8,14 @@
         '''
 
 Parameters before the star are arguments, those after it options. A dataclass among them stands for the options that its
-docstring lists, and what `Annotated` adds to it. An option that a docstring does not list has the words of `SharedOptions`.
+docstring (and those of its bases) lists, and for the argument FILE where it has a `metavar`. An option that no docstring lists
+has the words of `SharedOptions`.
 """
 
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -59,12 +60,12 @@ class NumberRange(click.FloatRange):
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A value that a function makes of text; the function raises ValueError where the text is not what is expected."""
+    """A value that a function makes of text; the function raises ValueError where the text is not what is described."""
 
     name = "text"
 
-    def __init__(self, parse: Callable[[str], Any], expected: str) -> None:
-        self.parse, self.expected = parse, expected
+    def __init__(self, parse: Callable[[str], Any], description: str) -> None:
+        self.parse, self.description = parse, description
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse text by the function of the type; a ValueError becomes a usage error."""
@@ -73,7 +74,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         except InputError:  # which says more
             raise
         except ValueError:
-            self.fail(f"{value!r} is not {self.expected}", param, ctx)
+            self.fail(f"{value!r} is not {self.description}", param, ctx)
 
 
 def parse_numbers(text: str) -> list[float]:
@@ -103,9 +104,9 @@ def _input_files(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
     paths: list[str] = []
     for param in command.params:
         value = opts.get(param.name or "")
-        values = [str(v) for v in value if v is not None] if isinstance(value, list | tuple) else [str(value or "")]
-        file = isinstance(param, click.Argument) or str(param.metavar).partition(".")[0] in ("FILE", "TABLE", "STORE")
-        if file and not isinstance(param, OutputFile):
+        values = [str(v) for v in (value if isinstance(value, list | tuple) else [value]) if v is not None]
+        is_file = isinstance(param, click.Argument) or str(param.metavar).startswith(("FILE", "TABLE", "STORE"))
+        if is_file and not isinstance(param, OutputFile):
             paths += values
         paths += [v.removeprefix("@") for v in values if v.startswith("@")]
     return paths
@@ -123,6 +124,8 @@ WriteFolder = Annotated[str, partial(OutputFile, folder=True)]
 
 # ----------------------------------------------------------------------------------------------------
 # From a function to a command
+
+OptionHelp = Mapping[str, tuple[list[str], str, str]]  # spellings, metavar and help of an option, by every spelling
 
 
 def command(
@@ -148,14 +151,13 @@ def command(
     def decorate(function: Callable[..., Reply]) -> click.Command:
         parameters = inspect.signature(function).parameters
         hints = get_type_hints(function, include_extras=True)
-        bundles = {key: hints[key] for key in parameters if is_dataclass(_base(hints[key]))}
+        bundles = {key: hints[key] for key in parameters if is_dataclass(hints[key])}
 
         def run(form: str | None = None, as_json: bool = False, answer_file: str | None = None, **options: Any) -> int:
             if as_json and form not in (None, "json"):
                 raise click.UsageError(f"--json and --format {form} exclude each other; give one")
-            for key, hint in bundles.items():
-                bundle: Any = _base(hint)
-                options[key] = bundle(**{f.name: options.pop(f.name) for f in fields(bundle) if f.name in options})
+            for key, kind in bundles.items():
+                options[key] = kind(**{f.name: options.pop(f.name) for f in fields(kind) if f.name in options})
             answer = function(**options)
             text = RENDERERS["json" if as_json else form or formats[0]](answer)
             if answer_file in (None, "-"):
@@ -164,26 +166,26 @@ def command(
                 write_whole(str(answer_file), text + "\n")
             return answer.exit_code
 
-        help_, words = _split_docstring(function)
+        help_, listed = _split_docstring(function)
         params: list[click.Parameter] = []
         for key, parameter in parameters.items():
-            if key in bundles:
-                continue
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                params.append(_option(key, hints[key], parameter.default, words))
-            else:
-                params.append(_argument(key, hints[key], parameter.default))
-        for hint in reversed(bundles.values()):  # the columns of the input last
-            params += _bundle_params(hint, words)
+                params.append(_option(key, hints[key], parameter.default, listed))
+            elif key not in bundles:
+                settings = _settings(hints[key])
+                metavar = f"{key.upper()}..." if settings.pop("multiple", False) else key.upper()
+                optional = parameter.default is not inspect.Parameter.empty
+                params.append(_argument(key, f"[{metavar}]" if optional else metavar, **settings))
+        for kind in reversed(bundles.values()):  # the columns of the input last
+            params += _bundle_params(kind, listed)
         if len(formats) > 2:
-            params.append(_option("form", Annotated[str | None, click.Choice(formats)], None, words, "--format"))
-        params.append(_option("as_json", bool, False, words, "--json"))
+            params.append(_option("form", Annotated[str | None, click.Choice(formats)], None, listed, "--format"))
+        params.append(_option("as_json", bool, False, listed, "--json"))
         if "out" not in parameters:
-            params.append(_option("answer_file", WriteTo | None, None, words, "--out"))
-        arguments = [param for param in params if isinstance(param, click.Argument)]
-        options = [param for param in params if not isinstance(param, click.Argument)]
+            params.append(_option("answer_file", WriteTo | None, None, listed, "--out"))
+        params.sort(key=lambda param: isinstance(param, click.Option))  # arguments first
         title = name or function.__name__.rstrip("_").replace("_", "-")
-        built = click.Command(title, params=[*arguments, *options], callback=run, help=help_)
+        built = click.Command(title, params=params, callback=run, help=help_)
         if group is not None:
             group.add_command(built)
         return built
@@ -192,8 +194,8 @@ def command(
 
 
 @cache
-def _split_docstring(thing: Any) -> tuple[str, dict[str, tuple[list[str], str, str]]]:
-    """Return a docstring without its lines about options, and spellings, metavar and help of an option by every spelling."""
+def _split_docstring(thing: Any) -> tuple[str, OptionHelp]:
+    """Return a docstring without its lines about options, and the help of its options."""
     text = inspect.cleandoc(thing.__doc__ or "")
     options: dict[str, tuple[list[str], str, str]] = {}
     for _, declaration, help_ in _OPTION_LINES.findall(text):
@@ -204,51 +206,26 @@ def _split_docstring(thing: Any) -> tuple[str, dict[str, tuple[list[str], str, s
     return _OPTION_LINES.sub("", text).strip(), options
 
 
-def _base(hint: Any) -> Any:
-    """Return a type without what `Annotated` and `None` add to it."""
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _base(get_args(hint)[0])
-    if origin in (Union, UnionType):
-        return _base(next(part for part in get_args(hint) if part is not NoneType))
-    return hint
-
-
-def _metadata(hint: Any) -> Iterator[Any]:
-    """Yield the metadata of all Annotated parts of an annotation."""
-    if get_origin(hint) is Annotated:
-        yield from hint.__metadata__
-    for part in get_args(hint) if get_origin(hint) in (Annotated, Union, UnionType, tuple) else ():
-        yield from _metadata(part)
-
-
 def _settings(hint: Any) -> dict[str, Any]:
     """Return the keywords of a click parameter for an annotation: type, is_flag, multiple, or cls."""
-    base = _base(hint)
-    settings: dict[str, Any] = {}
-    if get_origin(base) is tuple:
-        parts = get_args(base)
-        if parts[-1] is Ellipsis:
-            return {**_settings(parts[0]), "multiple": True}
-        settings["type"] = parts
-    elif get_origin(base) is Literal:
-        settings["type"] = click.Choice(get_args(base))
-    elif base is bool:
-        settings["is_flag"] = True
-    else:
-        settings["type"] = base
-    for extra in _metadata(hint):
-        if isinstance(extra, click.ParamType):
-            settings["type"] = extra
-        else:
-            settings = {"cls": extra}
-    return settings
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        inner, extra = _settings(parts[0]), parts[1]
+        return {**inner, "type": extra} if isinstance(extra, click.ParamType) else {"cls": extra}
+    if kind in (Union, UnionType):
+        return _settings(next(part for part in parts if part is not NoneType))
+    if kind is tuple:
+        return {**_settings(parts[0]), "multiple": True} if parts[-1] is Ellipsis else {"type": parts}
+    if kind is Literal:
+        return {"type": click.Choice(parts)}
+    return {"is_flag": True} if hint is bool else {"type": hint}
 
 
-def _option(key: str, hint: Any, default: Any, words: Mapping[str, Any], spelling: str = "") -> click.Option:
+def _option(key: str, hint: Any, default: Any, listed: OptionHelp, spelling: str = "") -> click.Option:
     """Make the option of a keyword parameter, with the help of its docstring or the shared one."""
     spelling = spelling or f"--{key.rstrip('_').replace('_', '-')}"
-    spellings, metavar, help_ = words.get(spelling) or _split_docstring(SharedOptions)[1].get(spelling) or ([], "", "")
+    shared = _split_docstring(SharedOptions)[1]
+    spellings, metavar, help_ = listed.get(spelling) or shared.get(spelling) or ([spelling], "", "")
     settings = _settings(hint)
     kind = settings.pop("cls", click.Option)
     if default is inspect.Parameter.empty:
@@ -257,31 +234,35 @@ def _option(key: str, hint: Any, default: Any, words: Mapping[str, Any], spellin
         settings |= {"default": default, "show_default": default not in (None, ()) and default is not False}
     if metavar and not isinstance(settings.get("type"), click.Choice):
         settings["metavar"] = metavar
-    option: click.Option = kind([*(spellings or [spelling]), key], help=help_, **settings)
+    option: click.Option = kind([*spellings, key], help=help_, **settings)
     return option
 
 
-def _argument(key: str, hint: Any, default: Any) -> click.Argument:
-    """Make the argument of a positional parameter; one with a default is optional."""
-    settings = _settings(hint)
-    required = default is inspect.Parameter.empty
-    if settings.pop("multiple", False):
-        settings["nargs"] = -1
-    metavar = key.upper() + ("..." if "nargs" in settings else "")
-    settings["metavar"] = metavar if required else f"[{metavar}]"
-    return click.Argument([key], required=required, **({} if required else {"default": default}), **settings)
+def _argument(key: str, metavar: str, *, as_tuple: bool = False, **settings: Any) -> click.Argument:
+    """Make an argument: optional with brackets around its metavar, repeated with dots after it; "" is refused."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        if "" in values:
+            raise click.UsageError(f"a {metavar.strip('[.]')} is the empty string; is a shell variable unset?")
+        return values if as_tuple else value
+
+    settings |= {"required": not metavar.startswith("["), "nargs": -1 if metavar.endswith("...") else 1}
+    return click.Argument([key], metavar=metavar, callback=check, **settings)
 
 
-def _bundle_params(hint: Any, words: Mapping[str, Any]) -> list[click.Parameter]:
-    """Return the options that the docstrings of a dataclass and its bases list, and what `Annotated` adds."""
-    bundle = _base(hint)
-    listed: dict[str, Any] = {}
-    for kind in reversed(bundle.__mro__[:-1]):
-        listed |= _split_docstring(kind)[1]
-    hints = get_type_hints(bundle, include_extras=True)
-    options: list[click.Parameter] = [
-        _option(f.name, hints[f.name], f.default, {**listed, **words})
-        for f in fields(bundle)
-        if f"--{f.name.replace('_', '-')}" in listed
+def _bundle_params(kind: Any, listed: OptionHelp) -> list[click.Parameter]:
+    """Return the argument of a dataclass, and the options that its docstring and those of its bases list."""
+    bundle: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        bundle |= _split_docstring(base)[1]
+    hints = get_type_hints(kind, include_extras=True)
+    by_option = {f"--{f.name.replace('_', '-')}": f for f in fields(kind)}
+    params: list[click.Parameter] = [
+        _option(by_option[name].name, hints[by_option[name].name], by_option[name].default, {**bundle, **listed})
+        for name in bundle
+        if name in by_option
     ]
-    return [*options, *(extra for extra in _metadata(hint) if isinstance(extra, click.Parameter))]
+    if hasattr(kind, "metavar"):
+        params.append(_argument("files", kind.metavar, as_tuple=True, type=click.Path()))
+    return params

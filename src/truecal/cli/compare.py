@@ -10,8 +10,7 @@ import click
 import truecal as tc
 from truecal import digits
 from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Seed, Words, WriteTo, command
-from truecal.cli.estimators import make_lens
-from truecal.cli.input import Input, Models, load
+from truecal.cli.input import Models, load, make_lens
 from truecal.cli.measure import split_rows
 from truecal.cli.output import Reply, Statement, command_line, estimate_cells, note, table, working
 from truecal.cli.scan import is_sketched, read_sketch
@@ -78,7 +77,7 @@ def compare(
     return _reply(conclude_ranking(comparisons, level, **gate), estimates)
 
 
-def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[str, Any]":
+def _read_models(source: Models, models: Words, split: str | None) -> "Mapping[str, Any]":
     """Read predictions (or sketches) by the name of their model."""
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
@@ -92,7 +91,7 @@ def _read_models(source: Input, models: Words, split: str | None) -> "Mapping[st
     return _from_columns(source, models) if models else _from_files(source)
 
 
-def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
+def _from_columns(source: Models, models: Words) -> "dict[str, tc.Predictions]":
     """Read the models of one file from --model NAME=COLUMNS."""
     if source.probabilities is not None or source.logits is not None:
         raise click.UsageError("--model names the predictions; leave out --score, --probs and --logits")
@@ -107,7 +106,7 @@ def _from_columns(source: Input, models: Words) -> "dict[str, tc.Predictions]":
     return parts
 
 
-def _from_files(source: Input) -> "Mapping[str, tc.Predictions | tc.Sketch]":
+def _from_files(source: Models) -> "Mapping[str, tc.Predictions | tc.Sketch]":
     """Read a model from every file, named by its stem, or by its path where stems are equal."""
     files = source.files
     if len(files) < 2:
@@ -130,39 +129,26 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
     """Make the reply with errors of models and differences of pairs."""
     first = conclusion.comparisons[0]
     interval = f"{conclusion.level:.0%} interval"
-    rows = {name: estimates[name].frame()[0] for name in conclusion.ranking}
-    models = [{"name": name, "low": r["low"], "high": r["high"], "error": r["value"]} for name, r in rows.items()]
-    metric = first.estimator.name or "root-mean-square calibration error"
-    errors = [[m["name"], *estimate_cells(m["error"], m["low"], m["high"])] for m in models]
-    pairs = []
+    models = [{"name": name, **estimates[name].frame()[0]} for name in conclusion.ranking]
+    errors = [[m["name"], *estimate_cells(m["value"], m["low"], m["high"])] for m in models]
+    pairs, statements = [], []
     for c in conclusion.comparisons:
-        size = estimate_cells(c.difference, float(c.interval.low), float(c.interval.high), sign="+")
-        pairs.append([f"{c.a} - {c.b}", *size, digits.p_text(c.p_value), digits.p_text(c.adjusted_p)])
+        low, high = float(c.interval.low), float(c.interval.high)
+        name, size = f"{c.a} - {c.b}", digits.with_interval(c.difference, low, high, sign=True)
+        cells = estimate_cells(c.difference, low, high, sign="+")
+        pairs.append([name, *cells, digits.p_text(c.p_value), digits.p_text(c.adjusted_p)])
+        alone = replace(conclusion, comparisons=(c,))
+        gate = alone.gate.partition(": ")[2] or conclusion.finding(c)
+        tests = f"at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}"
+        numbers = {key: float(value) for key, value in c.row().items() if not isinstance(value, str)}
+        labels = {"a": c.a, "b": c.b, "lens": c.lens}
+        statements.append(Statement(name, f"difference {size} {tests}; {gate}", numbers, alone.passed, labels))
     text = [
-        table(["model", "error (rms)" if metric.startswith("root") else "error", interval], errors),
+        table(["model", "error", interval], errors),
         "",
         table(["pair", "difference", interval, "p-value", "adjusted"], pairs),
-        f"{metric}, {first.lens}, n = {first.n}; intervals: {first.interval.method}",
+        f"{models[0]['metric']}, {first.lens}, n = {first.n}; intervals: {first.interval.method}",
         f"{conclusion.sentence} A negative difference favours the first model of a pair.",
     ]
-    content: dict[str, object] = {"n": first.n, "lens": first.lens, "metric": metric, "level": conclusion.level}
-    content |= {"errors": {m["name"]: m["error"] for m in models}, "models": models}
-    content |= {"pairs": [c.row() for c in conclusion.comparisons]}
-    if conclusion.worst is not None and conclusion.max_increase is not None:
-        worst = {"upper": float(conclusion.worst.interval.high), "worst": conclusion.worst.a}
-        content["gate"] = {"max_increase": conclusion.max_increase, **worst, "passed": conclusion.passed}
-    statements = [_statement(c, conclusion) for c in conclusion.comparisons]
+    content = {"n": first.n, "lens": first.lens, "models": models, "pairs": [c.row() for c in conclusion.comparisons]}
     return Reply("compare", content, "\n".join(text), statements, conclusion)
-
-
-def _statement(c: "tc.inference.Comparison", conclusion: RankingConclusion) -> Statement:
-    """Make the statement about one pair, with its gate."""
-    size = digits.with_interval(c.difference, float(c.interval.low), float(c.interval.high), sign=True)
-    alone = replace(conclusion, comparisons=(c,))
-    gate = alone.gate.partition(": ")[2]
-    sentence = (
-        f"difference {size} at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}; "
-        f"{gate or conclusion.finding(c)}"
-    )
-    numbers = {name: float(value) for name, value in c.row().items() if not isinstance(value, str)}
-    return Statement(f"{c.a} - {c.b}", sentence, numbers, alone.passed, {"a": c.a, "b": c.b, "lens": c.lens})

@@ -1,41 +1,51 @@
-"""Where predictions come from: the options that every command shares, and reading what they point at."""
+"""Where predictions come from and how they are judged: the options that commands share, and reading what they name."""
 
+import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from glob import has_magic
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import click
 import numpy as np
 
 import truecal as tc
 from truecal import names
-from truecal.cli.command import Parsed, Words
-from truecal.cli.estimators import classes_by_word, make_lens, parse_selection, selected_columns
+from truecal.cli.command import Count, Fraction, Parsed, Seed, Words
 from truecal.cli.output import note
 from truecal.errors import FileError, InputError
 from truecal.inference.conclusion import RowCounts
 from truecal.predictions import files, readers
 
 if TYPE_CHECKING:
+    from truecal.estimators.base import Estimator
     from truecal.lenses.lens import Lens
     from truecal.predictions.selection import Selection
+
+# ----------------------------------------------------------------------------------------------------
+# Values of options
 
 
 def _class_names(text: str) -> list[str]:
     """Return class names with commas between them, or those in @FILE."""
     if not text.startswith("@"):
         return [name.strip() for name in text.split(",")]
+    return _read_text(text[1:], "class names").splitlines()
+
+
+def _read_text(file: str, content: str) -> str:
+    """Read a text file; refuse one that cannot be read, with what it should hold."""
     try:
-        return Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
-        raise FileError(f"cannot read the class names in {text[1:]}: {reason}") from error
+        raise FileError(f"cannot read the {content} in {file}: {reason}") from error
 
 
 def _word_values(text: str) -> dict[str, float]:
@@ -45,6 +55,174 @@ def _word_values(text: str) -> dict[str, float]:
         raise ValueError(text)
     return {word.strip(): float(value) for word, _, value in pairs}
 
+
+def _limits(text: str) -> tuple[float, float] | None:
+    """Parse LOW:HIGH, where either may be missing (infinite); None where it is no interval."""
+    low, colon, high = text.partition(":")
+    try:
+        return (float(low or -inf), float(high or inf)) if colon and text != ":" else None
+    except ValueError:
+        return None
+
+
+def _scale(text: str) -> dict[str, tuple[float, float]]:
+    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to limits by word."""
+    scale: dict[str, tuple[float, float]] = {}
+    for part in text.split(","):
+        word, _, span = part.rpartition("=")
+        limits = _limits(span)
+        if limits is None or inf in map(abs, limits) or not word.strip() or word.strip() in scale:
+            raise ValueError(part)
+        scale[word.strip()] = limits
+    return scale
+
+
+def _norm(text: str) -> float:
+    """Parse a norm: a whole number, a decimal, or inf."""
+    return int(text) if text.isdigit() else float(text)
+
+
+Scale = Annotated[
+    dict[str, tuple[float, float]],
+    Parsed(_scale, "WORD=LOW:HIGH,... with different words, such as low=0:0.1,high=0.1:1"),
+]
+Norm = Annotated[float, Parsed(_norm, "a number of at least 1, or inf")]
+
+# ----------------------------------------------------------------------------------------------------
+# --select and --lens
+
+
+def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
+    """Map the text of every class to the class."""
+    return {str(name): name for name in preds.classes or range(preds.class_count)}
+
+
+def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
+    """List the columns that --select names, other than the label and the output."""
+    return tuple(dict.fromkeys(name for word in select if (name := _parts(word)[0]) not in ("label", "output")))
+
+
+def parse_selection(
+    select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]
+) -> "Selection | None":
+    """Combine all of --select; `classes` has classes by their words, `kinds` the numpy kind of every column."""
+    selection = None
+    for word in select:
+        name, values = _parts(word)
+        limits, kind = _limits(values), kinds.get(name, "U")
+        if name == "label":
+            one = tc.by_label(*(classes.get(value, value) for value in values.split(",")))
+        elif name == "output":
+            if limits is None:
+                raise InputError(f"--select output is LOW:HIGH, such as output=0.5:1, not {word!r}")
+            low, high = limits
+            one = tc.by_output(low=0.0 if low == -inf else low, high=1.0 if high == inf else high)
+        elif limits is not None and kind in "iuf":
+            one = tc.by_column(name, low=limits[0], high=limits[1])
+        else:
+            one = tc.by_column(name, *(_value(name, value, kind) for value in values.split(",")))
+        selection = one if selection is None else selection & one
+    return selection
+
+
+def _parts(word: str) -> tuple[str, str]:
+    """Split NAME=VALUES of --select."""
+    name, _, values = word.partition("=")
+    if not name or not values:
+        raise InputError(
+            f"--select is label=NAME,..., output=LOW:HIGH, COLUMN=VALUE,... or COLUMN=LOW:HIGH, not {word!r}"
+        )
+    return name, values
+
+
+def _value(column: str, word: str, kind: str) -> object:
+    """Convert text to the type of a column by its dtype kind: bool ("b"), float ("i", "u", "f"), else text."""
+    if kind == "b":
+        if word.lower() not in ("true", "false"):
+            raise InputError(f"column {column!r} holds true and false; select one of them, not {word!r}")
+        return word.lower() == "true"
+    try:
+        return float(word) if kind in "iuf" else word
+    except ValueError as error:
+        raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
+
+
+def make_lens(word: str, classes: "tc.Predictions | Mapping[str, object]") -> "Lens | None":
+    """Make the lens of --lens, with classes by their words or those of predictions; None leaves the choice to the library."""
+    by_word = classes_by_word(classes) if isinstance(classes, tc.Predictions) else classes
+    if word.startswith("grouping="):
+        return _grouping(word.removeprefix("grouping="), by_word)
+    lens: Lens | None = None if word == "auto" else names.lens_named(word, by_word).of(tc.lenses)
+    return lens
+
+
+def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
+    """Read a grouping from a JSON file: {"group": ["class", ...], ...}."""
+    try:
+        groups = json.loads(_read_text(file, "grouping"))
+    except json.JSONDecodeError as error:
+        raise FileError(f"cannot read the grouping in {file}: it is not JSON ({error})") from error
+    if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
+        raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')
+    return tc.Grouping(
+        {name: [classes.get(str(member), member) for member in members] for name, members in groups.items()}
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Estimators
+
+
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """How the error is measured.
+
+    --estimator NAME  How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several
+                      probabilities where the lens judges those]
+    --bins N          Number of bins (binned, label-binned, debiased).
+    --scheme SCHEME   Bins of equal width or equal mass.
+    --norm P          1 mean absolute, 2 root mean square, inf maximum.
+    --level P         Confidence level of intervals and gates.
+    --seed N          Seed of random numbers.
+    """
+
+    estimator: Annotated[str | None, click.Choice([*names.ESTIMATORS, *names.CITED, "all"])] = None
+    bins: Count | None = None
+    scheme: Literal["width", "mass"] | None = None
+    norm: Norm | None = None
+    level: Fraction = 0.95
+    seed: Seed = 0
+
+    def estimators(self, lens: "Lens | None") -> "list[Estimator]":
+        """Make the estimators for what a lens judges; settings that do not go together are refused."""
+        if lens is not None and lens.several:
+            for name in ("estimator", "bins", "scheme"):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"--{name} is for one probability per row; this lens judges several by bins of whole predictions, "
+                        "which estimator=tc.GeneralizedECE(binning=...) chooses in Python"
+                    )
+            return [tc.GeneralizedECE() if self.norm is None else tc.GeneralizedECE(norm=self.norm)]
+        if self.estimator == "all":
+            return [make_estimator(name) for name in names.ESTIMATORS]
+        return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]
+
+
+def make_estimator(
+    name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
+) -> "Estimator":
+    """Make an estimator by name with the settings that are not None; refuse a setting that it does not have."""
+    named = names.estimator_named(name)
+    settings = {"bins": bins, "scheme": scheme, "norm": norm}
+    options = {option: value for option, value in settings.items() if value is not None}
+    for option in options.keys() - {field.name for field in fields(getattr(tc.estimators, named.name))}:
+        raise InputError(f"the {name} estimator has no --{option}")
+    estimator: Estimator = named.of(tc.estimators, **options)
+    return estimator
+
+
+# ----------------------------------------------------------------------------------------------------
+# Files and columns
 
 # Two labels of which everybody takes the second as positive
 _POSITIVE_LAST = {
@@ -77,8 +255,8 @@ class OutputColumns:
 
 
 @dataclass(frozen=True)
-class Input(OutputColumns):
-    """Files of predictions, and which of their columns are what.
+class PlainFile(OutputColumns):
+    """A file of predictions, and which of its columns are what.
 
     --label COLUMN                Column of true labels: class indices or names.
     --pos-label NAME              The positive of two classes.  [default: the last in order]
@@ -97,6 +275,8 @@ class Input(OutputColumns):
     --quiet, -q                   Do not print what was read.
     """
 
+    metavar: ClassVar[str] = "FILE"
+
     label: str | None = None
     pos_label: str | None = None
     weights: str | None = None
@@ -112,9 +292,9 @@ class Input(OutputColumns):
     classes: Annotated[list[str] | None, Parsed(_class_names, "A,B,...")] = None
     quiet: bool = False
     files: Words = ()
-    engine: str | None = None
-    by: Words = ()
     lens: str = "auto"
+    engine: Literal["polars", "duckdb", "spark", "dask"] | None = None
+    by: Words = ()
 
     @property
     def file(self) -> str:
@@ -139,56 +319,61 @@ class Input(OutputColumns):
 
     def read_request(self) -> readers.ReadRequest:
         """Return the options as a request of the readers."""
-        same = ("label", "logits", "weights", "clusters", "pos_label", "percent", "drop_null", "preset", "judge")
-        options: dict[str, Any] = {name: getattr(self, name) for name in (*same, "multilabel", "classes", "words")}
+        options = {f.name: getattr(self, f.name) for f in fields(readers.ReadRequest) if hasattr(self, f.name)}
+        columns = tuple(dict.fromkeys((*self.by, *selected_columns(self.select))))
         return readers.ReadRequest(
-            **options,
-            probs=self.probabilities,
-            by=tuple(dict.fromkeys((*self.by, *selected_columns(self.select)))),
-            normalized=not self.unnormalised,
+            **{**options, "probs": self.probabilities, "by": columns, "normalized": not self.unnormalised}
         )
 
 
-def _as_files(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str, ...]:
-    """Return the FILE arguments as a tuple; refuse an empty one."""
-    paths = tuple(value or ()) if not isinstance(value, str) else (value,)
-    if "" in paths:  # an unset shell variable, not the current folder
-        raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
-    return paths
+@dataclass(frozen=True)
+class PlainOptionalFile(PlainFile):
+    """A file that may be left out."""
+
+    metavar: ClassVar[str] = "[FILE]"
 
 
-def _files_argument(metavar: str, **settings: Any) -> click.Argument:
-    """Make the argument FILE, one or several."""
-    return click.Argument(["files"], metavar=metavar, type=click.Path(), callback=_as_files, **settings)
+@dataclass(frozen=True)
+class OneFile(PlainFile):
+    """A file that is judged through a lens.
+
+    --lens LENS  What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
+                 class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by the name of their group).
+    """
 
 
-_ENGINE = click.Option(
-    ["--engine"],
-    type=click.Choice(["polars", "duckdb", "spark", "dask"]),
-    help="Scan out of core with this engine (patterns, folders and several files: polars by default).",
-)
-_LENS = click.Option(
-    ["--lens"],
-    default="auto",
-    show_default=True,
-    metavar="LENS",
-    help=f"What is judged: auto (the positive class of two, else the top label), {', '.join(names.LENSES)}, top-K, class=NAME "
-    "or grouping=FILE (JSON: lists of classes by the name of their group).",
-)
-PlainFile = Annotated[Input, _files_argument("FILE")]  # judged as it is, without a lens
-PlainOptionalFile = Annotated[Input, _files_argument("[FILE]", required=False)]
-OneFile = Annotated[PlainFile, _LENS]
-OptionalFile = Annotated[PlainOptionalFile, _LENS]
-Models = Annotated[Input, _files_argument("FILE...", nargs=-1, required=True), _LENS]
-Files = Annotated[Models, _ENGINE]  # may be scanned
+@dataclass(frozen=True)
+class OptionalFile(OneFile):
+    """A file that is judged through a lens, and may be left out."""
+
+    metavar: ClassVar[str] = "[FILE]"
 
 
-def grouped(help_: str = "One answer per value of this column; may be repeated.") -> click.Option:
-    """Make the option --by."""
-    return click.Option(["--by"], multiple=True, metavar="COLUMN", help=help_)
+@dataclass(frozen=True)
+class Models(OneFile):
+    """Files of several models."""
+
+    metavar: ClassVar[str] = "FILE..."
 
 
-GroupedFiles = Annotated[Files, grouped()]
+@dataclass(frozen=True)
+class Files(Models):
+    """Files that may be scanned together.
+
+    --engine ENGINE  Scan out of core with this engine (patterns, folders and several files: polars by default).
+    """
+
+
+@dataclass(frozen=True)
+class GroupedFiles(Files):
+    """Files that may be scanned together, judged by groups.
+
+    --by COLUMN  One answer per value of this column; may be repeated.
+    """
+
+
+# ----------------------------------------------------------------------------------------------------
+# Rows in memory
 
 
 @dataclass(frozen=True)
@@ -204,7 +389,7 @@ class Loaded:
     select: "Selection | None" = None
 
 
-def load(source: Input) -> Loaded:
+def load(source: PlainFile) -> Loaded:
     """Read and check predictions; print on stderr what was read."""
     with as_file(source.file) as path:
         try:
@@ -249,7 +434,7 @@ def _is_guess(preds: "tc.Predictions") -> bool:
 
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
-    """Open the file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
+    """Yield the path of a file, or of a temporary copy of standard input for "-"; its format is read from its first bytes."""
     if file != "-":
         yield files.existing_file(file)
         return

@@ -11,8 +11,7 @@ import click
 import truecal as tc
 from truecal import names, parallel
 from truecal.cli.command import Count, Fraction, Numbers, Parsed, Seed, Several, Words, command
-from truecal.cli.estimators import Norm, make_estimator
-from truecal.cli.input import OneFile, OptionalFile, PlainOptionalFile, load
+from truecal.cli.input import Norm, OneFile, OptionalFile, PlainOptionalFile, load, make_estimator
 from truecal.cli.output import Reply
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame

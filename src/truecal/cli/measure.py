@@ -1,35 +1,25 @@
-"""`truecal measure`, `verify`, `decision`, `audit` and `likert`: what there is to know about one set of predictions."""
+"""`truecal measure`: the calibration error of predictions, its gate, and other numbers of the same rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import truecal as tc
-from truecal import digits, names, parallel
-from truecal.cli.command import (
-    ALL_FORMATS,
-    Count,
-    Fraction,
-    NumberRange,
-    Numbers,
-    Probability,
-    Seed,
-    Several,
-    WriteTo,
-    command,
-)
-from truecal.cli.estimators import EstimatorOptions, Scale, classes_by_word
-from truecal.cli.input import Files, GroupedFiles, Input, OneFile, PlainFile, grouped, load
-from truecal.cli.output import Reply, Statement, number, save_figure, table, working
-from truecal.cli.scan import group_by_one, is_sketched, read_sketch, scan_files
+from truecal import digits, names
+from truecal.cli.command import ALL_FORMATS, Numbers, Probability, command
+from truecal.cli.input import EstimatorOptions, GroupedFiles, Loaded, load
+from truecal.cli.output import Reply, Statement, number, table, working
+from truecal.cli.scan import group_by, scan_files
 from truecal.errors import InputError
-from truecal.inference.conclusion import Conclusion, GroupError, RowCounts, conclude, stated_values
+from truecal.inference.conclusion import GroupError, RowCounts, conclude, stated_values
+from truecal.inference.conventions import like_for
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.selection import group_rows
 
 if TYPE_CHECKING:
+    from truecal.estimators.base import Estimator
     from truecal.lenses.lens import Lens
 
 _ALONE = "every group is judged by itself, and some of many look wrong by chance: truecal report judges them together"
@@ -37,7 +27,6 @@ _ONE_LABEL = (
     "every group of {} has one label, and given its label even a calibrated model is off: --select label=NAME compares the rows of "
     "a label with a calibrated model"
 )
-_VIEWS = ("values", "clinical", "net_benefit", "abstention")
 _LEFT_OUT_OF_JSON = ("curve", "vector_bins", "settings")
 _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
 
@@ -68,9 +57,14 @@ class GroupEstimate:
         interval = self.estimate.interval
         return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
-
-# ----------------------------------------------------------------------------------------------------
-# `truecal measure`
+    def statement(self, source: str, max_error: float | None) -> Statement:
+        """Return the statement about this estimate, with its gate."""
+        e, word = self.estimate, self.estimator_word
+        labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
+        labels |= {"group": self.group} if self.by else {}
+        statement = Statement.of(self.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
+        sketched = {} if e.sketch_error is None else {"sketch_error": e.sketch_error}
+        return replace(statement, numbers={**statement.numbers, **sketched})
 
 
 @command(formats=ALL_FORMATS)
@@ -104,136 +98,80 @@ def measure(
     --thresholds T,...  Scores from which one acts, with --net-benefit.
     --combine           With several --by: every combination of their values instead.
     """
-    views = [name for name, chosen in zip(_VIEWS, (values, clinical, net_benefit, abstention), strict=True) if chosen]
+    flags = {"--values": values, "--clinical": clinical, "--net-benefit": net_benefit, "--abstention": abstention}
+    tables = [flag for flag, chosen in flags.items() if chosen]
     if thresholds is not None and not net_benefit:
         raise InputError(
             "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
         )
-    if views:
-        flag = f"--{views[-1].replace('_', '-')}"
-        if max_error is not None or like is not None or len(views) > 1:
-            raise InputError(f"{flag} cannot be combined with --max-error, --like or another table")
-        return _view(views[0], flag, source, options, thresholds)
+    if tables:
+        if max_error is not None or like is not None or len(tables) > 1:
+            raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
+        return _further_table(tables[0], source, options, thresholds)
     if options.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
     if like is not None and (max_error is not None or source.scans):
         raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-    measured = (
-        _measure_scan(source, options, max_error, combine)
-        if source.scans
-        else _measure_rows(source, options, max_error, combine, like)
+    data = scan_files(source) if source.scans else load(source)
+    estimators = options.estimators(
+        data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
     )
-    conclusion = measured.conclusion
+    columns = [source.by] if combine and source.by else [(column,) for column in source.by]
+    one = len(estimators) == 1
+    with working("measuring"):
+        parts = [part for each in columns for part in _estimates(data, each, estimators, options)]
+        overall = _estimates(data, (), estimators, options) if not parts or (one and max_error is not None) else []
+        others = (
+            []
+            if like is None or not isinstance(data, Loaded)
+            else _estimates_of_tool(data, columns, like, options, parts or overall)
+        )
+    conclusion = None
+    if one and overall and (overall[0].estimate.interval is not None or max_error is not None):
+        conclusion = _conclude(data, overall[0].estimate, max_error, parts)
     content: dict[str, object] = {"source": source.name, "level": options.level}
-    content |= {"results": [each.record() for each in measured.estimates], **measured.facts}
-    if conclusion is not None and max_error is not None:
-        worst = {} if conclusion.worst_group is None else {"worst": conclusion.worst_group.name}
-        content["gate"] = {"max_error": max_error, "upper": conclusion.upper, "passed": conclusion.passed, **worst}
+    if isinstance(data, tc.engines.Scan):
+        content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
+    shown = [*(parts or overall), *others]
+    text = _one_estimate(shown[0], conclusion) if len(shown) == 1 else _tables(shown, data, columns)
     return Reply(
         "measure",
-        content,
-        _text(measured),
-        [_statement(each, source.name, max_error) for each in measured.estimates],
+        {**content, "results": [each.record() for each in shown]},
+        text,
+        [each.statement(source.name, max_error) for each in shown],
         conclusion,
-        list(dict.fromkeys(note for each in measured.estimates for note in each.estimate.warnings)),
+        list(dict.fromkeys(note for each in shown for note in each.estimate.warnings)),
     )
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Estimates by group and estimator, the conclusion about all rows, further facts, and a remark about the groups."""
-
-    estimates: list[GroupEstimate]
-    conclusion: Conclusion | None
-    facts: Mapping[str, object]
-    remark: str = _ALONE
+Data = Loaded | tc.engines.Scan
 
 
-def _measure_rows(
-    source: Input, options: EstimatorOptions, max_error: float | None, combine: bool, like: str | None
-) -> Measured:
-    """Measure the rows of one file: all of them or group by group, then as another tool does."""
-    loaded = load(source)
-    whole, select = loaded.whole, loaded.select
-    lens = loaded.lens or default_lens(whole)
-    estimators = options.estimators(lens)
-
-    def estimates(rows: "tc.Predictions", by: str, group: str) -> list[GroupEstimate]:
-        settings: dict[str, Any] = {"lens": lens, "select": select, "level": options.level, "rng": options.seed}
-        try:
-            each = [tc.measure(rows, estimator=e, **settings) for e in estimators]
-        except InputError as error:
-            raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
-        return [GroupEstimate(by, group, replace(e, warnings=(*loaded.notes, *e.warnings))) for e in each]
-
-    columns = [source.by] if combine and source.by else [(column,) for column in source.by]
-    groups = [(", ".join(each), *part) for each in columns for part in split_rows(whole, each).items()]
-    groups = [(by, group, rows) for by, group, rows in groups if select is None or select.mask(rows).any()]
-    one_label = bool(groups) and all((rows.labels == rows.labels[0]).all() for *_, rows in groups)
-    with working("measuring"):
-        parts = [one for by, group, rows in groups for one in estimates(rows, by, group)]
-        one_gate = max_error is not None and len(estimators) == 1
-        overall = estimates(whole, "", "") if not parts or one_gate else []
-        others = [
-            GroupEstimate(
-                by, group, _measure_like(select(rows) if select else rows, str(like), options, parts or overall)
-            )
-            for by, group, rows in (groups or [("", "", whole)] if like is not None else [])
-        ]
-    conclusion = None
-    if len(estimators) == 1 and overall and (overall[0].estimate.interval is not None or max_error is not None):
-        single = not lens.several and lens.shares(whole) is None and whole.judge is None
-        profile = lens(loaded.preds) if single and not parts and loaded.preds.normalized else None
-        conclusion = conclude(
-            overall[0].estimate,
-            tolerance=max_error,
-            profile=None if profile is not None and profile.batch > 1 else profile,
-            groups=_group_errors(parts) if max_error is not None else (),
-            rows=loaded.counts,
-            every_group=True,
-        )
-    remark = _ONE_LABEL.format(" and ".join(source.by)) if one_label else _ALONE
-    return Measured([*(parts or overall), *others], conclusion, {}, remark)
+def _estimates(
+    data: Data, columns: Sequence[str], estimators: "Sequence[Estimator]", options: EstimatorOptions
+) -> list[GroupEstimate]:
+    """Measure each combination of values of columns by each estimator; without columns all rows."""
+    by, estimates = ", ".join(columns), []
+    common: dict[str, Any] = {"level": options.level, "rng": options.seed}
+    if isinstance(data, tc.engines.Scan):
+        scan = group_by(data, columns)
+        each = [scan.groups(estimator=estimator, **common) for estimator in estimators]
+        return [GroupEstimate(by, ", ".join(map(str, group)), one[group]) for group in each[0] for one in each]
+    common |= {"lens": data.lens or default_lens(data.whole), "select": data.select}
+    for group, rows in _groups(data, columns).items():
+        for estimator in estimators:
+            try:
+                estimate = tc.measure(rows, estimator=estimator, **common)
+            except InputError as error:
+                raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
+            estimates.append(GroupEstimate(by, group, replace(estimate, warnings=(*data.notes, *estimate.warnings))))
+    return estimates
 
 
-def _measure_scan(source: Input, options: EstimatorOptions, max_error: float | None, combine: bool) -> Measured:
-    """Measure sketches of one pass over files."""
-    scan = scan_files(source)
-    estimators = options.estimators(scan.lens)
-    scans = [scan] if combine or len(scan.by) < 2 else [group_by_one(scan, column) for column in scan.by]
-    parts: list[GroupEstimate] = []
-    with working("measuring"):
-        for one in scans:
-            each = [one.groups(estimator=e, level=options.level, rng=options.seed) for e in estimators]
-            by = ", ".join(one.by)
-            parts += [GroupEstimate(by, ", ".join(map(str, g)), answers[g]) for g in each[0] for answers in each]
-    conclusion = None
-    if max_error is not None:
-        overall = scan.measure(estimator=estimators[0], level=options.level, rng=options.seed)
-        rows = RowCounts(scan.rows + scan.dropped, scan.rows, scan.dropped, scan.selection)
-        groups = _group_errors(parts) if scan.by else ()
-        conclusion = conclude(overall, tolerance=max_error, groups=groups, rows=rows, every_group=True)
-    return Measured(parts, conclusion, {"scan": {"engine": scan.engine, "rows": scan.rows, "dropped": scan.dropped}})
-
-
-def _group_errors(parts: Sequence[GroupEstimate]) -> list[GroupError]:
-    """Return the errors of groups by name, with the column where there are several."""
-    several = len({part.by for part in parts}) > 1
-    return [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
-
-
-def _measure_like(
-    preds: "tc.Predictions", tool: str, options: EstimatorOptions, ours: Sequence[GroupEstimate]
-) -> "tc.Estimate":
-    """Measure as another tool does, with the reasons why it differs from `ours` among the warnings."""
-    from truecal.inference.conventions import like_for
-
-    convention = like_for(preds, tool)
-    estimate = convention.measure(preds, level=options.level, rng=options.seed)
-    lens = ours[0].estimate.lens
-    other = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
-    reasons = tuple(f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs))
-    return replace(estimate, warnings=(*reasons, *estimate.warnings))
+def _groups(data: Loaded, columns: Sequence[str]) -> "dict[str, tc.Predictions]":
+    """Return the rows of groups from which --select leaves a row, by name; without columns all rows, without a name."""
+    groups = split_rows(data.whole, columns) if columns else {"": data.whole}
+    return {name: rows for name, rows in groups.items() if data.select is None or data.select.mask(rows).any()}
 
 
 def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
@@ -242,33 +180,46 @@ def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc
     return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
 
 
-def _statement(part: GroupEstimate, source: str, max_error: float | None) -> Statement:
-    """Make the statement about one estimate, with its gate."""
-    e, word = part.estimate, part.estimator_word
-    labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
-    labels = {**labels, "group": part.group} if part.by else labels
-    statement = Statement.of(part.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
-    if e.sketch_error is None:
-        return statement
-    return replace(statement, numbers={**statement.numbers, "sketch_error": e.sketch_error})
+def _estimates_of_tool(
+    data: Loaded, columns: Sequence[Sequence[str]], tool: str, options: EstimatorOptions, ours: Sequence[GroupEstimate]
+) -> list[GroupEstimate]:
+    """Measure as another tool does, with the reasons why it differs from `ours` among the warnings."""
+    estimates, lens = [], ours[0].estimate.lens
+    for each in columns or [()]:
+        for group, rows in _groups(data, each).items():
+            preds = rows if data.select is None else data.select(rows)
+            convention = like_for(preds, tool)
+            estimate = convention.measure(preds, level=options.level, rng=options.seed)
+            other = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
+            reasons = [f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs)]
+            estimate = replace(estimate, warnings=(*reasons, *estimate.warnings))
+            estimates.append(GroupEstimate(", ".join(each), group, estimate))
+    return estimates
 
 
-def _text(measured: Measured) -> str:
-    """Write one estimate in full, or several as tables with notes."""
-    estimates = measured.estimates
-    if len(estimates) == 1:
-        return _one_estimate(estimates[0], measured.conclusion)
-    parts = [estimates_table([m for m in estimates if m.by == by]) for by in dict.fromkeys(m.by for m in estimates)]
-    notes = [
-        f"warning: {m.group and f'{m.group}: '}{type(m.estimate.estimator).__name__}: {text}"
-        for m in estimates
-        for text in m.estimate.warnings
-    ]
-    notes += [measured.remark] if len({m.group for m in estimates}) > 1 else []
-    return "\n".join(["\n\n".join(parts), *dict.fromkeys(notes)])
+def _conclude(
+    data: Data, overall: "tc.Estimate", max_error: float | None, parts: Sequence[GroupEstimate]
+) -> "tc.inference.Conclusion":
+    """Reach the verdict about all rows, with that of every group under a gate, and the worst region of one probability."""
+    several = len({part.by for part in parts}) > 1
+    groups = [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
+    facts: dict[str, Any] = {"tolerance": max_error, "groups": () if max_error is None else groups, "every_group": True}
+    if isinstance(data, tc.engines.Scan):
+        return conclude(
+            overall, rows=RowCounts(data.rows + data.dropped, data.rows, data.dropped, data.selection), **facts
+        )
+    lens = data.lens or default_lens(data.whole)
+    single = not lens.several and lens.shares(data.whole) is None and data.whole.judge is None and data.preds.normalized
+    profile = lens(data.preds) if single and not parts else None
+    profile = None if profile is not None and profile.batch > 1 else profile
+    return conclude(overall, rows=data.counts, profile=profile, **facts)
 
 
-def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
+# ----------------------------------------------------------------------------------------------------
+# Text
+
+
+def _one_estimate(part: GroupEstimate, conclusion: "tc.inference.Conclusion | None") -> str:
     """Write label and value, line by line."""
     e, (low, high) = part.estimate, part.limits
     spec, direction = f".{digits.decimals(low, high)}f", float(e.direction)
@@ -289,13 +240,28 @@ def _one_estimate(part: GroupEstimate, conclusion: Conclusion | None) -> str:
     lines["judged"] = f"{e.lens}, n = {e.n}{e.selection and f', where {e.selection}'}"
     if e.sketch_error is not None:
         lines["from a sketch"] = f"within {e.sketch_error:.1g} of the value of all rows"
-    binning = e.to_dict()["estimator"]["options"].get("binning")
+    binning = getattr(e.estimator, "binning", None)
     bins = [] if e.bins is None else [f"{e.bins.filled} bins"]
     lines["estimator"] = ", ".join([type(e.estimator).__name__, *bins, *([] if binning is None else [str(binning)])])
     width = max(map(len, lines))
     return "\n".join(
-        f"{name:<{width}}  {value}" for name, value in [*lines.items(), *(("warning", w) for w in e.warnings)]
+        f"{name:<{width}}  {text}" for name, text in [*lines.items(), *(("warning", w) for w in e.warnings)]
     )
+
+
+def _tables(measured: Sequence[GroupEstimate], data: Data, columns: Sequence[Sequence[str]]) -> str:
+    """Write one table per column of groups, with warnings and a remark about many groups."""
+    parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
+    notes = [
+        f"warning: {m.group and f'{m.group}: '}{type(m.estimate.estimator).__name__}: {text}"
+        for m in measured
+        for text in m.estimate.warnings
+    ]
+    if len({m.group for m in measured}) > 1:
+        groups = [] if isinstance(data, tc.engines.Scan) else [g for c in columns for g in _groups(data, c).values()]
+        one_label = groups and all((rows.labels == rows.labels[0]).all() for rows in groups)
+        notes.append(_ONE_LABEL.format(" and ".join(map(", ".join, columns))) if one_label else _ALONE)
+    return "\n".join(["\n\n".join(parts), *dict.fromkeys(notes)])
 
 
 def estimates_table(measured: Sequence[GroupEstimate]) -> str:
@@ -317,239 +283,56 @@ def estimates_table(measured: Sequence[GroupEstimate]) -> str:
 # ----------------------------------------------------------------------------------------------------
 # Other numbers of the same rows
 
-View = tuple[Mapping[str, object], str, Sequence[Mapping[str, Any]]]  # content, text and rows
 
-
-def _view(view: str, flag: str, source: Input, options: EstimatorOptions, thresholds: list[float] | None) -> Reply:
+def _further_table(flag: str, source: GroupedFiles, options: EstimatorOptions, thresholds: list[float] | None) -> Reply:
     """Reply with another table of the same rows."""
     if source.scans:
         raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
-    if source.by and view != "clinical":
+    if source.by and flag != "--clinical":
         raise InputError(f"--by has no table with {flag}; use --select COLUMN=VALUE for one group")
     loaded = load(source)
-    preds, lens, level = loaded.preds, loaded.lens, options.level
+    preds = loaded.preds
+    common: dict[str, Any] = {"lens": loaded.lens, "level": options.level}
+    result: Any
     with working("measuring"):
-        if view == "values":
-            content, text, rows = _values(preds, lens or default_lens(preds), level)
-        elif view == "abstention":
-            content, text, rows = _abstention(
-                tc.selective.risk_coverage(preds, lens=lens, level=level, rng=options.seed)
-            )
-        elif view == "clinical":
-            by = list(source.by) or None
-            content, text, rows = _clinical(tc.clinical.summary(preds, level=level, lens=lens, by=by, rng=options.seed))
+        if flag == "--values":
+            rows, text = _stated_values(preds, loaded.lens or default_lens(preds), options.level)
+            content: dict[str, Any] = {"values": rows}
+        elif flag == "--abstention":
+            result = tc.selective.risk_coverage(preds, rng=options.seed, **common)
+            rows = [row for row in result.frame() if round(100 * row["answered"]) % 10 == 0]
+            content, text = {"area": result.area.value, "excess": result.area.excess, "curve": rows}, str(result)
+        elif flag == "--clinical":
+            result = tc.clinical.summary(preds, by=list(source.by) or None, rng=options.seed, **common)
+            content, text, rows = result.to_dict(), str(result), list(result.frame())
         else:
-            risks = thresholds or _around_prevalence(preds)
-            curve = tc.clinical.net_benefit(preds, risks, level=level, lens=lens)
-            rows = list(curve.frame())
-            content, text = {"thresholds": rows}, str(curve)
-    dropped = f"\n{loaded.counts.sentence}" if loaded.counts.sentence else ""
+            rate = float(np.mean(preds.labels == 1))
+            around = {round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)}
+            result = tc.clinical.net_benefit(preds, thresholds or sorted(t for t in around if 0 < t < 0.95), **common)
+            text, rows = str(result), list(result.frame())
+            content = {"thresholds": rows}
     statements = []
     for row in rows:
         numbers = {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
         name = next(str(row[key]) for key in ("name", "threshold", "score", "answered") if key in row)
         statements.append(Statement(name, ", ".join(f"{key} {x:.4g}" for key, x in numbers.items()), numbers))
-    content = {"source": source.name, "level": level, **content, "rows": asdict(loaded.counts)}
-    return Reply(view.replace("_", "-"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
+    dropped = f"\n{loaded.counts.sentence}" if loaded.counts.sentence else ""
+    content = {"source": source.name, "level": options.level, **content, "counts": asdict(loaded.counts)}
+    return Reply(flag.removeprefix("--"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
 
 
-def _clinical(summary: Any) -> View:
-    """Return record, text and rows of a clinical summary."""
-    groups = () if summary.sites is None else tuple(zip(summary.sites.names, summary.sites.results, strict=True))
-
-    def record(cohort: Any) -> dict[str, object]:
-        numbers = [{key: row[key] for key in ("name", "value", "low", "high")} for row in cohort.frame()]
-        counts = {key: getattr(cohort, key) for key in ("rows", "events", "patients", "prevalence", "warnings")}
-        return {**counts, "numbers": numbers}
-
-    each = [{"group": name, **record(cohort)} for name, cohort in groups]
-    return {"lens": summary.lens, "whole": record(summary), "groups": each}, str(summary), list(summary.frame())
-
-
-def _around_prevalence(preds: "tc.Predictions") -> list[float]:
-    """Return thresholds from a quarter to four times the prevalence, below 0.95."""
-    rate = float(np.mean(preds.labels == 1))
-    risks = [round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)]
-    return sorted({risk for risk in risks if 0 < risk < 0.95})
-
-
-def _abstention(curve: Any) -> View:
-    """Return record, text and rows of a risk-coverage curve at every tenth of the rows."""
-    rows = [row for row in curve.frame() if round(100 * row["answered"]) % 10 == 0]
-    lines = [
-        [
-            f"{r['answered']:.0%}",
-            digits.percent(r["threshold"]),
-            f"{r['risk']:.1%}",
-            f"{r['low']:.1%} to {r['high']:.1%}",
-        ]
-        for r in rows
-    ]
-    area, interval = curve.area, curve.area.interval
-    size = digits.with_interval(area.value, float(interval.low), float(interval.high))
-    text = table(["answered", "from confidence", "wrong answers", f"{interval.level:.0%} interval"], lines)
-    text += f"\narea under the risk-coverage curve {size}; a perfect ranking of these answers would lower it by {area.excess:.4f}"
-    return {"area": area.value, "excess": area.excess, "curve": rows}, text, rows
-
-
-def _values(preds: "tc.Predictions", lens: "Lens", level: float) -> View:
-    """Return record, text and rows of every distinct score with its frequency; refuse more than 20."""
+def _stated_values(preds: "tc.Predictions", lens: "Lens", level: float) -> tuple[list[dict[str, Any]], str]:
+    """Return rows and text of every distinct score with its frequency; refuse more than 20."""
     if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")
     regions = stated_values(lens(preds), level)
     if not regions:
-        raise InputError("--values shows up to 20 distinct scores, and here are more; see the bins of truecal report")
+        raise InputError("--values shows up to 20 distinct scores, and there are more; see the bins of truecal report")
     lines = []
     for r in regions:
         score, frequency, low, high = map(digits.percent, (r.mean_score, r.frequency, r.low, r.high))
         off = "" if r.low <= r.mean_score <= r.high else "off"
         lines.append([score, str(r.rows), str(r.outcomes), frequency, f"{low} to {high}", off])
-    description = lens.describe(preds)
-    happened = "right" if names.judges_answers(description) else "happened"
-    text = table(["score", "rows", happened, "frequency", f"{level:.0%} interval", ""], lines)
-    rows = [{"score": r.mean_score, **asdict(r)} for r in regions]
-    return {"lens": description, "values": rows}, text, rows
-
-
-# ----------------------------------------------------------------------------------------------------
-# `truecal verify` and `truecal decision`
-
-
-@command(formats=ALL_FORMATS)
-def verify(
-    source: Files,
-    *,
-    max_error: Probability = 0.02,
-    level: Annotated[float, NumberRange(0.5, 1, min_open=True, max_open=True)] = 0.95,
-    assume_smooth: bool = False,
-) -> Reply:
-    """Test whether the root-mean-square calibration error of FILE is below --max-error.
-
-    FILE may be a folder, a pattern, several files or a saved sketch, which are read in one pass and in bounded memory.
-
-    Exit 0 if it is (or if it is under the assumption that --assume-smooth accepts), 1 if it is larger or the data are too few to
-    tell, 2 if the input cannot be used. The last line says PASS or FAIL, why, and what would change it.
-
-    --max-error, --threshold E  The error that is allowed.
-    --level P                   Confidence of the statement.
-    --assume-smooth             Accept that the calibration curve is smooth, for continuous outputs.
-    """
-    loaded = None if is_sketched(source) else load(source)
-    data, lens = (read_sketch(source), None) if loaded is None else (loaded.preds, loaded.lens)
-    notes = () if loaded is None else loaded.notes
-    with working("verifying"):
-        verification = tc.verify(data, threshold=max_error, level=level, lens=lens)
-    conclusion = verification.conclusion(assume_smooth=assume_smooth)
-    statement = Statement.of(source.name, conclusion, source=source.name, lens=verification.lens)
-    content = {"source": source.name, "passed": conclusion.passed, **asdict(verification)}
-    text = "\n".join([str(verification), *(f"  warning: {note}" for note in notes)])
-    content["warnings"] = warnings = (*verification.warnings, *notes)
-    return Reply("verify", content, text, [statement], conclusion, warnings)
-
-
-@command(formats=ALL_FORMATS)
-def decision(
-    source: OneFile,
-    *,
-    threshold: tuple[Fraction, ...] = (),
-    costs: tuple[float, float] | None = None,
-    level: Fraction = 0.95,
-    seed: Seed = 0,
-) -> Reply:
-    """Estimate what miscalibration costs somebody who acts on the scores in FILE from --threshold on.
-
-    A false alarm costs t and a missed event 1 - t, or what --costs says. Without a threshold: the largest loss of all of them.
-
-    --threshold T         Score from which a case is acted on; may be repeated.  [default: 0.01 to 0.99]
-    --costs ALARM MISSED  Costs of a false alarm and of a missed event, in place of --threshold.
-    """
-    loaded = load(source)
-    with working("redrawing outcomes"):
-        loss = tc.decision_loss(loaded.preds, threshold or None, costs, lens=loaded.lens, level=level, rng=seed)
-    assert isinstance(loss, tc.inference.DecisionLoss)
-    labels = {"source": source.name, "lens": loss.lens}
-    statements = []
-    for one in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:
-        numbers = {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high}
-        statements.append(Statement(f"{source.name} at {one.threshold:g}", str(one), numbers, labels=labels))
-    return Reply("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)
-
-
-# ----------------------------------------------------------------------------------------------------
-# `truecal audit` and `truecal likert`
-
-
-@command()
-def audit(
-    source: Annotated[Files, grouped("A column to search; may be repeated.  [default: all other columns]")],
-    *,
-    depth: Count = 3,
-    min_rows: Several | None = None,
-    tolerance: Fraction | None = None,
-    level: Fraction = 0.95,
-) -> Reply:
-    """Search the predictions in FILE for segments whose scores are wrong by more than the search itself explains.
-
-    All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
-    segment is listed is at most 1 - LEVEL. A pattern, a folder or several files are scanned once, grouped by the --by columns.
-
-    Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
-
-    --depth N      How many columns a segment may combine.
-    --min-rows N   Smaller segments are not judged.  [default: 50, or rows / 1000]
-    --tolerance E  Gate: exit 1 only if a segment is off by more than this.  [default: if any is off by more than chance]
-    """
-    data: Any
-    options: dict[str, Any] = {}
-    if source.scans:
-        if not source.by:
-            raise InputError("name the columns to group by while scanning: --by COLUMN, repeated")
-        data = scan_files(source)
-    else:
-        loaded = load(source)
-        data, options = loaded.preds, {"by": source.by or None, "lens": loaded.lens}
-    with parallel.progress_bar("auditing") as progress:
-        result = tc.audit(
-            data, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress, **options
-        )
-    content = {"source": source.name, **result.to_dict(), "gate": result.gate}
-    return Reply("audit", content, f"{result}\n{result.gate}", failed=not result.passed)
-
-
-@command()
-def likert(
-    source: PlainFile,
-    *,
-    scale: Scale | None = None,
-    of: str | None = None,
-    figure: WriteTo | None = None,
-    level: Fraction = 0.95,
-    seed: Seed = 0,
-) -> Reply:
-    """Judge the outputs in FILE as people see them: as words of a scale.
-
-    A word holds when, among the outputs it covers, the event happens with a frequency inside the limits of the word.
-
-    Exit 0 if no word is shown to be wrong, 1 if the frequency of one lies outside its limits (at --level), 2 if the input cannot
-    be used.
-
-    --scale, --bands WORD=LOW:HIGH,...  Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.
-                                        [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]
-    --of CLASS                          The class whose probability is shown.  [default: the predicted one]
-    --figure FILE                       Also draw it (png, svg, pdf).
-    """
-    from truecal.groups import answer_scales
-
-    preds = load(source).preds
-    classes = classes_by_word(preds)
-    if of is not None and of not in classes:
-        raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
-    with working("judging words"):
-        report = tc.likert(
-            preds, scale or answer_scales.SCALE, class_name=None if of is None else classes[of], level=level, rng=seed
-        )
-    if figure is not None:
-        save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
-    outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
-    content = {"source": source.name, **report.to_dict(), "passed": report.passed, "gate": report.gate}
-    return Reply("likert", content, f"{report}{outside}\n{report.gate}", failed=not report.passed)
+    happened = "right" if names.judges_answers(lens.describe(preds)) else "happened"
+    header = ["score", "rows", happened, "frequency", f"{level:.0%} interval", ""]
+    return [{"score": r.mean_score, **asdict(r)} for r in regions], table(header, lines)

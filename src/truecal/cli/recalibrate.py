@@ -1,11 +1,12 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
+import warnings
 from inspect import signature
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
+import numpy as np
 
 import truecal as tc
 from truecal import names
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 # What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
-    *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
-    "scaling-binning",
+    *("temperature", "platt", "beta", "isotonic", "centered-isotonic"),
+    *("spline", "venn-abers", "histogram", "scaling-binning"),
 )
 _AUTO_MANY = (
     *("temperature", "bias-corrected-temperature", "vector", "ensemble-temperature", "structured-vector"),
@@ -97,8 +98,14 @@ def fit(
         raise InputError(
             "every method makes these predictions significantly worse; choose one with --method to fit it anyway"
         )
-    path = write_whole(out, _fit(methods[chosen], loaded).to_json() + "\n")
-    text = f"{table}wrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}{remark}"
+    preds, recalibrator = loaded.preds, methods[chosen]
+    labels: Any = preds.labels
+    if preds.classes is not None:
+        recalibrator.set_params(classes=list(preds.classes))
+        labels = np.array(preds.classes, object)[labels]
+    recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
+    path = write_whole(out, recalibrator.to_json() + "\n")
+    text = f"{table}wrote {chosen}, fitted on all {len(preds)} rows, to {path}{remark}"
     return Reply("recalibrate-fit", {**content, "method": chosen, "path": str(path)}, text)
 
 
@@ -171,31 +178,20 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     after = fitted.predict_named(values[:, 0] if one_column else values, classes)
     if from_arrays:
         table["probs" if kind == "logits" else read[0]] = after if values.ndim == 2 else after[:, 1]
-        write_whole(out, _npz(table))
+        write_whole(out, lambda opened: np.savez(opened, **table))
     else:
-        new = read if kind == "probs" else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
-        single = {read[0] if kind == "probs" else "p": after[:, -1]}
-        write_table(_with_columns(table, single if len(read) == 1 else dict(zip(new, after.T, strict=True))), out)
+        import polars as pl
+
+        if kind == "probs":
+            new = read
+        else:
+            new = ["p"] if len(read) == 1 else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
+        series = [after[:, -1]] if len(read) == 1 else list(after.T)
+        write_table(table.with_columns(*map(pl.Series, new, series)), out)
     replaced = read if kind == "probs" else []
     listed = f"{', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
     text = f"wrote {len(after)} rows to {out}{f'; new values in {listed}' if replaced else ''}"
     return Reply("recalibrate-apply", {"rows": len(after), "path": out, "replaced": replaced}, text)
-
-
-def _with_columns(table: Any, columns: dict[str, Any]) -> Any:
-    """Add columns to a polars table."""
-    import polars as pl
-
-    return table.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
-
-
-def _npz(arrays: dict[str, Any]) -> bytes:
-    """Return the bytes of an .npz file."""
-    import numpy as np
-
-    buffer = BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
 
 
 @command(recalibrate)
@@ -214,27 +210,26 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     suffix = Path(out).suffix.lower()
     if suffix not in (".onnx", ".pt"):
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
-    write_whole(out, _scripted(fitted) if suffix == ".pt" else fitted.to_onnx(dtype=dtype).SerializeToString())
+    if suffix == ".pt":
+        _write_torchscript(fitted, out)
+    else:
+        write_whole(out, fitted.to_onnx(dtype=dtype).SerializeToString())
     kind = type(fitted).__name__
     content = {"recalibrator": kind, "input": fitted.input, "classes": list(map(str, fitted.classes_)), "path": out}
     text = f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}"
     return Reply("recalibrate-export", content, text)
 
 
-def _scripted(fitted: "Recalibrator") -> bytes:
-    """Return the bytes of the recalibrator as TorchScript."""
-    import warnings
-
+def _write_torchscript(fitted: "Recalibrator", out: str) -> None:
+    """Write the recalibrator as TorchScript, which servers in C++ load; torch advises its own compiler instead."""
     module = fitted.to_torch()
     import torch
 
-    buffer = BytesIO()
     with warnings.catch_warnings():
-        # torch advises its own compiler, which servers in C++ cannot load
         warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
         warnings.filterwarnings("ignore", "The TorchScript type system", UserWarning)
-        torch.jit.save(torch.jit.script(module), buffer)
-    return buffer.getvalue()
+        scripted = torch.jit.script(module)
+        write_whole(out, lambda opened: torch.jit.save(scripted, opened))
 
 
 def _read(model: str) -> "Recalibrator | PerLabel":
@@ -265,15 +260,3 @@ def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) 
         options["bins"] = bins
     recalibrator: Recalibrator = named.of(tc.recalibration, **options)
     return recalibrator
-
-
-def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
-    """Fit a recalibrator to the loaded predictions, with their class names."""
-    import numpy as np
-
-    preds = loaded.preds
-    labels: Any = preds.labels
-    if preds.classes is not None:
-        recalibrator.set_params(classes=list(preds.classes))
-        labels = np.array(preds.classes, object)[preds.labels]
-    return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)

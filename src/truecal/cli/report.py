@@ -7,12 +7,10 @@ from textwrap import fill
 from typing import Any, Literal
 
 import truecal as tc
-from truecal import digits
+from truecal import digits, names
 from truecal.cli.command import Fraction, Numbers, Seed, WriteTo, command
-from truecal.cli.estimators import EstimatorOptions, Scale
-from truecal.cli.input import GroupedFiles, load
-from truecal.cli.measure import GroupEstimate, estimates_table
-from truecal.cli.output import Reply, command_line, number, page_written, table, working
+from truecal.cli.input import GroupedFiles, Scale, load
+from truecal.cli.output import Reply, command_line, page_written, table, working
 from truecal.cli.scan import scan_files
 from truecal.errors import InputError, MissingExtraError
 from truecal.inference.conclusion import conclude
@@ -100,14 +98,14 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
     for name, preds in models.items():
         summary = tc.scores.summary(preds)
         conclusion = conclude(tc.measure(preds), tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
-        sizes = [number(x, 3) for x in (summary.accuracy, summary.mean_confidence, conclusion.value)]
-        ends = f"{number(conclusion.low, 3)} to {number(conclusion.high, 3)}"
-        rows.append([name, str(summary.n), *sizes, ends, digits.p_text(conclusion.p_value)])
+        size = digits.with_interval(conclusion.value, conclusion.low, conclusion.high)
+        scores = (f"{summary.accuracy:.3f}", f"{summary.mean_confidence:.3f}")
+        rows.append([name, str(summary.n), *scores, size, digits.p_text(conclusion.p_value)])
         text = f"{conclusion.headline}. {conclusion.sentence} {conclusion.reading}"
         verdicts.append(f"  {name}\n{fill(text, 100, initial_indent='    ', subsequent_indent='    ')}")
         records.append({"model": name, **conclusion.to_dict()})
-    header = ["held-out predictions", "n", "accuracy", "confidence", "error (rms)", "95% interval", "p"]
-    good = [GroupEstimate("", "", tc.measure(models[_GOOD], estimator=e)) for e in _ALL.estimators(None)]
+    header = ["held-out predictions", "n", "accuracy", "confidence", "error [95% interval]", "p"]
+    every = tc.measure(models[_GOOD], estimator=[named.of(tc.estimators) for named in names.ESTIMATORS.values()])
     page = {"title": f"Calibration of {_POOR}", "source": "scikit-learn digits", "command": "truecal demo"}
     path = Path(tc.report(models[_POOR], out, tolerance=_TOLERANCE, **page)).resolve()
     text = "\n".join(
@@ -115,16 +113,13 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
             f"How far is their confidence from the truth?\n\n{table(header, rows)}",
             "\nWhat to conclude\n",
             *verdicts,
-            f"\nEvery estimator on the same rows, for {_GOOD}\n\n{estimates_table(good)}",
+            f"\nEvery estimator on the same rows, for {_GOOD}\n\n{every}",
             "\nMost of these numbers depend on bins or a bandwidth and are too large when a model is good. Quote the rank series",
             "with its interval; give the others when a reader asks for them.",
             f"\nReport: {path}",
         ]
     )
     return Reply("demo", {"models": records, "path": str(path)}, text)
-
-
-_ALL = EstimatorOptions(estimator="all")
 
 
 def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:

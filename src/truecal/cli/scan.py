@@ -13,8 +13,7 @@ import click
 import truecal as tc
 from truecal import names
 from truecal.cli.command import Words, WriteFolder, WriteTo, command
-from truecal.cli.estimators import make_lens, parse_selection, selected_columns
-from truecal.cli.input import GroupedFiles, Input
+from truecal.cli.input import GroupedFiles, PlainFile, make_lens, parse_selection, selected_columns
 from truecal.cli.output import Reply, note, working
 from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
@@ -35,12 +34,12 @@ def is_sketch(file: str) -> bool:
     return str(files.read_arrays(Path(file)).get("format")) == "truecal.sketch"
 
 
-def is_sketched(source: Input) -> bool:
+def is_sketched(source: PlainFile) -> bool:
     """Return whether the input is a sketch, or would be scanned into one."""
     return source.scans or is_sketch(source.file)
 
 
-def read_sketch(source: Input) -> "tc.Sketch":
+def read_sketch(source: PlainFile) -> "tc.Sketch":
     """Load the sketch in a file, or make that of one pass over files of predictions."""
     if is_sketch(source.file):
         return tc.Sketch.load(source.file)
@@ -50,7 +49,7 @@ def read_sketch(source: Input) -> "tc.Sketch":
     return scan.sketch
 
 
-def scan_files(source: Input) -> "tc.engines.Scan":
+def scan_files(source: PlainFile) -> "tc.engines.Scan":
     """Scan files in one pass; print on stderr what was read."""
     from truecal.engines import sources
     from truecal.predictions import frames, readers
@@ -98,7 +97,7 @@ def scan_files(source: Input) -> "tc.engines.Scan":
     return replace(scan, lens_name=description, notes=_pooling_notes(source, files, "model" in columns))
 
 
-def _refuse_rows(source: Input) -> None:
+def _refuse_rows(source: PlainFile) -> None:
     """Refuse what needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
@@ -110,7 +109,7 @@ def _refuse_rows(source: Input) -> None:
             raise InputError(f"{name} needs the rows, and a scan keeps only sums; give one file, without --engine")
 
 
-def _pooling_notes(source: Input, files: Sequence[str], has_models: bool) -> tuple[str, ...]:
+def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) -> tuple[str, ...]:
     """Return a note where the rows of several models are, or may be, judged as if they were of one."""
     from truecal.engines import sources
 
@@ -144,17 +143,19 @@ def _classes(classes: list[str] | None, lens: str, numeric: bool) -> tuple[Seque
     return None, {name: i for i, name in enumerate(classes)}
 
 
-def group_by_one(scan: "tc.engines.Scan", column: str) -> "tc.engines.Scan":
-    """Add up the sketches of a scan by several columns, so that it is grouped by one of them."""
-    index = scan.by.index(column)
+def group_by(scan: "tc.engines.Scan", columns: Sequence[str]) -> "tc.engines.Scan":
+    """Add up the sketches of a scan, so that it is grouped by some of its columns, or by none."""
+    if tuple(columns) == scan.by:
+        return scan
+    positions = [scan.by.index(column) for column in columns]
     parts: dict[tuple[object, ...], list[tuple[tc.Sketch, ...]]] = {}
     for group, sketches in scan.sketches.items():
-        parts.setdefault((group[index],), []).append(sketches)
+        parts.setdefault(tuple(group[i] for i in positions), []).append(sketches)
     sums = {
         group: tuple(tc.Sketch().merge(*each) for each in zip(*members, strict=True))
         for group, members in parts.items()
     }
-    return replace(scan, by=(column,), sketches=sums)
+    return replace(scan, by=tuple(columns), sketches=sums)
 
 
 def sketch_files(name: str) -> list[str]:

@@ -10,8 +10,9 @@ from urllib.parse import unquote
 import click
 
 import truecal as tc
+from truecal import names
 from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Several, WriteTo, command
-from truecal.cli.input import GroupedFiles, Input, load
+from truecal.cli.input import GroupedFiles, load
 from truecal.cli.output import Reply, Statement, command_line, note, page_written, working
 from truecal.cli.scan import is_sketch, scan_files, sketch_files
 from truecal.errors import InputError
@@ -159,31 +160,29 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
     return Reply("watch", content, "\n".join(lines), statements, conclusion, totals=off)
 
 
-def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: Input) -> str:
+def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: GroupedFiles) -> str:
     """Refuse other settings than those a state was started with; return its lens as a value of --lens."""
-    kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
-    started_lens = "auto" if watching.lens is None else kinds[watching.lens.pushed_down().kind]
-    name = getattr(watching.lens, "name", None)
-    started_lens = started_lens if name is None else f"class={name}"
-    for option, value in {**settings, "--lens": None if source.lens == "auto" else source.lens}.items():
-        attribute = option.removeprefix("--").replace("-", "_")
-        started = started_lens if option == "--lens" else getattr(watching.settings, attribute)
+    lens, name = watching.lens, getattr(watching.lens, "name", None)
+    word = "auto" if lens is None else names.word_of(type(lens).__name__, names.LENSES)
+    word = word if name is None else f"class={name}"
+    given = {**settings, "--lens": None if source.lens == "auto" else source.lens}
+    for option, value in given.items():
+        started = word if option == "--lens" else getattr(watching.settings, option[2:].replace("-", "_"))
         if value not in (None, started):
             difference = f"{option} {started}, not {value}"
             raise InputError(f"{state} was started with {difference}. Drop {option}, or use a new state file.")
     if source.by != watching.settings.by:
-        started = " ".join(f"--by {name}" for name in watching.settings.by)
-        if not started:
-            raise InputError(f"{state} was started without --by. Drop --by, or use a new state file.")
-        raise InputError(f"{state} was started with {started}. Give {started}, or use a new state file.")
-    return started_lens
+        columns = " ".join(f"--by {name}" for name in watching.settings.by)
+        began, remedy = (f"with {columns}", f"Give {columns}") if columns else ("without --by", "Drop --by")
+        raise InputError(f"{state} was started {began}. {remedy}, or use a new state file.")
+    return word
 
 
 # ----------------------------------------------------------------------------------------------------
 # Batches
 
 
-def _batches(source: Input, time: str | None) -> list[tuple[str | None, Input]]:
+def _batches(source: GroupedFiles, time: str | None) -> list[tuple[str | None, GroupedFiles]]:
     """List times and their files, in order; one batch where the time is given, else by the dates in names."""
     if time is not None or source.file == "-":
         return [(time, source)]
@@ -211,7 +210,7 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -
     return f"before the last counted batch, {watching.latest}; --late counts it"
 
 
-def _read(source: Input) -> tuple[Any, int, Any]:
+def _read(source: GroupedFiles) -> tuple[Any, int, Any]:
     """Read a batch: its data, how many rows had no label, and the lens they are judged by (None: the default)."""
     from truecal.engines.sources import folder_values
 

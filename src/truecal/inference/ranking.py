@@ -134,7 +134,8 @@ class RankingConclusion(Tabular):
         """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
         facts = ("ranking", "worse", "better", "level", "reference", "max_increase")
         words = ("headline", "sentence", "gate", "passed")
-        return {name: plain(getattr(self, name)) for name in (*facts, *words)}
+        worst = None if self.worst is None else self.worst.a
+        return {**{name: plain(getattr(self, name)) for name in (*facts, *words)}, "worst": worst}
 
     def __str__(self) -> str:
         return "\n".join(line for line in (f"{self.headline}. {self.sentence}", self.gate) if line)
