@@ -14,8 +14,6 @@ from truecal.errors import InputError
 from truecal.predictions import validation
 from truecal.profile.binning import Cut, every_edge, width_edges
 from truecal.profile.rows import (
-    DENSE_ROWS,
-    FEW,
     MIN_ROWS_UNSORTED,
     SortedRows,
     Sum,
@@ -138,7 +136,7 @@ class Profile(SortedRows):
         return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
 
     def take(self, datasets: ArrayLike | slice) -> Profile:
-        """Select datasets of a batch, with their prefix sums.
+        """Select datasets of a batch.
 
         Parameters
         ----------
@@ -151,14 +149,8 @@ class Profile(SortedRows):
             The selected datasets.
         """
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
-        if self.rows <= DENSE_ROWS:
-            self.prefix("c"), self.prefix("y")  # computed once rather than in every part
-
-        def some(a: Any) -> Any:
-            return a if a is None or a.shape[0] != self.batch else a[chosen]
-
-        rows = map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products))
-        part = Profile(*rows, prefix={name: some(table) for name, table in self._prefix.items()})
+        tables = (self.scores, self.outcomes, self.weights, self.squares, self.products)
+        part = Profile(*(a if a is None or len(a) != self.batch else a[chosen] for a in tables))
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
 
@@ -298,17 +290,8 @@ class Profile(SortedRows):
         else:
             mass = k * self.total[: 1 if self.alike else None, None] / b
             mass = np.ceil(mass) if self.counted else mass
-            if ties == "keep" and not self.has_ties:  # the nearer end of the row is known by its middle
-                position = search(self._middles, mass, "right")
-                return Cut(position, position)
             cut = self.at_mass(mass)
         return cut.keep_ties() if ties == "keep" else cut
-
-    @cached_property
-    def _middles(self) -> Float64s:
-        """The mass in the middle of every row, shape (batch, rows)."""
-        prefix = self.prefix("w")
-        return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
     def at_count(self, rows: Indices) -> Cut:
         """Cut after given numbers of rows.
@@ -325,14 +308,10 @@ class Profile(SortedRows):
         """
         if self._unsorted is not None and (selected := self._unsorted.cut_at(rows)) is not None:
             return selected
-        # Looking for ties at the cuts alone is cheaper than a search for all of them.
-        few_cuts = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)
-        if not few_cuts and not self.has_ties:
-            return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
         inner = np.clip(rows, 1, self.rows - 1)
         inside = (gather(self.scores, inner - 1) == gather(self.scores, inner)) & (rows == inner)
-        if few_cuts and not inside.any():
+        if not inside.any():
             return Cut(rows, rows)
         first, last = self._group(inner)
         below, above = np.where(inside, first, rows), np.where(inside, last, rows)

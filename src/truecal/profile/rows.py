@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
@@ -365,12 +364,7 @@ def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
 # Sorted rows with prefix sums: the base class of Profile
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
-DENSE_ROWS = 65_536  # up to so many rows, tie groups and sums are tabulated row by row; beyond, where they are needed
-FEW = 128  # a sparse table is faster while there are this many times more rows than cuts
-_FEW_OF_TIES = 8  # groups of ties are searched for while there are this many times more rows than are asked for
-_COMPARED = 1 << 20  # neighbouring scores compared at a time
-_LONG = 256  # from so many on they are counted dataset by dataset
-_BLOCK = 64  # rows summed together in the sparse tables of a large profile
+_SUMMED = 1 << 14  # derived: rows summed from 0, so that rounding grows with the number of blocks and not of rows
 
 
 class SortedRows:
@@ -385,7 +379,6 @@ class SortedRows:
         products: Float64s | None = None,
         *,
         single: bool = False,
-        prefix: dict[str, NDArray[Any]] | None = None,
         units: Indices | None = None,
     ) -> None:
         """Wrap rows that are already sorted and checked, all of shape (batch, rows); see `Profile`.
@@ -404,7 +397,7 @@ class SortedRows:
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(len(scores), len(outcomes), 1 if weights is None else len(weights))
-        self._prefix = {} if prefix is None else prefix
+        self._prefix: dict[str, NDArray[Any]] = {}
         self.cache: dict[object, Any] = {}  # values computed from these rows
 
     @property
@@ -468,82 +461,33 @@ class SortedRows:
         prefix : ndarray of shape (batch or 1, rows + 1)
             Prefix sums, computed on first use.
         """
-        if name in self._prefix:
-            return self._prefix[name]
-        values: NDArray[Any]
+        if name not in self._prefix:
+            values = self._values(name)
+            counting = values.dtype == np.uint8
+            dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
+            prefix = np.empty((len(values), self.rows + 1), dtype)
+            prefix[:, 0] = 0
+            for start in range(0, self.rows, _SUMMED):
+                part = prefix[:, start + 1 : start + 1 + _SUMMED]
+                np.cumsum(values[:, start : start + _SUMMED], axis=1, dtype=dtype, out=part)
+                part += prefix[:, start, None]
+            self._prefix[name] = prefix
+        return self._prefix[name]
+
+    def _values(self, name: Sum) -> NDArray[Any]:
+        """Compute the terms of a prefix sum: the score, outcome or product of every row times its weight."""
         if name == "w":
-            values = np.ones((1, self.rows)) if self.weights is None else self.weights
-        elif name in ("cc", "cy"):
-            values = self._values(name, slice(None))
-        else:
-            values = self.scores if name == "c" else self.outcomes
-            values = values if self.weights is None else self.weights * values
-        counting = values.dtype == np.uint8
-        dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
-        prefix = np.empty((values.shape[0], self.rows + 1), dtype)
-        prefix[:, 0] = 0
-        np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
-        self._prefix[name] = prefix
-        return prefix
-
-    def shared_ones(self) -> Float64s:
-        """Count ones among the first 0, 1, ..., all rows, with the ones of a group of equal scores shared equally by its rows.
-
-        Shape (batch, rows + 1); for rows that are single predictions without weights.
-        """
-        ones = self.prefix("y").astype(np.float64)
-        if self.has_ties:
-            first, last = self.groups
-            dataset, row = np.nonzero(first < np.arange(self.rows))  # rows that are not the first of their group
-            low, high = first[dataset, row], last[dataset, row]
-            begin, end = ones[dataset, low], ones[dataset, high]
-            ones[dataset, row] = begin + (row - low) / (high - low) * (end - begin)
-        return ones
+            return np.ones((1, self.rows)) if self.weights is None else self.weights
+        values: Any = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
+        if values is None:
+            values = self.scores.astype(np.float64, copy=False) * (self.scores if name == "cc" else self.outcomes)
+        return np.asarray(values if self.weights is None else self.weights * values)
 
     def _sums_at(self, name: Sum, index: Indices) -> Float64s:
         """Sum over the first index[i, j] rows of dataset i, shape of `index`."""
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
-        if name == "w" or self.rows <= DENSE_ROWS or index.shape[1] * FEW > self.rows:
-            return gather(self.prefix(name), index).astype(np.float64)
-        block = index // _BLOCK
-        # Its rows, or for an unfinished block the last there are
-        window = np.minimum(block * _BLOCK, self.rows - _BLOCK)
-        values = self._values(name, window)
-        begin, end = block * _BLOCK - window, index - window
-        row = np.arange(_BLOCK)
-        inside = (row >= begin[:, :, None]) & (row < end[:, :, None])
-        return gather(self._block_sums(name), block) + np.where(inside, values, 0.0).sum(axis=2)
-
-    def _block_sums(self, name: Sum) -> Float64s:
-        """Sum w*c, w*y, w*c*c or w*c*y over the first i blocks of rows, shape (batch, blocks + 1)."""
-        key = f"{name} of blocks"
-        if key not in self._prefix:
-            shape = self._values(name, slice(0, 1)).shape[0]
-            blocks = -(-self.rows // _BLOCK)
-            table = np.zeros((shape, blocks + 1))
-            step = _BLOCK * 1024  # what stays in cache
-            for start in range(0, self.rows, step):
-                rows = slice(start, start + step)
-                values = self._values(name, rows)
-                starts = np.arange(0, values.shape[1], _BLOCK)
-                table[:, start // _BLOCK + 1 :][:, : len(starts)] = np.add.reduceat(values, starts, axis=1)
-            self._prefix[key] = np.cumsum(table, axis=1, out=table)
-        return self._prefix[key]
-
-    def _values(self, name: Sum, rows: slice | Indices) -> Float64s:
-        """Compute w*c, w*y, w*c*c or w*c*y for a slice of rows, or for blocks of `_BLOCK` rows that begin at these indices."""
-        stored = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
-        factors: list[Any] = [stored]
-        if stored is None:
-            factors = [self.scores, self.scores if name == "cc" else self.outcomes]
-        if self.weights is not None:
-            factors.append(self.weights)
-        values: Any = None
-        for factor in factors:
-            table = factor[:, rows] if isinstance(rows, slice) else _blocks_at(factor, rows)
-            values = table.astype(np.float64, copy=False) if values is None else values * table
-        return np.asarray(values)
+        return gather(self.prefix(name), index).astype(np.float64)
 
     # ------------------------------------------------------------------ equal scores
 
@@ -573,11 +517,6 @@ class SortedRows:
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
         """Find the first row, and one past the last row, of the group of equal scores of each given row."""
-        if not self.has_ties:
-            return row, row + 1
-        if self.rows <= DENSE_ROWS and ("groups" in vars(self) or row.shape[1] * _FEW_OF_TIES > self.rows):
-            first, last = self.groups
-            return gather(first, row), gather(last, row)
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
         scores = gather(self.scores, row)
         return self.places(scores, "left"), self.places(scores, "right")
@@ -585,29 +524,10 @@ class SortedRows:
     @cached_property
     def groups(self) -> tuple[Indices, Indices]:
         """First row, and one past the last row, of the group of equal scores of every row, shape (batch or 1, rows)."""
-        fresh = self.scores[:, 1:] != self.scores[:, :-1]
-        edge = np.ones((fresh.shape[0], 1), bool)
-        index = np.arange(self.rows)
-        first = np.maximum.accumulate(np.where(np.hstack([edge, fresh]), index, 0), axis=1)
-        ends = np.where(np.hstack([fresh, edge]), index + 1, self.rows)
-        last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-        return first, last
+        return self._group(np.arange(self.rows)[None])
 
     @cached_property
     def distinct(self) -> NDArray[np.intp]:
         """Number of distinct scores in each dataset, shape (batch,)."""
-        count = np.zeros(len(self.scores), np.intp)
-        for start in range(0, self.rows, _COMPARED):
-            part = self.scores[:, start : start + _COMPARED + 1]
-            fresh = part[:, 1:] != part[:, :-1]
-            if fresh.shape[1] < _LONG:
-                count += np.count_nonzero(fresh, axis=1)
-            else:  # one whole array after the other: each is counted far faster than along an axis
-                for i, row in enumerate(fresh):
-                    count[i] += np.count_nonzero(row)
-        return np.broadcast_to(count + 1, (self.batch,))
-
-
-def _blocks_at(table: NDArray[Any], start: Indices) -> NDArray[Any]:
-    """Return the rows of the blocks that begin at `start`, shape (batch, q, rows of a block)."""
-    return gather(sliding_window_view(table, _BLOCK, axis=1), start)
+        count = [1 + np.count_nonzero(scores[1:] != scores[:-1]) for scores in self.scores]
+        return np.broadcast_to(np.array(count), (self.batch,))
