@@ -27,8 +27,8 @@ def test_bins_made_together_are_those_made_alone(weights: bool) -> None:
 
 
 def test_the_sweep_of_two_norms_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    swept, counts = [], sweep.SweepECE._counts
-    monkeypatch.setattr(sweep.SweepECE, "_counts", lambda self, rows: swept.append(self.norm) or counts(self, rows))
+    swept, counts = [], sweep.SweepECE._sweep
+    monkeypatch.setattr(sweep.SweepECE, "_sweep", lambda self, rows: swept.append(self.norm) or counts(self, rows))
     profile = _profile(1, 2000)
     values = [tc.SweepECE(norm=norm)(profile).value for norm in (1, 2)]
     assert len(swept) == 1

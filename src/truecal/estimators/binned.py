@@ -179,55 +179,17 @@ class LabelBinnedECE(BinnedEstimator):
     def estimate(self, profile: Profile) -> Findings:
         cut = self.binning.cut(profile)
         bins = Bins.of(profile, cut)
-        if self.norm == 2:
-            squares = np.diff(profile.sums("cc", cut), axis=1)
-            within = squares - 2 * bins.rate * bins.score_sum + bins.rate**2 * bins.weight
-            power = np.maximum(within, 0.0).sum(axis=1) / profile.total
-        elif self.norm == 1:
-            power = _absolute(profile, cut, bins)
-        elif self.norm == np.inf:
-            power = _largest(profile, cut, bins)
-        else:
-            power = _any_norm(profile, cut, bins, self.norm)
+        ends = profile.sums("w", cut)
+        below = np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
+        power = np.zeros(profile.batch)
+        for k in range(bins.weight.shape[1]):
+            first, last = int(cut.below[:, k].min()), int(cut.above[:, k + 1].max())
+            row_low, row_high = below[:, first:last], below[:, first + 1 : last + 1]
+            inside = np.minimum(ends[:, k + 1, None], row_high) - np.maximum(ends[:, k, None], row_low)
+            share = np.maximum(inside, 0.0) / profile.total[:, None]  # a row on a cut lies in two bins
+            part = power_mean(profile.scores[:, first:last] - bins.rate[:, k, None], share, self.norm)
+            power = np.maximum(power, part) if self.norm == np.inf else power + part
         return Findings(power, bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         return SketchBound(*label_binned_range(cells, self.binning, self.norm, float(estimate.value)))
-
-
-def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:
-    """sum |c - rate| / n: below the bin's rate the scores fall short of it, above they exceed it."""
-    middle = profile.places(bins.rate, "left")
-    turn = Cut(middle, middle)
-    weight_at, score_at = profile.sums("w", cut), profile.sums("c", cut)
-    turn_weight, turn_score = profile.sums("w", turn), profile.sums("c", turn)
-    before, after = turn_weight <= weight_at[:, :-1], turn_weight >= weight_at[:, 1:]
-    low_weight = np.where(before, 0.0, np.where(after, bins.weight, turn_weight - weight_at[:, :-1]))
-    low_score = np.where(before, 0.0, np.where(after, bins.score_sum, turn_score - score_at[:, :-1]))
-    below = bins.rate * low_weight - low_score
-    above = (bins.score_sum - low_score) - bins.rate * (bins.weight - low_weight)
-    return np.maximum(below + above, 0.0).sum(axis=1) / profile.total
-
-
-def _any_norm(profile: Profile, cut: Cut, bins: Bins, norm: float) -> Float64s:
-    """sum |c - rate|^p / n, bin by bin: a row counts with the part of its weight that lies in the bin."""
-    ends = profile.sums("w", cut)
-    prefix = np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
-    power = np.zeros(profile.batch)
-    for k in range(bins.weight.shape[1]):
-        low, high = ends[:, k, None], ends[:, k + 1, None]
-        inside = np.maximum(np.minimum(high, prefix[:, 1:]) - np.maximum(low, prefix[:, :-1]), 0.0)
-        power += np.sum(inside * np.abs(profile.scores - bins.rate[:, k, None]) ** norm, axis=1)
-    return power / profile.total
-
-
-def _largest(profile: Profile, cut: Cut, bins: Bins) -> Float64s:
-    """max |c - rate|: attained at the first or the last score of a bin."""
-    shape = bins.weight.shape
-    first = np.broadcast_to(cut.below, (shape[0], shape[1] + 1))[:, :-1]
-    last = np.broadcast_to(cut.above, (shape[0], shape[1] + 1))[:, 1:] - 1
-    scores = np.broadcast_to(profile.scores, (shape[0], profile.rows))
-    low = np.take_along_axis(scores, np.clip(first, 0, profile.rows - 1), axis=1)
-    high = np.take_along_axis(scores, np.clip(last, 0, profile.rows - 1), axis=1)
-    far = np.maximum(np.abs(low - bins.rate), np.abs(high - bins.rate))
-    return np.where(bins.weight > 0, far, 0.0).max(axis=1)

@@ -270,7 +270,7 @@ def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
     """sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf; over the last axis."""
     absolute = np.abs(gaps)
     if norm == np.inf:
-        return np.where(share > 0, absolute, 0.0).max(axis=-1)
+        return np.where(share > 0, absolute, 0.0).max(axis=-1, initial=0.0)
     return (share * (absolute if norm == 1 else absolute**norm)).sum(axis=-1)
 
 

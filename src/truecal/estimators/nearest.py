@@ -11,11 +11,12 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, Findings, SketchBound
+from truecal.estimators.bins import power_mean
 from truecal.estimators.estimate import Estimate
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s
 
 _FEW = 5  # derived: a mean of fewer outcomes has a standard error of at least 0.22 at rate 1/2
 _MAX_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
@@ -120,26 +121,21 @@ class NearestECE(Estimator):
 
     def estimate(self, profile: Profile) -> Findings:
         k = self.count(profile)
-        fine = profile.coarsen(_MAX_ROWS, moments=False)
-        warnings = self._warnings(k)
-        if fine.weights is None:
-            return Findings(self._by_rows(fine, k.astype(np.intp)), warnings=warnings, settings={"neighbors": k})
-        everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
-        if fine.has_ties:  # at_count shares by rows; weighted ties share by weight
-            everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
-        ones = fine.sums("y", everywhere)
-        surplus = -ones if self.score == "own" else fine.sums("c", everywhere) - ones
+        cells = profile.coarsen(_MAX_ROWS, moments=False)
+        weight = np.broadcast_to(cells.prefix("w"), (cells.batch, cells.rows + 1))
+        rows = np.arange(cells.rows + 1)[None]
+        cut = cells.at_mass(weight) if cells.has_ties else Cut(rows, rows)  # equal scores share their outcomes
+        surplus = -cells.sums("y", cut)
+        if self.score == "mean":
+            surplus = cells.sums("c", cut) + surplus
         power = np.empty(profile.batch)
-        for i in range(profile.batch):
-            c, weight = fine.scores[i % len(fine.scores)], fine.prefix("w")[i % len(fine.weights)]
-            gaps = _gaps_by_weight(c, weight, surplus[i], k[i] * profile.total[i] / profile.size[i])
-            gaps = np.abs(gaps + c if self.score == "own" else gaps)
-            share = fine.weights[i % len(fine.weights)]
-            if self.norm == np.inf:
-                power[i] = gaps[share > 0].max()
-            else:
-                power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
-        return Findings(power, warnings=warnings, settings={"neighbors": k})
+        for i, width in enumerate(k * profile.total / profile.size):
+            scores = cells.scores[i % len(cells.scores)].astype(np.float64, copy=False)
+            gaps = _window_gaps(scores, weight[i], surplus[i], width)
+            power[i] = power_mean(
+                gaps if self.score == "mean" else gaps + scores, np.diff(weight[i]) / weight[i, -1], self.norm
+            )
+        return Findings(power, warnings=self._warnings(k), settings={"neighbors": k})
 
     def _fix_choices(self, profile: Profile) -> NearestECE:
         return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
@@ -162,79 +158,39 @@ class NearestECE(Estimator):
             raise InputError("neighbors='risk' leaves out one row at a time and takes no weights; give neighbors=K")
         n = profile.rows
         tried = np.unique(np.append(np.rint(2 ** (np.arange(2, 2 * np.log2(max(n, 2)) + 1e-9) / 2)), n).clip(max=n))
-        ones = profile.shared_ones()
-        surplus = -ones if self.score == "own" else profile.prefix("c") - ones
+        prefix = np.arange(n + 1.0)
+        cut = profile.at_mass(prefix[None])
+        own_score = self.score == "own"
+        surplus = profile.sums("c", cut) * (not own_score) - profile.sums("y", cut)
         first, last = profile.groups
         chosen = np.empty(profile.batch)
         for i in range(profile.batch):
-            c = profile.scores[i % len(profile.scores)].astype(np.float64)
+            scores = profile.scores[i % len(profile.scores)].astype(np.float64)
             shared = (last - first)[i % len(first)]
-            remaining = c - profile.outcomes[i] - (c if self.score == "own" else 0.0)
+            remaining = scores - profile.outcomes[i] - (scores if own_score else 0.0)
             risks = []
             for k in tried.tolist():
-                off = remaining - _gaps_by_rows(c, surplus[i], int(k))
+                off = remaining - _window_gaps(scores, prefix, surplus[i], k)
                 off /= 1 - 1 / np.maximum(shared, max(k, 2))
                 risks.append(off @ off)
             chosen[i] = tried[int(np.argmin(risks))]
         return chosen
 
-    def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
-        """Compute the p-th power of each dataset from windows of whole rows, shape (batch,)."""
-        ones = fine.shared_ones()
-        surplus = -ones if self.score == "own" else fine.prefix("c") - ones
-        power = np.empty(fine.batch)
-        for i, count in enumerate(k.tolist()):
-            c = fine.scores[i].astype(np.float64, copy=False)
-            gaps = _gaps_by_rows(c, surplus[i], count)
-            if self.score == "own":
-                gaps = gaps + c
-            if self.norm == np.inf:
-                power[i] = np.abs(gaps).max()
-            elif self.norm == 2:
-                power[i] = gaps @ gaps / fine.rows
-            else:
-                power[i] = (np.abs(gaps) ** self.norm).mean()
-        return power
 
+def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
+    """Compute the gap in the window of the `width` nearest scores around every score, shape (rows,).
 
-def _gaps_by_rows(c: Float64s, surplus: Float64s, k: int) -> Float64s:
-    """Surplus per row in the window of k rows around every row: mean c - mean y, or -mean y."""
-    if k >= len(c):
-        return np.full(len(c), surplus[-1] / len(c))
-    row = np.arange(len(c))
-    middle = (c[:-k] + c[k:]) / 2  # a window leaves row s for row s + k once the score passes their middle
-    start = _count_below(c, middle)
-    np.maximum(start, row - (k - 1), out=start)  # a row is its own neighbour, however middles round
-    np.minimum(start, row, out=start)
-    gaps = surplus[k:] - surplus[:-k]
-    gaps /= k
-    return gaps[start]
-
-
-def _count_below(values: Float64s, others: Float64s) -> Indices:
-    """Count the `others` below each value; both ascend within [0, 1].
-
-    The bits of such floats sort like them and leave the highest one free, so that the lowest can say whose they are: two ascending
-    runs, which a stable sort merges in one pass, several times faster than one search per value.
+    `weight` and `surplus` are sums below the ascending rows, shape (rows + 1,); a window may begin and end within a row.
     """
-    keys = np.concatenate([values, others]).view(np.uint64)
-    keys <<= np.uint64(1)
-    keys[len(values) :] |= np.uint64(1)  # of equal numbers the value comes first
-    keys.sort(kind="stable")
-    return np.flatnonzero((keys & np.uint64(1)) == 0) - np.arange(len(values))
-
-
-def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
-    """Compute gaps of windows of a given weight, which may begin and end within a row."""
     total = weight[-1]
     width = min(width, float(total))
     starts = np.sort(np.concatenate([weight[:-1], weight[1:] - width]))
     starts = starts[(starts >= 0) & (starts < total - width)]
-    last = len(c) - 1
-    lower = np.clip(np.searchsorted(weight, starts, "right") - 1, 0, last)
+    last = len(scores) - 1
+    left = np.clip(np.searchsorted(weight, starts, "right") - 1, 0, last)
     right = np.clip(np.searchsorted(weight, starts + width, "right") - 1, 0, last)
-    middle = (c[lower].astype(np.float64) + c[right]) / 2
-    begin = np.append(starts, total - width)[np.searchsorted(middle, c)]
+    middle = (scores[left] + scores[right]) / 2  # a window leaves row `left` once the score passes the middle
+    begin = np.append(starts, total - width)[np.searchsorted(middle, scores)]
     limits = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
     begin = np.clip(begin, np.minimum(*limits), np.maximum(*limits))
     return np.asarray(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width

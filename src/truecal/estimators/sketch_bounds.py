@@ -150,14 +150,6 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
     return (low, high) if norm == np.inf else (low**norm, high**norm)
 
 
-def any_bins_range(cells: CellProfile, norm: float) -> tuple[float, float]:
-    """Bound a binned power whatever the bins: by Jensen's inequality, from that of one bin to that of every row by itself."""
-    whole = cells.whole()
-    c, y, cc, cy = (float(cells.sums(name, whole)[0, 0] / cells.total[0]) for name in ("c", "y", "cc", "cy"))
-    lowest, mean_square = max(abs(y - c) - cells.rounding, 0.0), max(y - 2 * cy + cc, 0.0) + cells.rounding
-    return (lowest, 1.0) if norm == np.inf else (lowest**norm, mean_square ** (min(norm, 2.0) / 2))
-
-
 # ----------------------------------------------------------------------------------------------------
 # The rows behind the cells of a sketch, made up: put into extreme orders to see how far an estimate can move
 

@@ -10,21 +10,17 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.estimators.base import Estimator, Findings, SketchBound
-from truecal.estimators.bins import Binning, Bins, power_mean
+from truecal.estimators.bins import Binning, Bins, distinct_cut, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.sketch_bounds import any_bins_range
-from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.types import Float64s
 
-_TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
-_LONG = 1024  # bins beyond which it is checked first whether every number of bins is monotone
-_AHEAD = 32  # numbers of bins tried at first on a single dataset, where a step costs more than what it looks at
-_STEP = 1 << 20  # cuts looked at together
-_TENTHS, _VISIBLE = 10, 3.7  # bins compared to see whether outcomes fall, and by how many standard errors they must
-_LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
+_TOLERANCE = 1e-12  # derived: a smaller fall of a rate is rounding
+_LONG = 64  # derived: a sweep of more bins takes longer than looking at all scores at once
+_CUTS = 1 << 20  # derived: cuts made together, a few arrays of 8 MiB
+_TENTHS, _VISIBLE = 10, 3.7  # derived: one of 45 pairs of bins differs by 3.7 standard errors with probability 0.005
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,8 @@ class SweepECE(Estimator):
     -----
     b = 1 is always admissible; b = 2, 3, ... are tried in turn, and the sweep ends before the first b whose bins violate
     monotonicity, or at b = n (Roelofs et al. 2022, algorithm 1). Empty bins are passed over. A step costs O(b) given a Profile;
-    where the rates of all distinct scores rise, every b does, and none is tried.
+    where the rates of all distinct scores rise, so do those of every b. From a sketch the value has no bound, unless every
+    cell holds one score.
 
     Assumes that outcomes rise with the scores. Where they visibly do not, the value says little, and
     the interval is widened to contain that of the rank series.
@@ -91,15 +88,27 @@ class SweepECE(Estimator):
         return Binning(bins, self.scheme, self.ties)
 
     def estimate(self, profile: Profile) -> Findings:
-        count, finest, power = self.sweep(profile)
-        bins = self._bins(profile, count, bool(finest[0])) if profile.batch == 1 else None
-        return Findings(power, bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
+        count, finest = self.sweep(profile)
+        if profile.batch == 1:
+            bins = (
+                Bins.of(profile, distinct_cut(profile)) if finest[0] else self.binning(int(count[0])).bins_of(profile)
+            )
+            power, shown = power_mean(bins.gap, bins.share, self.norm), bins
+        else:
+            power, shown = np.empty(profile.batch), None
+            for chosen in (np.flatnonzero(finest), np.flatnonzero(~finest)):
+                if len(chosen):
+                    part = profile.take(chosen)
+                    cut = self.binning(1).cut(part, count[chosen, None])
+                    bins = Bins.of(part, distinct_cut(part)) if finest[chosen[0]] else Bins.of(part, cut)
+                    power[chosen] = power_mean(bins.gap, bins.share, self.norm)
+        return Findings(power, shown, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if not (cells.low < cells.high).any():  # every cell is one score: nothing is open
             power = float(estimate.power)
             return SketchBound(power - cells.rounding, power + cells.rounding)
-        return SketchBound(*any_bins_range(cells, self.norm))
+        return SketchBound(0.0, 1.0)
 
     def _resampled_interval(
         self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
@@ -114,7 +123,7 @@ class SweepECE(Estimator):
         low = min(float(interval.low), float(other.low))
         return Interval(low, high, level, f"{interval.method}, widened: outcomes fall with the scores")
 
-    def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_], Float64s]:
+    def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Sweep the numbers of bins of every dataset.
 
         Parameters
@@ -125,68 +134,41 @@ class SweepECE(Estimator):
         Returns
         -------
         count : ndarray of shape (batch,)
-            The number of bins at which the sweep ends.
+            The largest number of bins before rates fall.
         finest : ndarray of bool of shape (batch,)
-            Whether these bins separate all scores.
-        power : ndarray of shape (batch,)
-            The power of the error in these bins.
+            Whether these bins have equal mass and separate all distinct scores.
         """
-        # What a norm does not change is found once for all of them.
-        key = f"sweep {self.scheme} {self.ties}"
+        key = f"sweep {self.scheme} {self.ties}"  # the norm does not matter
         if key not in profile.cache:
-            profile.cache[key] = self._counts(profile)
+            profile.cache[key] = self._sweep(profile)
         count, finest = profile.cache[key]
-        power = np.empty(profile.batch)
-        length = np.where(finest, len(_LENGTHS) + 1, np.searchsorted(_LENGTHS, count))
-        for i in range(len(_LENGTHS) + 2):
-            members = np.flatnonzero(length == i)
-            if len(members):
-                part = profile if len(members) == profile.batch else profile.take(members)
-                bins = self._bins(part, count[members, None], i > len(_LENGTHS))
-                power[members] = power_mean(bins.gap, bins.share, self.norm)
-        return count, finest, power
+        return count, finest
 
-    def _bins(self, profile: Profile, count: NDArray[np.intp], finest: bool) -> Bins:
-        """Bin each dataset into `count` bins, shape (batch,), or between all distinct scores if `finest`."""
-        if profile.batch == 1 and not finest:
-            return self.binning(int(count.item())).bins_of(profile)
-        cut = _between_scores(profile) if finest else self.binning(1).cut(profile, np.atleast_2d(count))
-        return Bins.of(profile, cut)
-
-    def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Find the largest number of bins before rates fall, and whether bins of single scores are monotone, each (batch,)."""
-        largest = np.minimum(profile.total if profile.counted else profile.rows, options.MAX_BINS).astype(np.intp)
-        largest = (
-            np.broadcast_to(largest, (profile.batch,))
-            if profile.weights is not None
-            else np.full(profile.batch, profile.rows)
-        )
+    def _sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Sweep the numbers of bins of every dataset, several at a time."""
+        largest = np.full(profile.batch, profile.rows)
+        if profile.weights is not None:
+            sizes = profile.total if profile.counted else largest
+            largest = np.minimum(sizes, options.MAX_BINS).astype(np.intp)
         count, finest = np.ones(profile.batch, np.intp), np.zeros(profile.batch, bool)
-        few = int(profile.distinct.max()) <= _LONG  # looking at all of them first costs little
-        datasets, part = np.arange(profile.batch), profile  # the datasets looked at
-        active = profile.distinct > 1  # those of them whose sweep goes on
+        active, compared = np.flatnonzero(profile.distinct > 1), False
         b = 2
-        while active.any():
-            if 2 * active.sum() <= len(
-                datasets
-            ):  # looking at some in vain costs less than copying the others at every step
-                datasets, active, part = datasets[active], np.ones(int(active.sum()), bool), part.take(active)
-            if b > _LONG or (b == 2 and few):
-                endless = active & _rises(*_finest(part))
-                count[datasets[endless]] = largest[datasets[endless]]
-                finest[datasets[endless]] = self.scheme == "mass"
-                if endless.any():
-                    active &= ~endless
-                    continue
-            ahead = max(b, _AHEAD) if len(datasets) == 1 else b  # several at a time, ever more
-            tried = range(b, b + max(1, min(ahead, _STEP // (len(datasets) * b))))
-            cut = self.binning(1).cut(part, tried)
+        while len(active):
+            part = profile if len(active) == profile.batch else profile.take(active)
+            if b >= _LONG and not compared:
+                bins, compared = Bins.of(part, distinct_cut(part)), True
+                rising = _rates_rise(bins.weight, bins.outcome_sum, np.array([bins.weight.shape[1]]))[:, 0]
+                count[active[rising]], finest[active[rising]] = largest[active[rising]], self.scheme == "mass"
+                active = active[~rising]
+                continue
+            numbers = np.arange(b, b + max(1, min(b, _CUTS // (len(active) * b))))
+            cut = self.binning(1).cut(part, numbers)
             weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
-            passed = _rises_each(weight, ones, np.asarray(tried)) & (largest[datasets][:, None] >= np.asarray(tried))
-            steps = np.where(active, np.logical_and.accumulate(passed, axis=1).sum(axis=1), 0)
-            count[datasets] += steps
-            active = steps == len(tried)
-            b = tried.stop
+            passed = _rates_rise(weight, ones, numbers) & (numbers <= largest[active, None])
+            steps = np.logical_and.accumulate(passed, axis=1).sum(axis=1)
+            count[active] += steps
+            active = active[steps == len(numbers)]
+            b += len(numbers)
         return count, finest
 
 
@@ -205,39 +187,18 @@ def _falls(profile: Profile) -> bool:
     return bool((fall[later] > _VISIBLE).any())
 
 
-def _rises(weight: Float64s, ones: Float64s) -> NDArray[np.bool_]:
-    """Whether the outcome rates of the filled bins are non-decreasing, per dataset."""
+def _rates_rise(weight: Float64s, ones: Float64s, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Decide whether the rates of the filled bins are non-decreasing, for several numbers of bins.
+
+    `weight` and `ones` have shape (batch, sum of numbers + 1 entry between each two); the answer (batch, len(numbers)).
+    """
+    ends = np.cumsum(numbers + 1)
+    weight[:, ends[:-1] - 1] = 0.0
     filled = weight > 0
-    rate = ones / np.where(filled, weight, 1.0)
-    highest = np.maximum.accumulate(np.where(filled, rate, -np.inf), axis=1)
-    return np.all(~filled | (rate >= highest - _TOLERANCE), axis=1)
-
-
-def _rises_each(weight: Float64s, ones: Float64s, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Apply `_rises` to several numbers of bins, concatenated with one unused entry between; shape (batch, len(counts))."""
-    starts = np.cumsum(counts + 1) - (counts + 1)
-    between = starts[1:] - 1
-    weight = weight.copy()
-    weight[:, between] = np.inf  # a rate of 0 between one set of bins and the next ...
-    if not (weight > 0).all():
-        each = [_rises(weight[:, s : s + b], ones[:, s : s + b]) for s, b in zip(starts, counts, strict=True)]
-        return np.stack(each, axis=1)
-    rate = ones / weight
-    falls = rate[:, 1:] < rate[:, :-1] - _TOLERANCE
-    falls[:, between - 1] = False  # ... to which falling does not count
-    return ~np.logical_or.reduceat(falls, starts, axis=1)
-
-
-def _between_scores(profile: Profile) -> Cut:
-    """Cuts between all distinct scores."""
-    return profile.at_count(np.arange(profile.rows + 1)[None, :]).keep_ties()
-
-
-def _finest(profile: Profile) -> tuple[Float64s, Float64s]:
-    """Weight and ones of every distinct score: if their rates rise, so do those of every coarser partition."""
-    everywhere = _between_scores(profile)
-    weight, ones = (np.diff(profile.sums(name, everywhere), axis=1) for name in ("w", "y"))
-    return weight, ones
+    offset = 2.0 * np.repeat(np.arange(len(numbers)), numbers + 1)[:-1]  # rates are above those of fewer bins
+    rate = ones / np.where(filled, weight, 1.0) + offset
+    highest = np.maximum.accumulate(np.where(filled, rate, 0.0), axis=1)
+    return np.logical_and.reduceat(~filled | (rate >= highest - _TOLERANCE), ends - numbers - 1, axis=1)
 
 
 def _warnings(profile: Profile, count: NDArray[np.intp]) -> tuple[str, ...]:

@@ -517,6 +517,8 @@ class SortedRows:
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
         """Find the first row, and one past the last row, of the group of equal scores of each given row."""
+        if not self.has_ties:
+            return row, row + 1
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
         scores = gather(self.scores, row)
         return self.places(scores, "left"), self.places(scores, "right")
