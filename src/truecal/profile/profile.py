@@ -148,7 +148,7 @@ class Profile(SortedRows):
             The selected datasets.
         """
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
-        tables = (self.scores, self.outcomes, self.weights, self.squares, self.products)
+        tables: Any = (self.scores, self.outcomes, self.weights, self.squares, self.products)
         part = Profile(*(a if a is None or len(a) != self.batch else a[chosen] for a in tables))
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
