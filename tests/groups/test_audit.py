@@ -14,7 +14,7 @@ from tests.simulations import datasets
 from truecal.errors import FileError, InputError, printable
 from truecal.groups.segment_search import read_columns
 from truecal.groups.segment_tests import SegmentTests, _null_draws, joint_null
-from truecal.groups.segments import Records, Tables
+from truecal.groups.segments import Records, SegmentSums
 from truecal.parallel import Step
 from truecal.plot import AuditDisplay
 from truecal.recalibration import SegmentOffsets
@@ -78,10 +78,12 @@ def test_nested_causes_form_a_tree():
     found = tc.audit(preds)
     names = {segment.name for segment in found.segments}
     assert "country is BR, device is mobile" in names
+    path = []
     for depth, segment in found.tree():
-        assert (depth == 0) == (segment.parent is None)
-        if segment.parent is not None:
-            assert set(found.segments[segment.parent].levels) < set(segment.levels)
+        path = [*path[:depth], segment]
+        assert len(path) == depth + 1
+        assert not depth or set(path[-2].levels) < set(segment.levels)
+    assert {depth for depth, _ in found.tree()} == {0, 1}
     assert len(found.frame()) == len(found.segments)
 
 
@@ -115,14 +117,15 @@ def test_data_and_redraws_are_judged_by_the_same_numbers(counted):
     records = Records.of(
         score, rng.binomial(1 if count is None else count.astype(int), score).astype(float), columns, count=count
     )
-    tables = Tables(records, read_columns(records, None, 50)[0], 2, 50)
-    null = joint_null(records, tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
+    tables = SegmentSums(records, read_columns(records, None, 50)[0], 2, 50)
+    null = joint_null(SegmentTests.of(tables), 32, 0.5, lambda step: None)
     redraw = next(_null_draws(records, 32))[:, 5]
     ones = np.rint(redraw + records.count * score)
-    again = joint_null(replace(records, ones=ones), tables, SegmentTests.of(tables), 32, 0.5, lambda step: None)
-    assert again.observed.max() == null.maxima[5]
+    others = SegmentSums(replace(records, ones=ones), tables.columns, 2, 50)
+    again = joint_null(replace(null.tests, sums=others), 32, 0.5, lambda step: None)
+    assert again.observed.max() == null.largest[5, 0]
     # Other outcomes are judged by other redraws, so that no limit is that of a seed.
-    assert (again.maxima[:5] != null.maxima[:5]).all()
+    assert (again.largest[:5, 0] != null.largest[:5, 0]).all()
 
 
 def test_clusters_taken_for_rows_would_be_flagged():

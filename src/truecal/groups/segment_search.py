@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import comb
 from typing import Any
 
@@ -17,7 +17,6 @@ from truecal.groups.group_tables import GroupedSketches
 from truecal.groups.segment_tests import (
     CONTRASTS,
     SLOPE,
-    Explanation,
     SegmentNull,
     SegmentTests,
     critical_value,
@@ -30,7 +29,7 @@ from truecal.groups.segments import (
     Column,
     Level,
     Records,
-    Tables,
+    SegmentSums,
     join_records,
     read_column,
     records_of,
@@ -90,8 +89,6 @@ class Segment:
         How many other significant segments are no longer significant once this one is corrected.
     curve : tuple of (float, float, int)
         Mean score, mean outcome and rows in each quarter of the scores.
-    parent : int or None
-        Position in the list of the closest segment that contains this one.
 
     See Also
     --------
@@ -111,7 +108,6 @@ class Segment:
     beyond: bool | None
     explains: int
     curve: tuple[tuple[float, float, int], ...]
-    parent: int | None = None
 
     @property
     def name(self) -> str:
@@ -217,13 +213,15 @@ class Audit(Tabular):
         return f"FAIL: {sure}, {where} off by at least {least}{allowed}; {remedy}"
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
-        """Yield every segment with its depth in the tree, below the segment that contains it."""
+        """Yield every segment with its depth in the tree, below the listed segment of most columns that contains it."""
+        larger = {s: [t for t in self.segments if set(t.levels) < set(s.levels)] for s in self.segments}
+        parents = {s: max(each, key=lambda t: len(t.levels), default=None) for s, each in larger.items()}
 
-        def below(parent: int | None, depth: int) -> Iterator[tuple[int, Segment]]:
-            for i, segment in enumerate(self.segments):
-                if segment.parent == parent:
+        def below(parent: Segment | None, depth: int) -> Iterator[tuple[int, Segment]]:
+            for segment in self.segments:
+                if parents[segment] == parent:
                     yield depth, segment
-                    yield from below(i, depth + 1)
+                    yield from below(segment, depth + 1)
 
         yield from below(None, 0)
 
@@ -235,27 +233,17 @@ class Audit(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return segments and what was searched as plain values, ready for JSON."""
-        overall, interval = self.overall, self.overall.interval
-        return {
-            "passed": self.passed,
-            "segments": [
-                {
-                    "depth": depth,
-                    "where": [{"column": level.column, "value": level.text} for level in segment.levels],
-                    **{name: getattr(segment, name) for name in _NUMBERS},
-                    "curve": [list(point) for point in segment.curve],
-                }
-                for depth, segment in self.tree()
-            ],
-            "overall": {
-                "error": float(overall.value),
-                "norm": overall.norm,
-                "low": None if interval is None else float(interval.low),
-                "high": None if interval is None else float(interval.high),
-                "p_value": None if overall.p_value is None else float(overall.p_value),
-            },
-            **{name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name not in _RECORDS},
-        }
+        segments = [
+            {
+                "depth": depth,
+                "where": [{"column": level.column, "value": level.text} for level in segment.levels],
+                **{name: getattr(segment, name) for name in _NUMBERS},
+                "curve": segment.curve,
+            }
+            for depth, segment in self.tree()
+        ]
+        further = {"passed": self.passed, "segments": segments, "overall": self.overall.to_dict()}
+        return {**super().to_dict(), **plain(further)}
 
     def summary(self) -> str:
         """Return in words how many segments are miscalibrated, and what was searched."""
@@ -291,9 +279,6 @@ class Audit(Tabular):
             lines.append(f"{name:<{width}}  {s.rows:>9,}  {limits:<26}  {s.p_value:>7.3g}  {s.region}{beyond}")
         lines += [f"note: {_shorten(note, _MAX_NOTE)}" for note in self.notes]
         return "\n".join(lines)
-
-
-_RECORDS = ("segments", "overall")
 
 
 def _shorten(text: object, longest: int = _MAX_NAME) -> str:
@@ -400,29 +385,26 @@ def audit(
     smallest = _smallest_segment(records, min_rows)
     columns, notes = read_columns(records, by, smallest)
     records, columns = join_records(records, columns)
-    tables = Tables(records, columns, _reduce_depth(len(columns), depth, notes), smallest)
+    sums = SegmentSums(records, columns, _reduce_depth(len(columns), depth, notes), smallest)
     draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1  # derived: p-values resolve 1 - level to a tenth
-    null = joint_null(records, tables, SegmentTests.of(tables), draws, level, progress)
+    null = joint_null(SegmentTests.of(sums), draws, level, progress)
     p_values = null.p_values(level)
     significant = np.where(p_values <= 1 - level + 1e-12, null.observed, -np.inf)
     # Limits are those of the first step, which hold for all tests at once.
     limit = null.limit(level)
-    explanations = select_explaining_segments(records, tables, null, significant, limit)
-    segments = [
-        _describe_segment(records, tables, null, explanation, float(p_values[explanation.test]), limit, tolerance)
-        for explanation in explanations
-    ]
-    positions = {segment.levels: i for i, segment in enumerate(segments)}
     return Audit(
-        segments=tuple(replace(segment, parent=_parent(segment, positions)) for segment in segments),
+        segments=tuple(
+            _describe_segment(null, test, explains, float(p_values[test]), limit, tolerance)
+            for test, explains in select_explaining_segments(null, significant, limit)
+        ),
         overall=overall,
-        by=tuple(column.name for column in tables.columns),
-        depth=tables.max_depth,
+        by=tuple(column.name for column in columns),
+        depth=sums.max_depth,
         level=level,
         tolerance=tolerance,
         min_rows=smallest,
         n=round(float(records.count.sum())),
-        searched=len(tables),
+        searched=len(sums),
         tests=len(null.tests.index),
         flagged=len(np.unique(null.tests.segment[np.isfinite(significant)])),
         notes=(*notes, *_warnings(records)),
@@ -494,24 +476,19 @@ def _warnings(records: Records) -> list[str]:
 
 
 def _describe_segment(
-    records: Records,
-    tables: Tables,
-    null: SegmentNull,
-    explanation: Explanation,
-    p_value: float,
-    limit: float,
-    tolerance: float | None,
+    null: SegmentNull, test: int, explains: int, p_value: float, limit: float, tolerance: float | None
 ) -> Segment:
-    """Compute the numbers of a segment in the region where its evidence is strongest."""
-    contrast = int(null.tests.contrast[explanation.test])
-    inside = tables.mask(explanation.segment)
-    critical = critical_value(limit, float(null.tests.log_multiplicity[explanation.test]))
-    value, low, high = difference(records, inside, contrast, critical, float(null.deviation[explanation.test]))
+    """Compute the numbers of the segment of a test, in the quarters of the scores that its contrast compares."""
+    tests, records, sums = null.tests, null.tests.records, null.tests.sums
+    segment, contrast = int(tests.segment[test]), int(tests.contrast[test])
+    inside = sums.mask(segment)
+    critical = critical_value(limit, float(tests.log_multiplicity[test]))
+    value, low, high = difference(records, inside, contrast, critical, float(null.deviation[test]))
     in_region = inside & (CONTRASTS[contrast][records.region] != 0)
     mass = float(records.mass[in_region].sum())
     mean_score = float((records.mass * records.score)[in_region].sum()) / mass
     return Segment(
-        levels=tuple(tables.columns[j].levels[code] for j, code in tables.levels(explanation.segment)),
+        levels=tuple(sums.columns[j].levels[code] for j, code in sums.levels(segment)),
         region=_region(records.edges, contrast),
         rows=round(float(records.count[in_region].sum())),
         share=mass / float(records.mass.sum()),
@@ -522,7 +499,7 @@ def _describe_segment(
         high=high,
         p_value=p_value,
         beyond=None if tolerance is None else bool(low > tolerance or high < -tolerance),
-        explains=explanation.explains,
+        explains=explains,
         curve=_curve(records, inside),
     )
 
@@ -552,9 +529,3 @@ def _region(edges: Float64s, contrast: int) -> str:
     if low is None:
         return f"scores below {high}"
     return f"scores from {low}" if high is None else f"scores from {low} to below {high}"
-
-
-def _parent(segment: Segment, positions: Mapping[tuple[Level, ...], int]) -> int | None:
-    """Return the position of the listed segment with the most levels that contains this one."""
-    larger = [levels for levels in positions if set(levels) < set(segment.levels)]
-    return positions[max(larger, key=len)] if larger else None

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import parallel
-from truecal.groups.segments import REGIONS, Records, Tables
+from truecal.groups.segments import REGIONS, Records, SegmentSums
 from truecal.resampling.draws import redraw_ones
 from truecal.resampling.sign_flips import draw_signs
 from truecal.special import expit, logit, positive
@@ -68,32 +68,37 @@ _STORED_MAXIMA = 64  # largest tests of a redraw that are stored for the step do
 class SegmentTests:
     """Pairs of a segment and a contrast that are tested: `index` into segments x contrasts, and log(N / w) of each."""
 
+    sums: SegmentSums
     index: Indices
     log_multiplicity: Float64s
 
     @classmethod
-    def of(cls, tables: Tables) -> SegmentTests:
-        """Choose the pairs with enough rows: `tables.smallest` for a whole segment, half of it for a part of its scores.
+    def of(cls, sums: SegmentSums) -> SegmentTests:
+        """Choose the pairs with enough rows: `sums.smallest` for a whole segment, half of it for a part of its scores.
 
         A contrast is skipped if it has the same rows as a wider one.
         """
-        filled = tables.rows > 0
+        filled = sums.rows > 0
         inside = CONTRASTS != 0
-        rows = tables.rows @ inside.T
         distinct = np.stack([(filled & ~region).any(axis=1) for region in inside], axis=1)
         distinct[:, 0] = True
         # A half with one filled quarter is that quarter.
         for half, quarters in ((1, (0, 1)), (2, (2, 3))):
             distinct[:, half] &= filled[:, quarters].all(axis=1)
         distinct[:, SLOPE] = filled.sum(axis=1) > 1
-        enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, tables.smallest, tables.smallest / 2)
+        enough = sums.rows @ inside.T >= np.where(_KIND == 0, sums.smallest, sums.smallest / 2)
         index = np.flatnonzero(enough & distinct)
-        depth, kind = tables.depth[index // len(CONTRASTS)], _KIND[index % len(CONTRASTS)]
+        depth, kind = sums.depth[index // len(CONTRASTS)], _KIND[index % len(CONTRASTS)]
         test_class = depth * len(_SHARE) + kind
         sizes = np.bincount(test_class, minlength=1)
-        depth_shares = 2.0 ** np.arange(tables.max_depth + 1)
+        depth_shares = 2.0 ** np.arange(sums.max_depth + 1)
         shares = _SHARE[kind] * (depth_shares / depth_shares.sum())[depth]
-        return cls(index, np.log(sizes[test_class] / shares))
+        return cls(sums, index, np.log(sizes[test_class] / shares))
+
+    @property
+    def records(self) -> Records:
+        """The records that are tested."""
+        return self.sums.records
 
     @property
     def segment(self) -> Indices:
@@ -105,10 +110,18 @@ class SegmentTests:
         """Index of the contrast of every test, shape (tests,)."""
         return self.index % len(CONTRASTS)
 
-    def contrast_sums(self, sums: NDArray[Any]) -> NDArray[Any]:
-        """Combine sums over quarters, shape (segments, quarters, d), to those of every test, shape (tests, d)."""
-        contrasts = CONTRASTS.astype(sums.dtype) @ sums
-        return contrasts.reshape(-1, sums.shape[2])[self.index]
+    def contrast_sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum values of records, shape (records, d), over the segment of every test with the factors of its contrast."""
+        contrasts = CONTRASTS.astype(values.dtype) @ self.sums(values)
+        return contrasts.reshape(-1, values.shape[1])[self.index]
+
+    def null_moments(self, score: Float64s) -> tuple[Float64s, Float64s]:
+        """Compute the second and third cumulant of every test's sum if `score` is the truth and rows are independent."""
+        moments = self.sums(self.records.moments(score))
+        second, third = (
+            ((CONTRASTS**power) @ moments[:, :, i, None]).reshape(-1)[self.index] for i, power in ((0, 2), (1, 3))
+        )
+        return np.maximum(second, _MIN_VARIANCE), third
 
 
 def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
@@ -131,15 +144,15 @@ def log_evidence(z: NDArray[Any], log_multiplicity: NDArray[Any]) -> NDArray[Any
 
 
 def critical_value(limit: float, log_multiplicity: float) -> float:
-    """Solve log_evidence(z, log_multiplicity) = limit for |z|.
+    """Solve log_evidence(z, log_multiplicity) = limit for |z|: with w = z^2, w + log w = 2 (limit + log_multiplicity).
 
     >>> round(critical_value(3.0, np.log(1000)), 3)
     4.121
     """
-    goal, z = limit + log_multiplicity, 4.0
-    for _ in range(50):
-        z = float(np.sqrt(max(2 * (goal - np.log(max(z, 1.0))), 0.25)))
-    return z
+    from scipy.special import wrightomega
+
+    goal = 2 * (limit + log_multiplicity)
+    return float(np.sqrt(wrightomega(goal) if goal > 1 else max(goal, 0.25)))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -152,37 +165,27 @@ class SegmentNull:
 
     Attributes
     ----------
-    deviation : array of shape (tests,)
+    tests : SegmentTests
+        The tests.
+    deviation : ndarray of shape (tests,)
         Null standard deviation of every test's sum.
-    skewness : array of shape (tests,)
-        Null skewness, that of independent rows.
-    observed : array of shape (tests,)
+    observed : ndarray of shape (tests,)
         u of every test on the data.
-    largest, which : arrays of shape (redraws, stored)
-        The largest u of every redraw, falling, and the tests they belong to.
+    largest : ndarray of shape (redraws, stored)
+        The largest u of every redraw, falling.
+    which : ndarray of shape (redraws, stored)
+        The tests they belong to.
     """
 
     tests: SegmentTests
     deviation: Float64s
-    skewness: Float64s
     observed: Float64s
     largest: Float64s
     which: Indices
 
-    @property
-    def maxima(self) -> Float64s:
-        """Largest log evidence of every redraw, shape (redraws,)."""
-        return self.largest[:, 0]
-
     def limit(self, level: float) -> float:
         """Return the u that calibrated data reach with probability 1 - level at most."""
-        return _quantile(self.maxima, level)
-
-    def largest_without(self, rejected: NDArray[np.bool_]) -> Float64s:
-        """Return the largest u of every redraw among tests not rejected; where all stored ones are, the least of them."""
-        included = ~rejected[self.which]
-        first = np.where(included.any(axis=1), included.argmax(axis=1), self.largest.shape[1] - 1)
-        return self.largest[np.arange(len(first)), first]
+        return _quantile(self.largest[:, 0], level)
 
     def p_values(self, level: float) -> Float64s:
         """Compute family-wise p-values by stepping down: tests rejected at one step are left out of the next maxima."""
@@ -191,7 +194,7 @@ class SegmentNull:
         rejected = np.zeros(len(u), bool)
         smallest = 0.0
         while True:
-            maxima = np.sort(self.largest_without(rejected))
+            maxima = np.sort(self._largest_without(rejected))
             p_step = (1 + len(maxima) - np.searchsorted(maxima, u - _ROUNDING)) / (1 + len(maxima))
             newly = ~rejected & (u >= _quantile(maxima, level))
             if not newly.any():
@@ -200,6 +203,12 @@ class SegmentNull:
             p[newly] = np.maximum(p_step[newly], smallest)
             smallest = float(p[newly].max())
             rejected |= newly
+
+    def _largest_without(self, rejected: NDArray[np.bool_]) -> Float64s:
+        """Return the largest u of every redraw among tests not rejected; where all stored ones are, the smallest stored."""
+        included = ~rejected[self.which]
+        first = np.where(included.any(axis=1), included.argmax(axis=1), self.largest.shape[1] - 1)
+        return np.take_along_axis(self.largest, first[:, None], axis=1)[:, 0]
 
 
 def _max_exceedances(draws: int, level: float) -> int:
@@ -212,29 +221,28 @@ def _max_exceedances(draws: int, level: float) -> int:
 
 
 def _quantile(maxima: Float64s, level: float) -> float:
-    """Return the least u whose p-value is at most 1 - level."""
+    """Return the smallest u whose p-value is at most 1 - level."""
     exceedances = _max_exceedances(len(maxima), level)
     return float(np.sort(maxima)[-1 - exceedances]) + _ROUNDING if exceedances >= 0 else np.inf
 
 
-def joint_null(
-    records: Records, tables: Tables, tests: SegmentTests, draws: int, level: float, progress: parallel.Progress
-) -> SegmentNull:
+def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel.Progress) -> SegmentNull:
     """Compute the log evidence of all tests, and its largest values in every redraw (or sign flip of clusters).
 
     Redraws stop early once too many exceed the data for any rejection at `level`. Of each, the 64 largest values are stored.
     """
-    second, third = null_moments(records, tables, tests, records.score)
+    records = tests.records
+    second, third = tests.null_moments(records.score)
     deviation = scale = np.sqrt(second)
     skewness = third / second**1.5
     if records.unit is not None:
-        scale, modelled = _cluster_deviations(records, tables, tests, draws)
+        scale, modelled = _cluster_deviations(tests, draws)
         skewness = skewness * np.sqrt(modelled / deviation)
         deviation = np.maximum(scale, modelled)
     skew, log_multiplicity = (a.astype(np.float32)[:, None] for a in (skewness, tests.log_multiplicity))
 
     def standardise(residuals: NDArray[np.float32], divisor: Float64s) -> NDArray[np.float32]:
-        return np.asarray(tests.contrast_sums(tables(residuals)) / divisor.astype(np.float32)[:, None])
+        return np.asarray(tests.contrast_sums(residuals) / divisor.astype(np.float32)[:, None])
 
     z = standardise(_residuals(records, records.ones[:, None]), deviation)
     observed = log_evidence(normal_score(z, skew), log_multiplicity)[:, 0].astype(np.float64)
@@ -244,28 +252,29 @@ def joint_null(
         u = log_evidence(normal_score(z, skew) if records.unit is None else z, log_multiplicity).T
         size = min(_STORED_MAXIMA, u.shape[1])
         top = np.argpartition(-u, size - 1, axis=1)[:, :size]
-        values = np.take_along_axis(u, top, axis=1)
-        order = np.argsort(-values, axis=1)
-        largest.append(np.take_along_axis(values, order, axis=1).astype(np.float64))
-        which.append(np.take_along_axis(top, order, axis=1))
+        top = np.take_along_axis(top, np.argsort(-np.take_along_axis(u, top, axis=1), axis=1), axis=1)
+        largest.append(np.take_along_axis(u, top, axis=1).astype(np.float64))
+        which.append(top)
         exceedances += int((largest[-1][:, 0] >= observed.max() - _ROUNDING).sum())
         is_settled = exceedances > _max_exceedances(draws, level)
         drawn = draws if is_settled else drawn + residuals.shape[1]
         progress(parallel.Step("redrawing outcomes", drawn, draws))
         if is_settled:
             break
-    return SegmentNull(tests, deviation, skewness, observed, np.concatenate(largest), np.concatenate(which))
+    return SegmentNull(tests, deviation, observed, np.concatenate(largest), np.concatenate(which))
 
 
-def _cluster_deviations(records: Records, tables: Tables, tests: SegmentTests, draws: int) -> tuple[Float64s, Float64s]:
+def _cluster_deviations(tests: SegmentTests, draws: int) -> tuple[Float64s, Float64s]:
     """Compute the standard deviation of every test's sum: under sign flips, and by the model of one correlation."""
+    records = tests.records
     variance = records.moments(records.score)[:, 0]
     roots = np.sqrt(variance).astype(np.float32)[:, None]
+    residuals = _residuals(records, records.ones[:, None])
     squares, correlated = np.zeros(len(tests.index)), np.zeros(len(tests.index))
-    for signs, residuals in zip(_cluster_signs(records, draws), _null_draws(records, draws), strict=True):
-        squares += (tests.contrast_sums(tables(residuals)).astype(np.float64) ** 2).sum(axis=1)
-        correlated += (tests.contrast_sums(tables(signs * roots)).astype(np.float64) ** 2).sum(axis=1)
-    independent, _ = null_moments(records, tables, tests, records.score)
+    for signs in _cluster_signs(records, draws):
+        squares += (tests.contrast_sums(residuals * signs).astype(np.float64) ** 2).sum(axis=1)
+        correlated += (tests.contrast_sums(roots * signs).astype(np.float64) ** 2).sum(axis=1)
+    independent, _ = tests.null_moments(records.score)
     excess = np.maximum(correlated / draws - independent, 0.0)
     modelled = independent + _cluster_correlation(records, variance) * excess
     return np.sqrt(np.maximum(squares / draws, 1e-12)), np.sqrt(modelled)
@@ -278,24 +287,13 @@ def _cluster_correlation(records: Records, variance: Float64s) -> float:
     """
     assert records.unit is not None
     residual = records.residual(records.score)
-    estimates = [0.0]
-    for rows in (slice(None), *(records.region == q for q in range(CONTRASTS.shape[1]))):
+    largest = 0.0
+    for rows in (np.arange(len(records)), *(np.flatnonzero(records.region == q) for q in range(REGIONS))):
         unit, r, v = records.unit[rows], residual[rows], variance[rows]
-        if not len(unit):
-            continue
-        pairs = float((np.bincount(unit, np.sqrt(v)) ** 2).sum() - v.sum())
+        pairs = float((np.bincount(unit, np.sqrt(v), minlength=1) ** 2).sum() - v.sum())
         if pairs > 0:
-            estimates.append(float((np.bincount(unit, r) ** 2).sum() - (r**2).sum()) / pairs)
-    return min(max(estimates), 1.0)
-
-
-def null_moments(records: Records, tables: Tables, tests: SegmentTests, score: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute the second and third cumulant of every test's sum if `score` is the truth and rows are independent."""
-    moments = tables(records.moments(score))
-    second, third = (
-        ((CONTRASTS**power) @ moments[:, :, i, None]).reshape(-1)[tests.index] for i, power in ((0, 2), (1, 3))
-    )
-    return np.maximum(second, _MIN_VARIANCE), third
+            largest = max(largest, float((np.bincount(unit, r) ** 2).sum() - (r**2).sum()) / pairs)
+    return min(largest, 1.0)
 
 
 def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
@@ -377,25 +375,26 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
         odds = score * np.exp(shift)
         return float((mass * odds / (1 - score + odds)).sum())
 
-    def log_likelihood(shift: float) -> float:
-        return shift * ones - float((mass * np.log1p(score * np.expm1(shift))).sum())
+    def deviance(shift: float) -> float:
+        return 2 * float((mass * np.log1p(score * np.expm1(shift))).sum() - shift * ones)
 
-    best = _last_where(lambda shift: expected_ones(shift) < ones, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
-    highest = log_likelihood(best)
+    best = _root(lambda shift: expected_ones(shift) - ones, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    limit = deviance(best) + critical**2
     low, high = (
-        _last_where(lambda shift: 2 * (highest - log_likelihood(shift)) <= critical**2, best, best + reach)
-        for reach in (-_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+        _root(lambda shift: deviance(shift) - limit, best, best + reach) for reach in (-_MAX_LOG_ODDS, _MAX_LOG_ODDS)
     )
     base, count = float((mass * score).sum()), float(mass.sum())
     return (expected_ones(low) - base) / count, (expected_ones(high) - base) / count
 
 
-def _last_where(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Bisect for the point where a condition that holds inside stops holding; the outer end where it never stops."""
-    for _ in range(60):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-    return inside
+def _root(function: Callable[[float], float], start: float, end: float) -> float:
+    """Find the root of a monotone function between two points; where there is none, the point of the smaller absolute value."""
+    from scipy.optimize import brentq
+
+    first, last = function(start), function(end)
+    if first * last > 0:
+        return end if abs(last) < abs(first) else start
+    return float(brentq(function, start, end, xtol=1e-15))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -407,25 +406,14 @@ _ROWS_PER_PIECE = 250  # ... each of about so many rows
 _NEWTON_STEPS = 30
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """A segment that explains others: its strongest test, and how many segments are not significant without it."""
-
-    test: int
-    segment: int
-    explains: int
-
-
-def select_explaining_segments(
-    records: Records, tables: Tables, null: SegmentNull, significant: Float64s, limit: float
-) -> list[Explanation]:
+def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: float) -> list[tuple[int, int]]:
     """Choose segments, strongest first, whose correction leaves no other significant.
 
     `significant` holds the u of every test, -inf where it is not significant; `limit` is the critical value of the first
-    step.
+    step. Of each segment its strongest test is returned, and how many other segments are not significant without it.
     """
-    tests, score = null.tests, records.score
-    explanations: list[Explanation] = []
+    tests, score = null.tests, null.tests.records.score
+    explanations: list[tuple[int, int]] = []
     is_open = np.isfinite(significant)
     threshold = min(limit, float(significant[is_open].min())) if is_open.any() else np.inf
     u = significant
@@ -433,22 +421,23 @@ def select_explaining_segments(
         test = int(np.argmax(np.where(is_open, u, -np.inf)))
         segment = int(tests.segment[test])
         before = np.unique(tests.segment[is_open])
-        score = correct_scores(records, np.flatnonzero(tables.mask(segment)), score)
-        u = _evidence_after(records, tables, null, score)
+        score = correct_scores(tests.records, np.flatnonzero(tests.sums.mask(segment)), score)
+        u = _evidence_after(null, score)
         # Pieces are corrected on average only: what remains of a segment is not listed once more.
         is_open &= (u >= threshold) & (tests.segment != segment)
-        explained = len(before) - 1 - len(np.intersect1d(before, np.unique(tests.segment[is_open])))
-        explanations.append(Explanation(test, segment, explained))
+        after = np.intersect1d(before, np.unique(tests.segment[is_open]))
+        explanations.append((test, len(before) - 1 - len(after)))
     return explanations
 
 
-def _evidence_after(records: Records, tables: Tables, null: SegmentNull, score: Float64s) -> Float64s:
+def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
     """Compute u of every test on corrected scores; deviations change as those of independent rows do."""
-    sums = null.tests.contrast_sums(tables(records.residual(score)[:, None]))[:, 0]
-    before, _ = null_moments(records, tables, null.tests, records.score)
-    second, third = null_moments(records, tables, null.tests, score)
+    tests, records = null.tests, null.tests.records
+    sums = tests.contrast_sums(records.residual(score)[:, None])[:, 0]
+    before, _ = tests.null_moments(records.score)
+    second, third = tests.null_moments(score)
     z = sums / (null.deviation * np.sqrt(second / before))
-    return np.asarray(log_evidence(normal_score(z, third / second**1.5), null.tests.log_multiplicity))
+    return np.asarray(log_evidence(normal_score(z, third / second**1.5), tests.log_multiplicity))
 
 
 def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s:

@@ -333,13 +333,12 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
     if len(samples) > 1:
         class_column = "class" if "class" not in columns else "class judged"
         columns[class_column] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
-    if weights is None:
-        return Records.of(score, ones, columns, unit=unit, class_column=class_column)
-    if (weights == np.rint(weights)).all():  # whole weights count rows
-        return Records.of(score, ones * weights, columns, count=weights, unit=unit, class_column=class_column)
-    # Others are importance weights, scaled to Kish's effective size.
-    weights = weights * (weights.sum() / (weights**2).sum())
-    return Records.of(score, ones, columns, weight=weights, unit=unit, class_column=class_column)
+    count, weight = None, weights
+    if weights is not None and (weights == np.rint(weights)).all():  # whole weights count rows
+        count, weight, ones = weights, None, ones * weights
+    elif weights is not None:  # importance weights, scaled to Kish's effective size
+        weight = weights * (weights.sum() / (weights**2).sum())
+    return Records.of(score, ones, columns, count=count, weight=weight, unit=unit, class_column=class_column)
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
@@ -378,8 +377,8 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
     Every cell lies in one region of the scores. A cell of n rows and mean score c has the variance n c (1 - c), above that of its
     rows by their spread: with 256 cells of equal mass by less than 1e-4 of it.
     """
-    combinations_of_levels = prod(len(column.levels) for column in columns)
-    cells = min(_MAX_SCORE_CELLS, _MAX_JOINED // combinations_of_levels)
+    level_sets = prod(len(column.levels) for column in columns)
+    cells = min(_MAX_SCORE_CELLS, _MAX_JOINED // level_sets)
     if records.unit is not None or records.weighted or cells < _SCORE_CELLS or len(records) < _MIN_JOINED:
         return records, list(columns)
     sample = np.sort(records.score[:: max(1, len(records) // _EDGE_SAMPLE)])
@@ -389,7 +388,7 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
     code = np.searchsorted(edges, records.score, "right")
     for column in columns:
         code = code * len(column.levels) + column.codes
-    size = (len(edges) + 1) * combinations_of_levels
+    size = (len(edges) + 1) * level_sets
     sums = [np.bincount(code, a, size) for a in (records.count, records.ones, records.count * records.score)]
     filled = np.flatnonzero(sums[0])
     count, ones, total = (values[filled].astype(np.float64) for values in sums)
@@ -424,62 +423,67 @@ def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
 Subset = tuple[int, ...]
 
 
-class Tables:
-    """Sums over all segments of at least `smallest` rows; one with the same rows as a coarser one is left out.
+class SegmentSums:
+    """Sums over all segments of at least `smallest` rows, by quarter of the scores.
+
+    A segment with the same rows as one of fewer columns is left out.
 
     Attributes
     ----------
-    subset, cell : arrays of shape (segments,)
-        The columns of each segment (position in `subsets`) and the combination of their levels.
-    depth : array of shape (segments,)
+    records : Records
+        What is summed.
+    columns : sequence of Column
+        The columns that define segments.
+    max_depth : int
+        Largest number of columns of a segment.
+    smallest : int
+        Fewest rows of a segment.
+    depth : ndarray of shape (segments,)
         Number of columns of each segment.
-    rows : array of shape (segments, regions)
-        Number of rows.
+    rows : ndarray of shape (segments, 4)
+        Number of rows in each quarter.
     """
 
     def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
-        self.columns, self.max_depth, self.smallest = columns, depth, smallest
-        self.sizes = [len(column.levels) for column in columns]
+        self.records, self.columns, self.max_depth, self.smallest = records, columns, depth, smallest
+        self._sizes = [len(column.levels) for column in columns]
         # One sparse product sums over the combinations of `depth` columns; tables of fewer columns are sums of these.
-        self._products = {
-            subset: self._membership(records, subset) for subset in combinations(range(len(columns)), depth)
-        }
-        self.subsets: list[Subset] = [s for d in range(depth, -1, -1) for s in combinations(range(len(columns)), d)]
+        self._subsets: list[Subset] = [s for d in range(depth, -1, -1) for s in combinations(range(len(columns)), d)]
+        self._products = {subset: self._membership(subset) for subset in self._subsets if len(subset) == depth}
         counts = self._tables(records.count[:, None])
-        self._tested = {subset: np.flatnonzero(self._is_tested(subset, counts, smallest)) for subset in self.subsets}
-        cells = [self._tested[subset] for subset in self.subsets]
-        self.subset = np.repeat(np.arange(len(cells)), [len(cells) for cells in cells])
-        self.cell = np.concatenate(cells)
-        self.depth = np.array([len(subset) for subset in self.subsets])[self.subset]
+        self._tested = {subset: np.flatnonzero(self._is_tested(subset, counts)) for subset in self._subsets}
+        cells = list(self._tested.values())
+        self._subset = np.repeat(np.arange(len(cells)), [len(each) for each in cells])
+        self._cell = np.concatenate(cells)
+        self.depth = np.array([len(subset) for subset in self._subsets])[self._subset]
         self.rows: Float64s = self(records.count[:, None])[..., 0].astype(np.float64)
 
     def __len__(self) -> int:
-        return len(self.cell)
+        return len(self._cell)
 
     def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-        """Sum values (records, d) over every segment and region, shape (segments, regions, d)."""
-        tables = self._tables(values)
-        shape = (-1, REGIONS, values.shape[1])
-        return np.concatenate([tables[subset].reshape(shape)[self._tested[subset]] for subset in self.subsets])
+        """Sum values of records, shape (records, d), over every segment and quarter, shape (segments, 4, d)."""
+        tables, shape = self._tables(values), (-1, REGIONS, values.shape[1])
+        return np.concatenate([tables[subset].reshape(shape)[cells] for subset, cells in self._tested.items()])
 
     def levels(self, segment: int) -> tuple[tuple[int, int], ...]:
         """Return the columns of a segment and its level of each."""
-        subset = self.subsets[int(self.subset[segment])]
-        codes = np.unravel_index(int(self.cell[segment]), [self.sizes[j] for j in subset]) if subset else ()
+        subset = self._subsets[int(self._subset[segment])]
+        codes = np.unravel_index(int(self._cell[segment]), [self._sizes[j] for j in subset]) if subset else ()
         return tuple((j, int(code)) for j, code in zip(subset, codes, strict=True))
 
     def mask(self, segment: int) -> NDArray[np.bool_]:
         """Mark the records of a segment."""
-        inside = np.ones(len(self.columns[0].codes), bool)
+        inside = np.ones(len(self.records), bool)
         for j, code in self.levels(segment):
             inside &= self.columns[j].codes == code
         return inside
 
-    def _membership(self, records: Records, subset: Subset) -> Any:
+    def _membership(self, subset: Subset) -> Any:
         """Make the sparse 0/1 matrix (cells, records) of the intersections of columns and the quarters of the scores."""
         from scipy.sparse import csr_array
 
-        sizes = [*(self.sizes[j] for j in subset), REGIONS]
+        records, sizes = self.records, [*(self._sizes[j] for j in subset), REGIONS]
         codes = np.ravel_multi_index([*(self.columns[j].codes for j in subset), records.region], sizes)
         cells = prod(sizes)
         order = np.argsort(codes.astype(np.uint16) if cells <= 1 << 16 else codes, kind="stable").astype(np.int32)
@@ -487,23 +491,24 @@ class Tables:
         return csr_array((np.ones(len(records), np.float32), order, ends), shape=(cells, len(records)))
 
     def _tables(self, values: NDArray[Any]) -> dict[Subset, NDArray[Any]]:
-        """Compute the table of every subset: one axis per column, then regions, then the columns of `values`."""
+        """Compute the table of every subset: one axis per column, then quarters, then the columns of `values`."""
         values = np.ascontiguousarray(values)
-        tables = {
-            subset: (product @ values).reshape([*(self.sizes[j] for j in subset), REGIONS, values.shape[1]])
-            for subset, product in self._products.items()
-        }
-        for subset in self.subsets[len(tables) :]:
-            further = next(j for j in range(len(self.columns)) if j not in subset)
-            finer = tuple(sorted((*subset, further)))
-            tables[subset] = tables[finer].sum(axis=finer.index(further))
+        tables: dict[Subset, NDArray[Any]] = {}
+        for subset in self._subsets:
+            if subset in self._products:
+                shape = [*(self._sizes[j] for j in subset), REGIONS, values.shape[1]]
+                tables[subset] = (self._products[subset] @ values).reshape(shape)
+            else:
+                further = next(j for j in range(len(self.columns)) if j not in subset)
+                finer = tuple(sorted((*subset, further)))
+                tables[subset] = tables[finer].sum(axis=finer.index(further))
         return tables
 
-    def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
+    def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]]) -> NDArray[np.bool_]:
         """Mark segments with enough rows, and fewer than each segment without one of their columns."""
         rows = counts[subset].sum(axis=(-2, -1))
-        large = rows >= smallest
+        is_tested = rows >= self.smallest
         for axis in range(len(subset)):
             coarser = counts[subset[:axis] + subset[axis + 1 :]].sum(axis=(-2, -1))
-            large &= rows < np.expand_dims(coarser, axis)
-        return large.ravel()
+            is_tested &= rows < np.expand_dims(coarser, axis)
+        return is_tested.ravel()

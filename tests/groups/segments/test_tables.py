@@ -17,7 +17,7 @@ from truecal.groups.segment_tests import (
     log_evidence,
     normal_score,
 )
-from truecal.groups.segments import Level, Records, Tables, read_column
+from truecal.groups.segments import Level, Records, SegmentSums, read_column
 from truecal.parallel import unheard
 
 
@@ -35,7 +35,7 @@ def column_of(name, values, smallest):
 
 def tables(held, depth=3, smallest=20):
     columns = [read_column(name, values, held.count, smallest) for name, values in held.columns.items()]
-    return Tables(held, columns, depth, smallest), columns
+    return SegmentSums(held, columns, depth, smallest), columns
 
 
 def test_every_segment_has_the_sums_of_its_rows():
@@ -69,10 +69,11 @@ def test_contrasts_are_sums_over_regions_corrected_by_class():
     held = records()
     made, _ = tables(held)
     tests = SegmentTests.of(made)
-    sums = made(held.residual(held.score)[:, None])
-    for place in (0, 7, len(tests.index) - 1):
-        segment, contrast = tests.segment[place], tests.contrast[place]
-        assert tests.contrast_sums(sums)[place, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
+    residuals = held.residual(held.score)[:, None]
+    sums = made(residuals)
+    for i in (0, 7, len(tests.index) - 1):
+        segment, contrast = tests.segment[i], tests.contrast[i]
+        assert tests.contrast_sums(residuals)[i, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
     whole = (tests.contrast == 0) & (made.depth[tests.segment] == 1)
     # Of the false finds whole segments may take 0.6, and a depth twice as many as the one before it.
     of_depth = 2.0 ** np.arange(made.max_depth + 1)
@@ -98,7 +99,7 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
             held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
         )
         made, _ = tables(held)
-        short, full = (joint_null(held, made, SegmentTests.of(made), 199, level, unheard) for level in (0.95, 1e-9))
+        short, full = (joint_null(SegmentTests.of(made), 199, level, unheard) for level in (0.95, 1e-9))
         assert len(full.largest) == 199
         np.testing.assert_array_equal(short.largest, full.largest[: len(short.largest)])
         np.testing.assert_array_equal(short.p_values(0.95) <= 0.05, full.p_values(0.95) <= 0.05)
@@ -112,8 +113,8 @@ def test_p_values_step_down():
     """Four redraws: the first test is reached by none, so it is left out, and then none reaches the second."""
     largest = np.array([[3.0, 1.0], [3.0, 1.5], [2.5, 1.0], [2.0, 1.0]])
     which = np.array([[0, 1], [0, 2], [0, 2], [0, 1]])
-    tests = SegmentTests(np.arange(3), np.zeros(3))
-    null = SegmentNull(tests, np.ones(3), np.zeros(3), np.array([5.0, 2.0, 1.2]), largest, which)
+    tests = SegmentTests(None, np.arange(3), np.zeros(3))
+    null = SegmentNull(tests, np.ones(3), np.array([5.0, 2.0, 1.2]), largest, which)
     assert null.limit(0.8) == pytest.approx(3.0, abs=1e-3)
     assert null.p_values(0.8).tolist() == [1 / 5, 1 / 5, 2 / 5]
     assert null.p_values(0.9).tolist() == [1 / 5, 1.0, 1.0]
