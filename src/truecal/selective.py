@@ -76,12 +76,12 @@ class ConfidenceGroups:
     @cached_property
     def answered(self) -> Float64s:
         """Rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1)."""
-        return _sums(self.count)
+        return np.pad(np.cumsum(self.count, axis=1), ((0, 0), (1, 0)))
 
     @cached_property
     def errors(self) -> Float64s:
         """Errors among them."""
-        return _sums(self.wrong)
+        return np.pad(np.cumsum(self.wrong, axis=1), ((0, 0), (1, 0)))
 
     @property
     def n(self) -> Float64s:
@@ -90,10 +90,8 @@ class ConfidenceGroups:
 
     def loss(self, coverage: Float64s) -> Float64s:
         """Return the errors among the most confident share of rows, as a share of all rows, shape (batch, q)."""
-        losses = np.empty((len(self.count), len(coverage)))
-        for i, (answered, errors) in enumerate(zip(self.answered, self.errors, strict=True)):
-            losses[i] = np.interp(coverage * answered[-1], answered, errors) / answered[-1]
-        return losses
+        datasets = zip(self.answered, self.errors, strict=True)
+        return np.stack([np.interp(coverage * rows[-1], rows, errors) / rows[-1] for rows, errors in datasets])
 
     def area(self) -> Float64s:
         """Return the mean over k = 1..n of the risk of the k most confident rows, shape (batch,).
@@ -122,11 +120,6 @@ def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
     if chosen.several or chosen.shares(preds) is not None:
         raise InputError("this lens gives several confidences per row; use tc.TopLabel() or tc.OneClass(name)")
     return chosen
-
-
-def _sums(values: Float64s) -> Float64s:
-    """Sum cumulatively along rows, from 0: shape (batch, n) to (batch, n + 1)."""
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
 
 
 def _harmonic(start: Float64s, length: Float64s) -> Float64s:
@@ -170,7 +163,7 @@ def resample(
     generator = options.generator(rng)
     units = Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
-    drawn = []
+    resampled = []
     for preds, exact in zip(models, groups, strict=True):
         sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
         starts = cells.cell_starts(sample.profile, _CELLS)[None]
@@ -178,8 +171,8 @@ def resample(
         confidence = sums.observed.score_sums[0] / positive(sums.observed.rows[0])
         batches = [sums.draw(counts[:, start : start + _BATCH]) for start in range(0, resamples, _BATCH)]
         centre = _groups_of_cells(confidence, sums.drawn_from)
-        drawn.append(ResampledGroups(exact, centre, _groups_of_cells(confidence, *batches)))
-    return drawn
+        resampled.append(ResampledGroups(exact, centre, _groups_of_cells(confidence, *batches)))
+    return resampled
 
 
 def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
@@ -393,23 +386,23 @@ def risk_coverage(
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
-    (drawn,) = resample([preds], lens, resamples, level, rng)
-    groups = drawn.groups
+    (model,) = resample([preds], lens, resamples, level, rng)
+    groups = model.groups
     answered, errors = groups.answered[0, 1:], groups.errors[0, 1:]
     n = round(float(groups.n[0]))
     area = float(groups.area()[0])
     excess = max(area - float(groups.best_area()[0]), 0.0)
-    excess_deviations = drawn.deviations(lambda g: g.area() - g.best_area())
+    excess_deviations = model.deviations(lambda g: g.area() - g.best_area())
     summary = Area(
         area,
-        interval(area, drawn.deviations(ConfidenceGroups.area), level, upper_limit=1.0),
+        interval(area, model.deviations(ConfidenceGroups.area), level, upper_limit=1.0),
         excess,
         interval(excess, excess_deviations, level, upper_limit=1.0),
         float(errors[-1] / answered[-1]),
         n,
     )
     risk = groups.loss(_GRID)[0] / _GRID
-    low, high = bounds(risk, drawn.deviations(lambda g: g.loss(_GRID) / _GRID), level)
+    low, high = bounds(risk, model.deviations(lambda g: g.loss(_GRID) / _GRID), level)
     band = (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
     return RiskCoverage(groups.confidence, answered / answered[-1], errors / answered, summary, n, groups, *band)
 
@@ -558,11 +551,11 @@ def abstention_cost(
     0.35
     """
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    (drawn,) = resample([preds], lens, resamples, level, rng)
-    groups, coverage = drawn.groups, np.array([1 - rate])
+    (model,) = resample([preds], lens, resamples, level, rng)
+    groups, coverage = model.groups, np.array([1 - rate])
     loss = float(groups.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate
-    deviations = drawn.deviations(lambda g: g.loss(coverage)[:, 0])
+    deviations = model.deviations(lambda g: g.loss(coverage)[:, 0])
     last = int(np.searchsorted(groups.answered[0, 1:], coverage[0] * groups.n[0] * (1 - 1e-12)))
     return AbstentionCost(
         value,
@@ -684,38 +677,36 @@ def best_threshold(
     (0.9, 0.18, 0.4)
     """
     cost_ratio = check_share(cost_ratio, "cost_ratio")
-    (drawn,) = resample([preds], lens, resamples, level, rng)
-    groups = drawn.groups
-    costs = _costs(groups, cost_ratio)[0]
+    (model,) = resample([preds], lens, resamples, level, rng)
+    groups, costs = model.groups, _costs(model.groups, cost_ratio)[0]
     best = int(_cheapest(costs[None])[0])
-    threshold = _threshold(groups, best)
-    chow = 1 - cost_ratio
+    threshold, chow = _threshold(groups, best), 1 - cost_ratio
 
-    resampled, centre = _costs(drawn.resamples, cost_ratio), _costs(drawn.centre, cost_ratio)[0]
+    resampled, centre = _costs(model.resamples, cost_ratio), _costs(model.centre, cost_ratio)[0]
     chosen = _cheapest(resampled)
     optimism = max(0.0, float((centre[chosen] - resampled[np.arange(len(resampled)), chosen]).mean()))
-    same = int((drawn.centre.confidence >= threshold).sum())
+    same = int((model.centre.confidence >= threshold).sum())
     deviations = resampled[:, same] - centre[same] + optimism
-    thresholds = np.array([_threshold(drawn.centre, int(k)) for k in chosen])
+    thresholds = np.array([_threshold(model.centre, int(k)) for k in chosen])
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
-    spread = Interval(min(float(low), threshold), max(float(high), threshold), level, "bootstrap of the choice")
-    answered, errors = float(groups.answered[0, best]), float(groups.errors[0, best])
-    n = float(groups.n[0])
+    answered, errors, n = (float(each) for each in (groups.answered[0, best], groups.errors[0, best], groups.n[0]))
     return BestThreshold(
-        threshold,
-        spread,
-        float(costs[best]),
-        optimism,
-        interval(float(costs[best]), deviations, level, upper_limit=1.0),
-        1 - answered / n,
-        errors / answered if answered else None,
-        cost_ratio,
-        float(costs[-1]),
-        float(costs[0]),
-        chow,
-        float(costs[int((groups.confidence >= chow).sum())]),
-        round(n),
+        threshold=threshold,
+        threshold_interval=Interval(
+            min(float(low), threshold), max(float(high), threshold), level, "bootstrap of the choice"
+        ),
+        cost=float(costs[best]),
+        optimism=optimism,
+        interval=interval(float(costs[best]), deviations, level, upper_limit=1.0),
+        rate=1 - answered / n,
+        risk=errors / answered if answered else None,
+        cost_ratio=cost_ratio,
+        answer_all=float(costs[-1]),
+        answer_none=float(costs[0]),
+        calibrated_threshold=chow,
+        calibrated_cost=float(costs[int((groups.confidence >= chow).sum())]),
+        n=round(n),
     )
 
 
@@ -800,23 +791,17 @@ class CostMap:
 
     def frame(self) -> Frame:
         """Return a table with one row per rate and cost ratio."""
-        shape = self.cost_a.shape
-
-        def spread(values: np.ndarray) -> list[Any]:
-            return np.broadcast_to(values[:, None], shape).ravel().tolist()
-
-        grids = {"cost_a": self.cost_a, "cost_b": self.cost_b, "relative": self.relative}
-        return Frame(
-            {
-                "rate": spread(self.rates),
-                "cost_ratio": np.broadcast_to(self.cost_ratios, shape).ravel().tolist(),
-                **{name: grid.ravel().tolist() for name, grid in grids.items()},
-                "difference": spread(self.difference),
-                "low": spread(self.low),
-                "high": spread(self.high),
-                "supported": spread(self.supported),
-            }
-        )
+        by_rate = {"rate": self.rates, "difference": self.difference, "low": self.low, "high": self.high}
+        columns = {
+            **{name: values[:, None] for name, values in by_rate.items()},
+            "cost_ratio": self.cost_ratios[None],
+            "cost_a": self.cost_a,
+            "cost_b": self.cost_b,
+            "relative": self.relative,
+            "supported": self.supported[:, None],
+        }
+        order = ("rate", "cost_ratio", "cost_a", "cost_b", "relative", "difference", "low", "high", "supported")
+        return Frame({name: np.broadcast_to(columns[name], self.cost_a.shape).ravel() for name in order})
 
 
 def cost_map(
@@ -880,33 +865,32 @@ def cost_map(
     >>> costs.cost_a.tolist(), costs.cost_b.tolist(), costs.relative.round(6).tolist()
     ([[0.25], [0.3]], [[0.5], [0.3]], [[-0.5], [0.0]])
     """
-    steps = np.array([check_share(rate, "rate") for rate in rates])
+    shares = np.array([check_share(rate, "rate") for rate in rates])
     ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
-    if not len(steps) or not len(ratios):
+    if not len(shares) or not len(ratios):
         raise InputError("a cost map needs at least one rate and one cost ratio")
     for model in (a, b):
         check_predictions(model)
     _refuse_other_rows(a, b)
-    drawn = resample([a, b], lens, resamples, level, rng)
-    loss_a, loss_b = (d.groups.loss(1 - steps)[0] for d in drawn)
-    deviations_a, deviations_b = (d.deviations(lambda g: g.loss(1 - steps)) for d in drawn)
+    resampled = resample([a, b], lens, resamples, level, rng)
+    loss_a, loss_b = (model.groups.loss(1 - shares)[0] for model in resampled)
+    deviations_a, deviations_b = (model.deviations(lambda groups: groups.loss(1 - shares)) for model in resampled)
     low, high = bounds(loss_a - loss_b, deviations_a - deviations_b, level)
-    abstained = steps[:, None] * ratios
+    abstained = shares[:, None] * ratios
     cost_a, cost_b = (loss[:, None] + abstained for loss in (loss_a, loss_b))
-    return CostMap(steps, ratios, cost_a, cost_b, loss_a - loss_b, low, high, level, len(a))
+    return CostMap(shares, ratios, cost_a, cost_b, loss_a - loss_b, low, high, level, len(a))
 
 
 def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
     """Refuse models with different rows."""
     if len(a) != len(b):
         raise InputError(f"the models have {len(a)} and {len(b)} rows; compare them on the same rows")
-    other = np.flatnonzero(a.labels != b.labels)
-    if len(other) and not (a.of_answers and b.of_answers):
+    different = np.flatnonzero(a.labels != b.labels)
+    if len(different) and not (a.of_answers and b.of_answers):
         raise InputError(
-            f"row {int(other[0])} has different labels for the two models; compare them on the same rows, or name the "
+            f"row {int(different[0])} has different labels for the two models; compare them on the same rows, or name the "
             "classes wrong and correct if the labels say whether each model was right"
         )
     for name in ("weights", "clusters"):
-        mine, others = getattr(a, name), getattr(b, name)
-        if (mine is None) != (others is None) or (mine is not None and not np.array_equal(mine, others)):
+        if not np.array_equal(np.asarray(getattr(a, name)), np.asarray(getattr(b, name))):
             raise InputError(f"the models have different {name}; give both the same")

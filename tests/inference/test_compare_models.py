@@ -207,8 +207,8 @@ def test_a_difference_is_as_unsure_as_its_parts_and_what_they_share_cancels():
 
     rng = np.random.default_rng(0)
     drawn, other = rng.random(50), rng.random(50)
-    a = ComparedModel(0.10, drawn, False, interval=(0.07, 0.14), unselected=drawn)
-    b = ComparedModel(0.05, other, False, interval=(0.03, 0.08), unselected=drawn)
+    a = ComparedModel(0.10, drawn, False, interval=(0.07, 0.14), powers=drawn)
+    b = ComparedModel(0.05, other, False, interval=(0.03, 0.08), powers=drawn)
     low, high, p = limits(a, b, 0.95, paired=False)
     assert low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
     assert high == pytest.approx(0.05 + np.hypot(0.04, 0.02))

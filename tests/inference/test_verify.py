@@ -14,7 +14,7 @@ from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.inference import rows_needed, verify
 from truecal.inference.exact_limit import OutputCells, rejects, squared_errors
-from truecal.inference.verification import rows_for, upper_bound
+from truecal.inference.verification import upper_bound
 from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
@@ -78,14 +78,14 @@ def test_debiasing_needs_fewer_rows_as_bins_grow() -> None:
     """Theorems 5.3 and 5.4: of the order of B rows for the plug-in, sqrt(B) for the debiased estimate."""
 
     def needed(bins: int, estimator: str) -> float:
-        return rows_for(0.0, 1e-4, bins=bins, smallest=0.5, level=0.9, estimator=estimator)
+        return rows_needed(0.01, bins=bins, smallest=0.5, level=0.9, estimator=estimator)
 
     assert needed(10_000, "plugin") / needed(100, "plugin") > 80
     assert needed(10_000, "debiased") / needed(100, "debiased") < 15
     n = needed(100, "debiased")
     options = {"bins": 100, "smallest": 0.5, "level": 0.9, "estimator": "debiased"}
     assert upper_bound(0.0, n=n, **options) <= 1e-4 < upper_bound(0.0, n=n - 1, **options)
-    assert rows_for(2e-4, 1e-4, **options) == inf
+    assert rows_needed(0.01, error=sqrt(2e-4), **options) == inf
 
 
 def test_the_three_verdicts() -> None:

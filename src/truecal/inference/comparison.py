@@ -1,5 +1,4 @@
-"""The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
-difference of two of them."""
+"""`compare` and `compare_many`: differences of the calibration errors of models on the same rows, with interval and test."""
 
 from __future__ import annotations
 
@@ -40,20 +39,38 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
+# The models of a comparison, and limits of the difference of two of them
 
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """Error of one model, with its resamples or limits, as a comparison needs them."""
+    """Error of one model, with what the limits of a difference are made of.
+
+    Attributes
+    ----------
+    value : float
+        The error.
+    errors : ndarray of shape (resamples,) or None
+        Resampled errors.
+    is_calibrated : bool
+        Whether the test does not reject calibration.
+    sketch_error : float
+        Largest difference between the values of a sketch and of its rows.
+    interval : tuple of two float or None
+        Limits of the error, where the value is free of bias.
+    powers : ndarray of shape (resamples,) or None
+        Powers of the resamples before anything was chosen from the data.
+    side : Side or None
+        Estimate and covariance of the rank series, which needs no resamples.
+    """
 
     value: float
-    resampled_errors: Float64s | None = None  # shape (resamples,)
-    calibrated: bool = False  # whether the test does not reject calibration
-    sketch_error: float = 0.0  # largest difference between the values of sketch and rows
-    interval: tuple[float, float] | None = None  # its limits, where the value is free of bias
-    unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
-    side: Side | None = None  # of an estimator that needs no resamples
+    errors: Float64s | None = None
+    is_calibrated: bool = False
+    sketch_error: float = 0.0
+    interval: tuple[float, float] | None = None
+    powers: Float64s | None = None
+    side: Side | None = None
 
 
 @dataclass(frozen=True)
@@ -89,29 +106,31 @@ def _resample_models(
     counts, level, models = next(iter(units.values())).draws(draws.resamples, draws.rng), draws.level, {}
     for name, preds in all_preds.items():
         unit_counts = counts if draws.paired else units[name].draws(draws.resamples, draws.rng)
-        shares = lenses[name].shares(preds)
+        lens, shares = lenses[name], lenses[name].shares(preds)
         flips = sign_flips(units[name], 1 if shares is None else len(shares), draws.rng)
-        parts = sample_sums(estimator, lenses[name].samples(preds), units[name], flips)
+        parts = sample_sums(estimator, lens.samples(preds), units[name], flips)
         resampled = resample_units(
             estimator, parts, shares, units[name], unit_counts, level, draws.rng, test=True, flips=flips
         )
-        limits = None
+        interval = None
         if estimator.bias != "plug-in":
-            interval = (
-                None
-                if shares is not None
-                else _closed_form_interval(lenses[name].sample(preds), units[name], estimator, level)
+            closed = (
+                None if shares is not None else _closed_form_interval(lens.sample(preds), units[name], estimator, level)
             )
-            interval = resampled.interval() if interval is None else interval
-            limits = min(float(interval.low), resampled.value), max(float(interval.high), resampled.value)
+            interval = _limits_around(resampled.value, resampled.interval() if closed is None else closed)
         models[name] = ComparedModel(
             resampled.value,
             resampled.errors,
             resampled.p_value > 1 - level,
-            interval=limits,
-            unselected=resampled.unselected,
+            interval=interval,
+            powers=resampled.unselected,
         )
     return models
+
+
+def _limits_around(value: float, interval: Interval) -> tuple[float, float]:
+    """Return the limits of an interval, extended to the value."""
+    return min(float(interval.low), value), max(float(interval.high), value)
 
 
 def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
@@ -141,8 +160,8 @@ def _resample_vectors(
         units[name].refuse_one()
         rng = np.random.default_rng(seed if draws.paired else [seed, i])
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        value, drawn, p = estimator.compared(samples, shares, units[name].of_row, draws.resamples, rng)
-        models[name] = ComparedModel(value, drawn, p > 1 - draws.level)
+        value, errors, p = estimator.compared(samples, shares, units[name].of_row, draws.resamples, rng)
+        models[name] = ComparedModel(value, errors, p > 1 - draws.level)
     return models
 
 
@@ -153,68 +172,64 @@ def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> Comp
     error = estimate.sketch_error or 0.0
     if isinstance(estimator, RankSeries) and estimator.norm == 2:
         return ComparedModel(float(estimate), sketch_error=error, side=comparison_side(sketch.to_profile()))
-    drawn = resample_rows(estimator, sketch.to_profile(), resamples=draws.resamples, level=level, rng=rng).errors
-    limits = None
-    if estimator.bias != "plug-in" and estimate.interval is not None:
-        limits = float(estimate.interval.low), float(estimate.interval.high)
+    errors = resample_rows(estimator, sketch.to_profile(), resamples=draws.resamples, level=level, rng=rng).errors
+    closed = None if estimator.bias == "plug-in" else estimate.interval
+    interval = None if closed is None else (float(closed.low), float(closed.high))
     p = 0.0 if estimate.p_value is None else float(estimate.p_value)
-    return ComparedModel(float(estimate), drawn, p > 1 - level, error, limits)
+    return ComparedModel(float(estimate), errors, p > 1 - level, error, interval)
 
 
-def limits(one: ComparedModel, other: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
+def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
     """Compute limits of the difference of two errors, and the p-value of no difference.
 
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
     sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
     it, rho the correlation of the estimates. The errors' own intervals hold near zero and away from it, so those of the difference
-    do. Values that are biased are compared by the quantiles of resampled differences instead; those of the rank series by what is
-    known of both estimates together (:meth:`rank_series.Side.limits`).
+    do. Values that are biased are compared by the quantiles of resampled differences instead; those of the rank series by the joint
+    distribution of both estimates (:meth:`rank_series.Side.limits`).
     """
-    if one.side is not None and other.side is not None:
-        return one.side.limits(other.side, level, paired=paired)
-    if one.interval is None or other.interval is None:
-        return _compare_quantiles(one, other, level)
-    difference = one.value - other.value
-    rho = _correlation(one.unselected, other.unselected) if paired else 0.0
-    down = _reach(one.value - one.interval[0], other.interval[1] - other.value, rho)
-    up = _reach(one.interval[1] - one.value, other.value - other.interval[0], rho)
-    if paired and np.array_equal(_resampled_errors(one), _resampled_errors(other)):
+    if a.side is not None and b.side is not None:
+        return a.side.limits(b.side, level, paired=paired)
+    if a.interval is None or b.interval is None:
+        return _quantile_limits(a, b, level)
+    (low_a, high_a), (low_b, high_b) = a.interval, b.interval
+    rho = _correlation(a.powers, b.powers) if paired else 0.0
+    down, up = (
+        float(np.sqrt(max(x**2 + y**2 - 2 * rho * x * y, 0.0)))
+        for x, y in ((a.value - low_a, high_b - b.value), (high_a - a.value, b.value - low_b))
+    )
+    if paired and np.array_equal(_errors(a), _errors(b)):
         down = up = 0.0  # the same model twice
-    normal = NormalDist()
-    away, reach = abs(difference), down if difference > 0 else up
-    z = normal.inv_cdf(0.5 + level / 2) * away / reach if reach > 0 else 0.0
+    normal, difference = NormalDist(), a.value - b.value
+    reach = down if difference > 0 else up
+    z = normal.inv_cdf(0.5 + level / 2) * abs(difference) / reach if reach > 0 else 0.0
     return difference - down, difference + up, min(max(2 * normal.cdf(-z), float(np.finfo(float).tiny)), 1.0)
 
 
-def _correlation(one: Float64s | None, other: Float64s | None) -> float:
-    """Correlate both estimates over the same resamples; 0 without resamples or variance."""
-    if one is None or other is None:
+def _correlation(x: Float64s | None, y: Float64s | None) -> float:
+    """Correlate two estimates over the same resamples; 0 without resamples or variance."""
+    if x is None or y is None:
         return 0.0
-    spread = float(one.std() * other.std())
-    return float(np.clip(np.mean((one - one.mean()) * (other - other.mean())) / spread, -1, 1)) if spread > 0 else 0.0
+    scale = float(x.std() * y.std())
+    return float(np.clip(np.mean((x - x.mean()) * (y - y.mean())) / scale, -1, 1)) if scale > 0 else 0.0
 
 
-def _reach(one: float, other: float, rho: float) -> float:
-    """Combine distances to two limits by sqrt(one^2 + other^2 - 2 rho one other)."""
-    return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
-
-
-def _resampled_errors(model: ComparedModel) -> Float64s:
+def _errors(model: ComparedModel) -> Float64s:
     """Return the resampled errors of a model that has them, shape (resamples,)."""
-    assert model.resampled_errors is not None
-    return model.resampled_errors
+    assert model.errors is not None
+    return model.errors
 
 
-def _compare_quantiles(one: ComparedModel, other: ComparedModel, level: float) -> tuple[float, float, float]:
-    """Return limits and p-value of the difference of errors from quantiles of paired resamples."""
-    d = _resampled_errors(one) - _resampled_errors(other)
-    low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
-    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(_resampled_errors(one), (1 + level) / 2))
-    if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(_resampled_errors(other), (1 + level) / 2))
-    tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(d)))
+def _quantile_limits(a: ComparedModel, b: ComparedModel, level: float) -> tuple[float, float, float]:
+    """Compute limits and p-value of the difference of errors from quantiles of paired resamples."""
+    differences = _errors(a) - _errors(b)
+    low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
+    if b.is_calibrated and not a.is_calibrated:  # then the difference may be as large as the error of a
+        high = max(high, np.quantile(_errors(a), (1 + level) / 2))
+    if a.is_calibrated and not b.is_calibrated:
+        low = min(low, -np.quantile(_errors(b), (1 + level) / 2))
+    tail = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
+    return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(differences)))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -271,15 +286,8 @@ class Comparison(Tabular):
 
     def reversed(self) -> Comparison:
         """Return the same comparison with both models exchanged."""
-        low, high = -self.interval.high, -self.interval.low
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            value_a=self.value_b,
-            value_b=self.value_a,
-            interval=replace(self.interval, low=low, high=high),
-        )
+        interval = replace(self.interval, low=-self.interval.high, high=-self.interval.low)
+        return replace(self, a=self.b, b=self.a, value_a=self.value_b, value_b=self.value_a, interval=interval)
 
     def row(self) -> dict[str, str | float]:
         """Return names, difference, interval and p-values, as JSON and pages show them."""
@@ -533,26 +541,28 @@ def compare_many(
         compared = _judged_models(estimator, data, lens, key, draws)
     else:
         compared = _compared_models(estimator, data, lens, key, draws)
-    comparisons = []
-    for a, b in pairs:
-        one, other = compared.models[a], compared.models[b]
-        low, high, p = limits(one, other, level, paired=compared.paired)
-        difference, sketched = one.value - other.value, one.sketch_error + other.sketch_error
-        interval = Interval(min(low, difference) - sketched, max(high, difference) + sketched, level, compared.method)
-        facts = compared.estimator, compared.lens, compared.n
-        comparisons.append(Comparison(a, b, one.value, other.value, interval, p, p, *facts))
+    comparisons = [_compare_pair(compared, a, b, level) for a, b in pairs]
     adjusted = holm(np.array([comparison.p_value for comparison in comparisons])).tolist()
     return [replace(pair, adjusted_p=p) for pair, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _compare_pair(compared: _MeasuredModels, a: str, b: str, level: float) -> Comparison:
+    """Compare two measured models; the p-value is not adjusted yet."""
+    model_a, model_b = compared.models[a], compared.models[b]
+    low, high, p = limits(model_a, model_b, level, paired=compared.paired)
+    difference, sketch_error = model_a.value - model_b.value, model_a.sketch_error + model_b.sketch_error
+    interval = Interval(
+        min(low, difference) - sketch_error, max(high, difference) + sketch_error, level, compared.method
+    )
+    facts = compared.estimator, compared.lens, compared.n
+    return Comparison(a, b, model_a.value, model_b.value, interval, p, p, *facts)
 
 
 def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
     """Take Predictions or Sketches by name, or make Predictions of labels and probabilities by name."""
     if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
-        data = {}
-        for name, p in probs.items():
-            data[name] = Predictions.from_probs(p, y_true, **rows)
-        return data
+        return {name: Predictions.from_probs(p, y_true, **rows) for name, p in probs.items()}
     if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
         raise InputError(
             "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
@@ -579,23 +589,21 @@ def _compared_models(
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
-    lenses, several = {}, False
-    for name, preds in data.items():
-        lenses[name] = lens or default_lens(preds)
-        several = several or lenses[name].shares(preds) is not None
+    lenses = {name: lens or default_lens(preds) for name, preds in data.items()}
+    one_dataset = all(lenses[name].shares(preds) is None for name, preds in data.items())
     units = _units(data, lenses, key, draws)
-    how, models = "bootstrap", {}
+    engine, models = "bootstrap", {}
     if isinstance(estimator, VectorEstimator):
         models = _resample_vectors(estimator, data, lenses, units, draws)
-    elif several or not isinstance(estimator, RankSeries) or estimator.norm != 2:
+    elif not one_dataset or not isinstance(estimator, RankSeries) or estimator.norm != 2:
         models = _resample_models(estimator, data, lenses, units, draws)
     else:
-        how = "rank series"
+        engine = "rank series"
         for name, preds in data.items():
             side = comparison_side(next(lenses[name].samples(preds)), units[name])
             models[name] = ComparedModel(side.value, side=side)
     first = next(iter(data))
-    method = f"{how} of {units[first].kind}"
+    method = f"{engine} of {units[first].kind}"
     method = f"paired {method}" if draws.paired else f"{method}, unpaired"
     return _MeasuredModels(
         models, estimator, lenses[first].describe(data[first]), min(map(len, data.values())), method, draws.paired
@@ -678,16 +686,12 @@ def _labels_in_classes_of(preds: Predictions, other: Predictions) -> Indices:
     return np.array([preds.class_index(name) for name in other.classes])[other.labels]
 
 
-def _same_labels_in_other_order(one: Indices, other: Indices) -> bool:
-    """Whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
-    if np.array_equal(one, other):
+def _same_labels_in_other_order(a: Indices, b: Indices) -> bool:
+    """Decide whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
+    if np.array_equal(a, b) or not np.array_equal(np.sort(a), np.sort(b)):
         return False
-    first, second = (np.bincount(labels, minlength=2) for labels in (one, other))
-    if not np.array_equal(first, second):
-        return False
-    correlation = np.corrcoef(one, other)[0, 1]
     # derived: three standard errors of the correlation of unrelated rows
-    return bool(correlation * np.sqrt(len(one)) < 3)
+    return bool(np.corrcoef(a, b)[0, 1] * np.sqrt(len(a)) < 3)
 
 
 def _units_by_key(
@@ -700,25 +704,24 @@ def _units_by_key(
     keys = {name: column(preds, key).astype(str) for name, preds in all_preds.items()}
     values_of_first = np.unique(keys[first])
     for name, values in keys.items():
-        odd = np.setxor1d(values_of_first, values)
-        if len(odd):
-            where = first if odd[0] in values_of_first else name
+        unmatched = np.setxor1d(values_of_first, values)
+        if len(unmatched):
+            owner = first if unmatched[0] in values_of_first else name
             raise InputError(
-                f"{len(odd)} values of {key!r} are not in both {first} and {name}, such as {odd[0]!r} (in {where} only); compare "
-                "the rows they share, or unpaired"
+                f"{len(unmatched)} values of {key!r} are not in both {first} and {name}, such as {str(unmatched[0])!r} (in {owner} "
+                "only); compare the rows they share, or unpaired"
             )
     codes = {name: np.searchsorted(values_of_first, values) for name, values in keys.items()}
     clusters = all_preds[first].clusters
     if clusters is not None:
-        of_key = np.full(len(values_of_first), -1, np.intp)
-        of_key[codes[first]] = clusters
-        if not np.array_equal(of_key[codes[first]], clusters):
+        cluster_of_key = np.full(len(values_of_first), -1, np.intp)
+        cluster_of_key[codes[first]] = clusters
+        if not np.array_equal(cluster_of_key[codes[first]], clusters):
             raise InputError(f"rows of one {key!r} lie in several clusters; a key belongs to one cluster")
-        codes = {name: of_key[values] for name, values in codes.items()}
-    alone = clusters is None and all(len(values) == len(values_of_first) for values in codes.values())
-    sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = Units.of(sample, rng)
-    group = np.zeros(int(codes[first].max()) + 1, np.intp)
-    group[codes[first]] = drawn.of_row
-    kind = "rows" if alone else "clusters"
-    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
+        codes = {name: cluster_of_key[values] for name, values in codes.items()}
+    one_row_each = clusters is None and all(len(values) == len(values_of_first) for values in codes.values())
+    units = Units.of(next(lenses[first].samples(all_preds[first])).with_units(codes[first]), rng)
+    unit_of_key = np.zeros(int(codes[first].max()) + 1, np.intp)
+    unit_of_key[codes[first]] = units.of_row
+    kind = "rows" if one_row_each else "clusters"
+    return {name: Units(unit_of_key[values], units.count, kind) for name, values in codes.items()}

@@ -1,11 +1,11 @@
-"""The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model.
+"""`verify`: can the calibration error be promised to lie below a threshold? And the explicit bounds of Kumar et al. (2019).
 
 With outputs s_1..s_B of probabilities p_i, true squared error E2 and an evaluation set of n rows, if every
-p_i > 12/n log(2B/delta), then
+p_i > 12/n log(2B/delta), then (appendix F)
 
-    F.6, plug-in,  with probability 1 - 3 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n log(2/delta)) + B/(2n)
-    log(2B/delta) F.9, debiased, with probability 1 - 4 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n
-    log(2/delta))
+    F.6, plug-in,  with probability 1 - 3 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n log(2/delta))
+                                                                     + B/(2n) log(2B/delta)
+    F.9, debiased, with probability 1 - 4 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n log(2/delta))
                                                                      + 3 sqrt(B)/n log(n/delta) + delta/n
 
 where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribution, and are wide.
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite, log, sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.estimate import Estimate, norm_name
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.inference.conclusion import Conclusion, VerdictWord, rows_to_settle
+from truecal.inference.conclusion import Conclusion, VerdictWord, limits, rows_to_settle
 from truecal.inference.exact_limit import OutputCells, squared_errors, upper_limit
 from truecal.inference.measurement import is_rejected, measure
 from truecal.lenses.lens import Lens, check_lens
@@ -40,14 +40,13 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
-# The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model
+# The explicit bounds
 
+BoundOf = Literal["plugin", "debiased"]
 _MAX_ROWS = 1e18  # derived: beyond every dataset
 
 
-def upper_bound(
-    squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
-) -> float:
+def upper_bound(squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: BoundOf) -> float:
     """Compute the upper confidence bound F.6 (plug-in) or F.9 (debiased) of the squared error.
 
     `squared` is the estimate, `n` the number of rows and `smallest` the probability of the rarest of `bins` outputs. The bound
@@ -87,7 +86,7 @@ def rows_needed(
     error: float = 0.0,
     smallest: float | None = None,
     level: float = 0.95,
-    estimator: Literal["plugin", "debiased"] = "debiased",
+    estimator: BoundOf = "debiased",
 ) -> float:
     """Compute how many rows the explicit bound needs to promise that the error of a binned model is below a threshold.
 
@@ -143,27 +142,13 @@ def rows_needed(
     if smallest is not None:
         options.between(smallest, "smallest", 0, 1)
     rarest = 1 / bins if smallest is None else smallest
-    return rows_for(error**2, threshold**2, bins=bins, smallest=rarest, level=level, estimator=estimator)
-
-
-def rows_for(
-    squared: float, target: float, *, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
-) -> float:
-    """Compute the number of rows with which the bound falls to `target` (a squared error); infinite if it never does.
-
-    >>> rows_for(0.0, 1e-4, bins=10, smallest=0.1, level=0.9, estimator="debiased")
-    2197487.0
-    """
-
-    def enough(n: float) -> bool:
-        return upper_bound(squared, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator) <= target
-
+    bound = partial(upper_bound, error**2, bins=bins, smallest=rarest, level=level, estimator=estimator)
     low, high = 0.0, _MAX_ROWS
-    if not enough(high):
+    if bound(n=high) > threshold**2:
         return inf
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if bound(n=middle) <= threshold**2 else (middle, high)
     return high
 
 
@@ -431,68 +416,67 @@ def _verify_cells(
 ) -> Verification:
     """Verify the error of counted outputs against a threshold: verdict, limits, and rows needed where undecided."""
     if outputs is not None:
-        values = validation.as_floats(outputs, "outputs").astype(np.float64)
-        validation.refuse_outside_unit(values, "outputs")
-        possible = np.unique(values)
-        unlisted = np.setdiff1d(cells.outputs, possible)
-        if len(unlisted):
-            raise InputError(
-                f"output {unlisted[0]:g} occurs but is not among the outputs given; list all that can occur"
-            )
-        cells = cells.with_outputs(possible)
+        cells = cells.with_outputs(_check_outputs(outputs, cells))
     below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
     union = 1 - (1 - level) / len(errors)
     classes = list(zip(shares, errors, strict=True))
     low = min(sqrt(sum(w * error.lower(union) for w, error in classes)), value)
-    verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
     # F.6 and F.9 hold together where each has half of the error probability, and so does the smaller of the two
     explicit = sum(w * _explicit_bound(error, level=1 - (1 - union) / 2) for w, error in classes)
     balance = max(error.balance for error in errors)
-    notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
-    return Verification(
-        verdict,
+    return _decide(
+        "promised" if below else "exceeded" if low > threshold else "not enough data",
+        (value, low, max(high, value)),
         threshold,
         level,
-        round(cells.rows),
-        lens,
-        value,
-        low,
-        max(high, value),
-        (_ROWS,),
-        min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
-        rows_to_settle(value, low, high, threshold, round(cells.rows)) if verdict == "not enough data" else None,
-        len(cells.outputs),
-        balance,
-        notes,
+        n=round(cells.rows),
+        lens=lens,
+        assumes=(_ROWS,),
+        explicit=min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
+        outputs=len(cells.outputs),
+        balance=balance,
+        warnings=() if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",),
     )
+
+
+def _check_outputs(outputs: ArrayLike, cells: OutputCells) -> Float64s:
+    """Return the distinct outputs that a model can give; refuse a list that lacks an output that occurs."""
+    values = validation.as_floats(outputs, "outputs").astype(np.float64)
+    validation.refuse_outside_unit(values, "outputs")
+    possible = np.unique(values)
+    unlisted = np.setdiff1d(cells.outputs, possible)
+    if len(unlisted):
+        raise InputError(f"output {unlisted[0]:g} occurs but is not among the outputs given; list all that can occur")
+    return possible
 
 
 def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
     """Verify continuous outputs by the interval of the recommended estimator, which assumes a smooth curve."""
-    # the recommended estimator has both for a single dataset
-    assert estimate.interval is not None
+    # the recommended estimator has a test for a single dataset
     assert estimate.p_value is not None
-    open_ = estimate.sketch_error or 0.0
-    value = float(estimate.value)
-    low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
+    low, high = limits(estimate)
     # the interval has two tails of 1 - level each, the claim that the threshold is exceeded one
     exceeded = low > threshold and is_rejected(float(estimate.p_value), level)
-    verdict: Answer = "supported" if high <= threshold else "exceeded" if exceeded else "not enough data"
-    further = rows_to_settle(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
     note = (
         "outputs are continuous, so no upper limit of the error holds without assumptions; recalibrate to a few distinct outputs "
         "with ScalingBinning(normalize=False) (truecal recalibrate fit --method scaling-binning)"
     )
-    return Verification(
-        verdict,
+    return _decide(
+        "supported" if high <= threshold else "exceeded" if exceeded else "not enough data",
+        (float(estimate.value), low, high),
         threshold,
         level,
-        estimate.n,
-        estimate.lens,
-        value,
-        low,
-        high,
-        assumes,
-        further=further,
+        n=estimate.n,
+        lens=estimate.lens,
+        assumes=assumes,
         warnings=(note, *estimate.warnings),
     )
+
+
+def _decide(
+    verdict: Answer, estimate: tuple[float, float, float], threshold: float, level: float, *, n: int, **facts: Any
+) -> Verification:
+    """Make the record of a verdict about an error with its limits, and forecast the rows needed where it is undecided."""
+    value, low, high = estimate
+    further = rows_to_settle(value, low, high, threshold, n) if verdict == "not enough data" else None
+    return Verification(verdict, threshold, level, n, value=value, low=low, high=high, further=further, **facts)
