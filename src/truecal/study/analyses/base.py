@@ -6,7 +6,7 @@ means over its seeds, so that the interval is that of a single run and rather to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
@@ -158,18 +158,17 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
     """
     table = read_results(source)
     selected = {"selection": "all", "recalibrator": "none", "lens": "top-label", **choice}
-    for column in selected:
-        options.choice(column, tuple(Choice.__annotations__), "argument")
     lenses = as_names(selected.pop("lens"))
     for column, name in selected.items():
+        options.choice(column, tuple(Choice.__annotations__), "argument")
         table = table if name is None else only(table, column, name)
     only(table, "lens", *(name for name in lenses if name not in ("top-label", "")))
     table = only(table.filter(pl.col("lens").is_in([*lenses, ""])), "metric", *as_names(metrics))
-    remarks = [
-        (f"{row['metric']} is {'missing' if row['value'] is None else 'infinite'} and left out", row)
-        for row in table.filter(~pl.col("value").is_finite().fill_null(False)).unique(KEY).sort(KEY).to_dicts()
-    ]
-    table = table.filter(pl.col("value").is_finite())
+    is_finite = pl.col("value").is_finite().fill_null(False)
+    unusable = table.filter(~is_finite).unique(KEY).sort(KEY)
+    state = pl.when(pl.col("value").is_null()).then(pl.lit("missing")).otherwise(pl.lit("infinite"))
+    notes = write_notes(unusable.with_columns(state=state), "{metric} is {state} and left out")
+    table = table.filter(is_finite)
     if table.is_empty():
         raise InputError("none of these numbers is finite")
     for row in table.filter(table.select(*KEY, "seed").is_duplicated()).head(1).to_dicts():
@@ -182,10 +181,10 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
         pl.col("value").mean(),
         *ends,
         pl.col("n").mean(),
-        pl.len().cast(pl.Int64).alias("seeds"),
-        (pl.col("value").max() - pl.col("value").min()).alias("range"),
+        seeds=pl.len().cast(pl.Int64),
+        range=pl.col("value").max() - pl.col("value").min(),
     )
-    notes = [*write_notes(remarks), *_note_unequal_rows(table), *_note_variation_between_seeds(table)]
+    notes += [*_note_unequal_rows(table), *_note_variation_between_seeds(table)]
     return Analysis({"points": table.drop("range").sort(KEY)}, tuple(notes))
 
 
@@ -209,12 +208,6 @@ def join_covariate(table: Any, source: Any, name: str) -> Any:
     return table.join(covariate, on=["model", *CONDITION], how="left")
 
 
-def by_condition(table: Any) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield the parts of a table by dataset and severity, each with these two by name."""
-    for key, part in table.partition_by(CONDITION, as_dict=True, maintain_order=True).items():
-        yield dict(zip(CONDITION, key, strict=True)), part
-
-
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
     """Return columns as float64 arrays, with NaN for null."""
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
@@ -230,32 +223,29 @@ def where(row: Mapping[str, Any]) -> str:
     return f"{model}on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
 
-def write_notes(remarks: Sequence[tuple[str, Mapping[str, Any]]], limit: int = 3) -> list[str]:
-    """Write one note per distinct text of remarks (text, record), naming models and conditions of at most `limit` records.
+def write_notes(table: Any, text: str, limit: int = 3) -> list[str]:
+    """Fill `text` with the columns of every row; return distinct texts, each with the models and conditions of `limit` rows.
 
-    >>> digits, wine = ({"dataset": name, "severity": 0.0} for name in ("digits", "wine"))
-    >>> write_notes([("too few models", digits), ("too few models", wine), ("no intervals", wine)])
-    ['too few models (on digits, on wine)', 'no intervals (on wine)']
+    >>> rows = pl.DataFrame({"dataset": ["digits", "wine", "wine"], "severity": [0.0, 0.0, 2.0], "n": [5, 5, 6]})
+    >>> write_notes(rows, "{n} models are too few")
+    ['5 models are too few (on digits, on wine)', '6 models are too few (on wine at severity 2)']
     """
     by_text: dict[str, list[str]] = {}
-    for text, row in remarks:
-        by_text.setdefault(text, []).append(where(row))
-    more = {text: f" and {len(all_) - limit} more" if len(all_) > limit else "" for text, all_ in by_text.items()}
-    return [f"{text} ({', '.join(all_[:limit])}{more[text]})" for text, all_ in by_text.items()]
+    for row in table.to_dicts():
+        by_text.setdefault(text.format_map(row), []).append(where(row))
+    more = {filled: f" and {len(all_) - limit} more" if len(all_) > limit else "" for filled, all_ in by_text.items()}
+    return [f"{filled} ({', '.join(all_[:limit])}{more[filled]})" for filled, all_ in by_text.items()]
 
 
 def _note_unequal_rows(table: Any) -> list[str]:
     """Write notes on conditions under which models were judged on different numbers of rows, or of seeds."""
-    remarks = []
     n = pl.col("n")
-    spread = table.group_by(*CONDITION).agg(n.min().alias("low"), n.max().alias("high"), pl.col("seeds").n_unique())
-    for row in spread.sort(*CONDITION).iter_rows(named=True):
-        if row["low"] != row["high"]:
-            text = f"models were judged on different rows ({row['low']:g} to {row['high']:g} of them)"
-            remarks.append((f"{text}, so that part of their difference may be that of the rows", row))
-        if row["seeds"] > 1:
-            remarks.append(("models have different numbers of seeds", row))
-    return write_notes(remarks)
+    spread = table.group_by(*CONDITION).agg(low=n.min(), high=n.max(), seeds=pl.col("seeds").n_unique())
+    spread = spread.sort(*CONDITION)
+    text = "models were judged on different rows ({low:g} to {high:g} of them)"
+    text += ", so that part of their difference may be that of the rows"
+    notes = write_notes(spread.filter(pl.col("low") != pl.col("high")), text)
+    return notes + write_notes(spread.filter(pl.col("seeds") > 1), "models have different numbers of seeds")
 
 
 def _note_variation_between_seeds(table: Any) -> list[str]:
@@ -286,9 +276,8 @@ def note_overlaps(table: Any, metric: str) -> list[str]:
 def note_few_models(table: Any) -> list[str]:
     """Write notes on conditions with too few models for a correlation."""
     counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
-    text = "{} models say little about a correlation; its interval needs at least {}"
-    few = counts.filter(pl.col("models") < FEW).to_dicts()
-    return write_notes([(text.format(row["models"], MIN_MODELS), row) for row in few])
+    text = f"{{models}} models say little about a correlation; its interval needs at least {MIN_MODELS}"
+    return write_notes(counts.filter(pl.col("models") < FEW), text)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -384,10 +373,8 @@ def fit_groups(
     rows = []
     for part in table.partition_by(by, maintain_order=True):
         across, up = numbers(part, x, y)
-        row = [*part.select(by).row(0), part.height, *fit_line(across, up, level=level)]
-        for method in methods:
-            row += correlate(across, up, method, level=level)
-        rows.append(row)
+        correlations = [one for method in methods for one in correlate(across, up, method, level=level)]
+        rows.append((*part.select(by).row(0), part.height, *fit_line(across, up, level=level), *correlations))
     names = [*FittedLine._fields, *(f"{name}{end}" for name in methods for end in ("", "_low", "_high"))]
     schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -434,7 +421,8 @@ def join_clean(table: Any, reference: Reference) -> tuple[Any, list[str]]:
     )
     shifted = table.join(clean_of, on=list(CONDITION), how="inner", maintain_order="left")
     joined = shifted.join(clean, on=["metric", "lens", "clean", "model"], how="left", maintain_order="left")
-    for (name,), part in joined.filter(pl.col("clean_value").is_null()).partition_by("dataset", as_dict=True).items():
-        models = ", ".join(part["model"].unique().sort())
-        notes.append(f"not judged on the clean version of {name}, so left out: {models}")
-    return joined.filter(pl.col("clean_value").is_not_null()), notes
+    is_judged = pl.col("clean_value").is_not_null()
+    lacking = joined.filter(~is_judged).group_by("dataset").agg(pl.col("model").unique().sort()).sort("dataset")
+    text = "not judged on the clean version of {}, so left out: {}"
+    notes += [text.format(dataset, ", ".join(models)) for dataset, models in lacking.iter_rows()]
+    return joined.filter(is_judged), notes

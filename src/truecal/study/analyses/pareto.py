@@ -7,7 +7,6 @@ the estimator; the Pareto set of accuracy and calibration changes rarely.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.predictions import validation
 from truecal.study.analyses import base
-from truecal.study.analyses.base import CONDITION, METRIC, Analysis, Choice, numbers
+from truecal.study.analyses.base import CONDITION, KEY, METRIC, Analysis, Choice, numbers
 from truecal.study.store import pl
 
 
@@ -52,14 +51,10 @@ def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
         if np.isnan(values).any():
             point = int(np.flatnonzero(np.isnan(values))[0])
             raise InputError(f"{name} of point {point} is not a number; leave it out")
-    front: NDArray[np.bool_] = ~np.any(_dominates(a, b), axis=0)
+    at_most = (a[:, None] <= a) & (b[:, None] <= b)  # [i, j]: point i beside point j
+    dominates = at_most & ((a[:, None] < a) | (b[:, None] < b))
+    front: NDArray[np.bool_] = ~dominates.any(axis=0)
     return front
-
-
-def _dominates(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the matrix [i, j]: point i is at most as large as j in both coordinates and smaller in one."""
-    at_most = (x[:, None] <= x) & (y[:, None] <= y)
-    return at_most & ((x[:, None] < x) | (y[:, None] < y))
 
 
 def pareto(source: Any, *, metrics: str | Sequence[str] = METRIC, **choice: Unpack[Choice]) -> Analysis:
@@ -99,15 +94,14 @@ def pareto(source: Any, *, metrics: str | Sequence[str] = METRIC, **choice: Unpa
     'on every front: a, b'
     """
     points, notes = base.points_with_error(source, metrics, **choice)
-    parts, remarks = [], []
+    parts = []
     for part in points.partition_by("metric", "lens", *CONDITION, maintain_order=True):
         front = on_front(*numbers(part, "error", "value"))
         supported = pl.Series("supported", _support(part, front), dtype=pl.Boolean)
-        parts.append(part.with_columns(pl.Series("front", front), supported))
-        if part.height < 3:
-            condition = part.select(*CONDITION).row(0, named=True)
-            remarks.append((f"a front among {part.height} models carries little information", condition))
+        parts.append(part.with_columns(pl.Series("front", front), supported, models=pl.len()))
     table = pl.concat(parts).sort("metric", "lens", *CONDITION, "error", "model")
+    few = table.filter(pl.col("models") < 3).unique(KEY[:4], maintain_order=True)
+    table = table.drop("models")
     fronts, of = pl.col("front").sum().cast(pl.Int64), pl.len().cast(pl.Int64)
     counts = table.group_by("model").agg(
         pl.col("family", "size").first(),
@@ -127,7 +121,7 @@ def pareto(source: Any, *, metrics: str | Sequence[str] = METRIC, **choice: Unpa
             f"{len(tested) - tested.sum()} of {len(tested)} memberships of a front are not supported by the intervals: "
             "other values inside them put the model on the other side"
         )
-    notes += base.write_notes(remarks)
+    notes += base.write_notes(few.drop("model"), "a front among {models} models carries little information")
     if table["model"].n_unique() * len(parts) != table.height:
         notes.append("some models lack some conditions: a front is only among the models that are there")
     return Analysis({"fronts": table, "counts": counts}, tuple(notes))
@@ -188,22 +182,20 @@ def dominance(source: Any, *, metric: str = METRIC, **choice: Unpack[Choice]) ->
     'always dominated: old by new'
     """
     points, notes = base.points_with_error(source, metric, **choice)
-    rows = []
-    for condition, part in base.by_condition(points.filter(pl.col("family").is_not_null())):
-        dominates = _dominates(*numbers(part, "error", "value"))
-        families = part["family"].to_numpy()
-        for family, by in permutations(sorted(set(families)), 2):
-            beaten = dominates[families == by][:, families == family].any(axis=0)
-            rows.append({**condition, "family": family, "by": by, "models": len(beaten), "beaten": int(beaten.sum())})
-    if not rows:
+    models = points.filter(pl.col("family").is_not_null()).select(*CONDITION, "family", "model", "error", "value")
+    pairs = models.join(models, on=list(CONDITION), suffix="_by").filter(pl.col("family") != pl.col("family_by"))
+    if pairs.is_empty():
         raise InputError("no condition has two families to compare")
-    table = pl.DataFrame(rows)
+    at_most = (pl.col("error_by") <= pl.col("error")) & (pl.col("value_by") <= pl.col("value"))
+    is_less = (pl.col("error_by") < pl.col("error")) | (pl.col("value_by") < pl.col("value"))
+    keys = [*CONDITION, "family", "by"]
+    beaten = pairs.group_by(*CONDITION, "family", "model", by="family_by").agg(beaten=(at_most & is_less).any())
+    table = beaten.group_by(keys).agg(models=pl.len().cast(pl.Int64), beaten=pl.col("beaten").sum().cast(pl.Int64))
     reverse = table.select(*CONDITION, family="by", by="family", beats="beaten")
-    table = table.join(reverse, on=[*CONDITION, "family", "by"], maintain_order="left").with_columns(
-        share=pl.col("beaten") / pl.col("models"),
-        dominated=(pl.col("beaten") == pl.col("models")) & (pl.col("beats") == 0),
-    )
+    table = table.join(reverse, on=keys).sort(keys)
+    all_beaten = (pl.col("beaten") == pl.col("models")) & (pl.col("beats") == 0)
+    table = table.with_columns(share=pl.col("beaten") / pl.col("models"), dominated=all_beaten).drop("beats")
     always = table.group_by("family", "by").agg(pl.col("dominated").all()).filter("dominated").sort("family", "by")
     listed = "; ".join(f"{family} by {by}" for family, by, _ in always.iter_rows())
     notes = [f"always dominated: {listed}", *notes] if listed else notes
-    return Analysis({"families": table.drop("beats")}, tuple(notes), metric, choice.get("recalibrator", "none"))
+    return Analysis({"families": table}, tuple(notes), metric, choice.get("recalibrator", "none"))

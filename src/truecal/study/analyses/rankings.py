@@ -25,7 +25,8 @@ from truecal.types import Float64s
 ALPHA = 0.05
 _DEFAULT = ("rank-series-l2", "ece-mass-100-l1", "ece-width-15-l1", "error", "nll", "brier")
 _LISTED = 6  # models of a group in a note
-_PAIRS = ("a", "b", "difference", "low", "high", "p_value", "adjusted_p")
+_PAIRS = dict.fromkeys(("a", "b"), pl.String)  # columns of compared pairs
+_PAIRS |= dict.fromkeys(("difference", "low", "high", "p_value", "adjusted_p"), pl.Float64)
 
 
 def read_draws(source: Any, **choice: Any) -> Any:
@@ -54,10 +55,9 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     """
     from scipy.special import stdtrit
 
-    types = {name: pl.String if name in ("a", "b") else pl.Float64 for name in _PAIRS}
     models = np.array([model for model in values if model in draws], dtype=object)
     if len(models) < 2:
-        return pl.DataFrame(schema=types)
+        return pl.DataFrame(schema=_PAIRS)
     value = np.array([values[model] for model in models])
     covariance = np.cov(np.array([draws[model] for model in models]))
     first, second = np.triu_indices(len(models), 1)
@@ -70,7 +70,7 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     p = _student_p(difference, error, free)
     limits = difference - half_width, difference + half_width
     columns = (models[first], models[second], difference, *limits, p, tc.inference.holm(p))
-    return pl.DataFrame(dict(zip(_PAIRS, columns, strict=True)), schema=types)
+    return pl.DataFrame(dict(zip(_PAIRS, columns, strict=True)), schema=_PAIRS)
 
 
 def _student_p(difference: Float64s, error: Float64s, free: int) -> Float64s:
@@ -177,21 +177,19 @@ def rank(
     table = points.frame()
     first = table.filter(pl.col("metric") == names[0]).sort("dataset", "value", "model")
     draws = read_draws(source, metric=names[0], **{"recalibrator": "none", **choice})
-    ranks, pairs, notes = [], [], list(points.notes)
+    group_lists, pairs, notes = [], [], list(points.notes)
     for (dataset,), part in first.partition_by("dataset", as_dict=True, maintain_order=True).items():
         drawn = average_draws(draws, dataset=dataset, severity=float(severity))
         compared = compare_pairs(dict(part.select("model", "value").iter_rows()), drawn)
         groups = group_models([model for model in part["model"] if model in drawn], compared) if len(drawn) > 1 else []
         notes += [_describe_groups(groups, compared, names[0], dataset)] if groups else []
         pairs.append(compared.select(pl.lit(dataset).alias("dataset"), pl.all()))
-        for position, model in enumerate(part["model"]):
-            members = [number for number, group in enumerate(groups, 1) if model in group]
-            ranks.append((dataset, model, position, members))
+        group_lists += [[i for i, group in enumerate(groups, 1) if model in group] for model in part["model"]]
     if all(compared.is_empty() for compared in pairs):
         notes += base.note_overlaps(first, names[0])
-    types = {"dataset": pl.String, "model": pl.String, "rank": pl.Int64, "groups": pl.List(pl.Int64)}
-    table = table.join(pl.DataFrame(ranks, schema=types, orient="row"), on=["dataset", "model"], how="left")
+    ranks = first.select("dataset", "model", pl.Series("groups", group_lists, pl.List(pl.Int64))).with_row_index("rank")
     order = pl.col("metric").replace_strict({name: i for i, name in enumerate(names)}, return_dtype=pl.Int64)
+    table = table.join(ranks, on=["dataset", "model"], how="left")
     table = table.sort("dataset", "rank", "model", order, nulls_last=True)
     columns = ("dataset", "model", "metric", "value", "low", "high", "seeds", "groups")
     return Analysis({"models": table.select(columns), "pairs": pl.concat(pairs)}, tuple(notes), names[0])
@@ -267,19 +265,16 @@ def rank_agreement(
     with_lens = pl.when(pl.col("lens") != "").then(pl.format("{} [{}]", "metric", "lens"))
     name = pl.col("metric") if len(lenses) == 1 else with_lens.otherwise("metric")
     table = points.frame().with_columns(name=name)
-    rows, remarks = [], []
-    for condition, part in base.by_condition(table):
-        complete = part.filter(pl.len().over("model") == part["name"].n_unique())
-        lacking = ", ".join(sorted(set(part["model"]) - set(complete["model"])))
-        if lacking:
-            remarks.append((f"models without all of the metrics are left out: {lacking}", condition))
-        rows += [(*condition.values(), *row) for row in _agree(complete, level)]
+    is_complete = pl.len().over(*CONDITION, "model") == pl.col("name").n_unique().over(*CONDITION)
+    complete = table.filter(is_complete)
+    lacking = table.filter(~is_complete).group_by(CONDITION).agg(pl.col("model").unique().sort().str.join(", "))
+    lacking = lacking.rename({"model": "models"}).sort(CONDITION)
+    rows = [row for part in complete.partition_by(CONDITION, maintain_order=True) for row in _agree(part, level)]
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
-    names = [*CONDITION, "metric_a", "metric_b", "models", "tau", "low", "high", "pairs", "flips", "supported_flips"]
-    agreement = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
-    agreement = agreement.cast({"supported_flips": pl.Int64})
-    notes = [*points.notes, *base.note_few_models(table), *base.write_notes(remarks)]
+    agreement = pl.DataFrame(rows, infer_schema_length=None).cast({"supported_flips": pl.Int64})
+    notes = [*points.notes, *base.note_few_models(table)]
+    notes += base.write_notes(lacking, "models without all of the metrics are left out: {models}")
     bare = table.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
     if bare:
         notes.append(f"there are no intervals of {', '.join(bare)}: which flips with them are chance is unknown")
@@ -290,9 +285,9 @@ def rank_agreement(
     return Analysis({"metrics": agreement}, tuple(notes))
 
 
-def _agree(part: Any, level: float) -> list[tuple[Any, ...]]:
-    """Compute tau and flips of every pair of metrics, from models that all have every metric, under one condition."""
-    names = part["name"].unique().sort().to_list()
+def _agree(part: Any, level: float) -> list[dict[str, Any]]:
+    """Compute tau and flips of every pair of metrics under one condition, from models that all have every metric."""
+    condition, names = part.select(CONDITION).row(0, named=True), part["name"].unique().sort().to_list()
     models = part["model"].n_unique()
     if len(names) < 2 or models < 2:
         return []
@@ -310,8 +305,9 @@ def _agree(part: Any, level: float) -> list[tuple[Any, ...]]:
     for a, b in combinations(range(len(names)), 2):
         flip = signs[a] * signs[b] < 0
         supported = int((flip & apart[a] & apart[b]).sum()) if has_intervals[a] and has_intervals[b] else None
-        coefficient = (float(tau[a, b]), float(tau_low[a, b]), float(tau_high[a, b]))
-        rows.append((names[a], names[b], models, *coefficient, len(flip), int(flip.sum()), supported))
+        row = {"metric_a": names[a], "metric_b": names[b], "models": models, "tau": tau[a, b]}
+        row |= {"low": tau_low[a, b], "high": tau_high[a, b], "pairs": len(flip), "flips": int(flip.sum())}
+        rows.append({**condition, **row, "supported_flips": supported})
     return rows
 
 
@@ -382,60 +378,48 @@ def effect_of_recalibration(
     (first, notes), (second, more) = (base.points_with_error(results, metric, **one) for one in choices)
     first = first.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = {"value": "after", "low": "after_low", "high": "after_high", "error": "error_after", "n": "n_after"}
-    both = first.join(second.rename(names).select(*KEY, *names.values()), on=KEY, how="inner")
+    both = first.join(second.rename(names).select(*KEY, *names.values()), on=KEY).sort(KEY)
     if both.is_empty():
         raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
     apart = (pl.col("after_high") < pl.col("before_low")) | (pl.col("after_low") > pl.col("before_high"))
     both = both.with_columns(change=pl.col("after") - pl.col("before"), supported=apart)
-    draws = read_draws(
-        source, metric=metric, **{name: choice[name] for name in ("lens", "selection") if name in choice}
+    rows_of = {name: choice[name] for name in ("lens", "selection") if name in choice}  # type: ignore[literal-required]
+    draws = read_draws(source, metric=metric, **rows_of)
+    if draws is not None:
+        parts = both.partition_by(CONDITION, maintain_order=True)
+        both = pl.concat([part.with_columns(_test_changes(part, draws, before, after)) for part in parts])
+    better, worse, supported = pl.col("change") < 0, pl.col("change") > 0, pl.col("supported")
+    summary = both.group_by(CONDITION, maintain_order=True).agg(
+        models=pl.len(),
+        before=pl.col("before").mean(),
+        after=pl.col("after").mean(),
+        improved=better.sum(),
+        improved_supported=pl.when(supported.null_count() == 0).then((better & supported).sum()),
+        n=pl.col("n").max(),
     )
-    remarks, parts, summary = [], [], []
-    for condition, part in base.by_condition(both):
-        if draws is not None:
-            drawn = [average_draws(draws, recalibrator=name, **condition) for name in (before, after)]
-            part = part.with_columns(_test_changes(part, *drawn))
-        if not part["n"].equals(part["n_after"], check_names=False):
-            text = f"{before!r} and {after!r} were judged on different rows: not the effect alone"
-            remarks.append((text, condition))
-        changed = part.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12).to_dicts()
-        remarks += [(f"{after!r} changed the classification error", row) for row in changed]
-        worse = part.filter((pl.col("change") > 0) & pl.col("supported")).to_dicts()
-        remarks += [(f"{after!r} made {metric} worse beyond the intervals", row) for row in worse]
-        parts.append(part)
-        better = part.filter(pl.col("change") < 0)
-        supported = None if part["supported"].null_count() else int(better["supported"].sum())
-        means = (part["before"].mean(), part["after"].mean())
-        counts = (better.height, supported, part["n"].max())
-        tau = base.correlate(part["before"], part["after"])
-        summary.append((*condition.values(), part.height, *means, *counts, *tau))
+    fits = base.fit_groups(both, CONDITION, "before", "after", methods=["kendall"])
+    taus = fits.select(tau="kendall", tau_low="kendall_low", tau_high="kendall_high")
+    other_rows = both.filter(pl.col("n").ne_missing(pl.col("n_after"))).unique(CONDITION, maintain_order=True)
+    text = f"{before!r} and {after!r} were judged on different rows: not the effect alone"
+    notes += base.write_notes(other_rows.drop("model"), text)
+    changed = both.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)
+    notes += base.write_notes(changed, f"{after!r} changed the classification error")
+    notes += base.write_notes(both.filter(worse & supported), f"{after!r} made {metric} worse beyond the intervals")
     columns = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
-    table = pl.concat(parts).select(*KEY, "family", "size", *columns, "change", "supported", "n").sort(*KEY)
-    titles = [
-        *CONDITION,
-        "models",
-        "before",
-        "after",
-        "improved",
-        "improved_supported",
-        "n",
-        "tau",
-        "tau_low",
-        "tau_high",
-    ]
-    summaries = pl.DataFrame(summary, schema=titles, orient="row", infer_schema_length=None)
-    tables = {"models": table, "summary": summaries.cast({"improved_supported": pl.Int64})}
-    notes = list(dict.fromkeys([*notes, *base.write_notes(remarks), *more]))
-    return Analysis(tables, tuple(notes), metric, after)
+    table = both.select(*KEY, "family", "size", *columns, "change", "supported", "n")
+    tables = {"models": table, "summary": pl.concat([summary, taus], how="horizontal")}
+    return Analysis(tables, tuple(dict.fromkeys([*notes, *more])), metric, after)
 
 
-def _test_changes(part: Any, before: dict[str, Float64s], after: dict[str, Float64s]) -> Any:
-    """Test every change by paired resamples (Holm, 5 %): the column `supported`, null for models without resamples."""
+def _test_changes(part: Any, draws: Any, before: str, after: str) -> Any:
+    """Test every change under one condition by paired resamples (Holm, 5 %): `supported`, null for models without resamples."""
+    condition = part.select(CONDITION).row(0, named=True)
+    drawn_before, drawn_after = (average_draws(draws, recalibrator=name, **condition) for name in (before, after))
     changes = dict(part.select("model", "change").iter_rows())
-    models = [model for model in changes if model in before and model in after]
+    models = [model for model in changes if model in drawn_before and model in drawn_after]
     if not models:
         return pl.Series("supported", [None] * part.height, pl.Boolean)
-    drawn = np.array([after[model] - before[model] for model in models])
+    drawn = np.array([drawn_after[model] - drawn_before[model] for model in models])
     p = _student_p(np.array([changes[m] for m in models]), np.std(drawn, axis=1, ddof=1), drawn.shape[1] - 1)
     supported = dict(zip(models, (tc.inference.holm(p) <= ALPHA).tolist(), strict=True))
     return pl.Series("supported", [supported.get(model) for model in part["model"]], pl.Boolean)

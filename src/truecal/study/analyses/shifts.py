@@ -14,6 +14,16 @@ from truecal.study.store import pl
 
 _NAMES = ("value", "error")
 _MIN_SEVERITIES = 3  # for a slope
+_INSIDE_OUTSIDE = {  # columns of models on clean and on shifted data
+    "inside": "clean_value",
+    "inside_low": "clean_low",
+    "inside_high": "clean_high",
+    "outside": "value",
+    "outside_low": "low",
+    "outside_high": "high",
+    "error_inside": "clean_error",
+    "error_outside": "error",
+}
 PAIRS = {
     "metric in, metric out": ("inside", "outside"),
     "error in, error out": ("error_inside", "error_outside"),
@@ -74,12 +84,13 @@ def shift(source: Any, *, metric: str = METRIC, reference: Reference = None, **c
         raise InputError("the results hold no severity above 0; for shifted data without severities see in_and_out")
     joined, more = base.join_clean(points, reference)
     shifted = joined.filter(pl.col("severity") > 0)
-    notes = [*notes, *more]
+    notes += more
     if shifted.is_empty():
         raise InputError(f"no shifted dataset has a clean version: {'; '.join(notes)}")
-    starts = _add_clean_points(points, shifted)
+    clean = points.filter(pl.col("severity") == 0).rename({"dataset": "clean"})  # once for every shifted dataset
+    clean = clean.join(shifted.select("model", "clean", "dataset").unique(), on=["model", "clean"])
     apart = (pl.col("low") > pl.col("clean_high")) | (pl.col("high") < pl.col("clean_low"))
-    table = pl.concat([starts, shifted], how="diagonal").with_columns(
+    table = pl.concat([clean.select(points.columns), shifted], how="diagonal").with_columns(
         supported=pl.when(pl.col("severity") > 0).then(apart),
         **{f"{name}_increase": pl.col(name) - pl.col(f"clean_{name}").fill_null(pl.col(name)) for name in _NAMES},
     )
@@ -98,13 +109,6 @@ def shift(source: Any, *, metric: str = METRIC, reference: Reference = None, **c
             "clean data beyond the intervals"
         )
     return Analysis({"models": table, "slopes": slopes}, tuple(notes), metric)
-
-
-def _add_clean_points(points: Any, shifted: Any) -> Any:
-    """Return the clean points of shifted models at severity 0, once for every shifted dataset and under its name."""
-    clean_of = shifted.select("model", "clean", "dataset").unique()
-    clean = points.filter(pl.col("severity") == 0).rename({"dataset": "clean"})
-    return clean.join(clean_of, on=["model", "clean"], how="inner").select(points.columns)
 
 
 def shift_over_types(
@@ -169,8 +173,8 @@ def shift_over_types(
             "the results hold no severity above 0 with a clean version; name the clean dataset as reference"
         )
     clean = points.filter((pl.col("severity") == 0) & pl.col("dataset").is_in(shifted["clean"].unique().to_list()))
-    every = pl.concat([clean.with_columns(clean="dataset"), shifted])
-    means = every.group_by("clean", "severity", "model").agg(
+    means = pl.concat([clean.with_columns(clean="dataset"), shifted]).group_by("clean", "severity", "model")
+    means = means.agg(
         pl.col("family", "size").first(),
         pl.col("dataset").n_unique().cast(pl.Int64).alias("types"),
         pl.col(*_NAMES).mean(),
@@ -178,19 +182,19 @@ def shift_over_types(
     )
     (types,) = numbers(means, "types")
     factor = pl.Series(stdtrit(np.maximum(types - 1, 1), (1 + level) / 2) / np.sqrt(types))
-    largest = ["clean", "severity", "family"]
-    is_sized = pl.col("size").is_not_null() & pl.col("family").is_not_null()
+    size, is_sized = pl.col("size"), pl.col("size").is_not_null() & pl.col("family").is_not_null()
     for name in _NAMES:
         half_width = pl.when(pl.col("types") >= 3).then(pl.col(f"{name}_sd") * factor)
-        of_largest = pl.col(name).filter(pl.col("size") == pl.col("size").max()).first().over(largest)
-        means = means.with_columns(
-            (pl.col(name) - half_width).alias(f"{name}_low"),
-            (pl.col(name) + half_width).alias(f"{name}_high"),
-            pl.when(is_sized).then(pl.col(name) - of_largest).alias(f"{name}_beside_largest"),
-        ).drop(f"{name}_sd")
-    relative = pl.when(is_sized).then(pl.col("size") / pl.col("size").max().over("family"))
-    means = means.with_columns(relative_size=relative).sort("clean", "severity", "model")
-    return Analysis({"models": means}, (*notes, *more), metric, choice.get("recalibrator", "none"))
+        of_largest = pl.col(name).filter(size == size.max()).first().over("clean", "severity", "family")
+        columns = {
+            f"{name}_low": pl.col(name) - half_width,
+            f"{name}_high": pl.col(name) + half_width,
+            f"{name}_beside_largest": pl.when(is_sized).then(pl.col(name) - of_largest),
+        }
+        means = means.with_columns(**columns).drop(f"{name}_sd")
+    means = means.with_columns(relative_size=pl.when(is_sized).then(size / size.max().over("family")))
+    tables = {"models": means.sort("clean", "severity", "model")}
+    return Analysis(tables, (*notes, *more), metric, choice.get("recalibrator", "none"))
 
 
 def in_and_out(
@@ -253,29 +257,19 @@ def in_and_out(
             "the results hold no shifted data with a clean version that a model was judged on: give severities above 0, or name "
             "the clean dataset as reference"
         )
-    table = joined.select(
-        *(*CONDITION, "clean", "model", "family", "size"),
-        inside="clean_value",
-        inside_low="clean_low",
-        inside_high="clean_high",
-        outside="value",
-        outside_low="low",
-        outside_high="high",
-        error_inside="clean_error",
-        error_outside="error",
-    )
-    rows: list[dict[str, Any]] = []
-    for condition, part in base.by_condition(table):
-        for pair, columns in PAIRS.items():
-            across, up = numbers(part, *columns)
-            for method in base.METHODS:
-                coefficient = base.correlate(across, up, method, level=level)
-                keys = {**condition, "clean": part["clean"][0], "pair": pair, "method": method}
-                rows.append({**keys, **coefficient._asdict(), "models": part.height})
-    correlations = pl.DataFrame(rows, infer_schema_length=None)
-    kendall = correlations.filter((pl.col("pair") == next(iter(PAIRS))) & (pl.col("method") == "kendall"))
+    keys = [*CONDITION, "clean"]
+    table = joined.select(*keys, "model", "family", "size", **_INSIDE_OUTSIDE)
+    fits = {pair: base.fit_groups(table, keys, *xy, methods=base.METHODS, level=level) for pair, xy in PAIRS.items()}
+    parts = [
+        fit.select(
+            *keys, pair=pl.lit(pair), method=pl.lit(name), value=name, low=f"{name}_low", high=f"{name}_high"
+        ).with_columns(fit["models"])
+        for pair, fit in fits.items()
+        for name in base.METHODS
+    ]
+    correlations = pl.concat(parts).sort(CONDITION, maintain_order=True)
+    is_main = (pl.col("pair") == next(iter(PAIRS))) & (pl.col("method") == "kendall")
+    unclear = correlations.filter(is_main & (pl.col("low") <= 0) & (pl.col("high") >= 0))
     text = f"{metric} on clean data does not predict that on shifted data: the interval of tau holds 0"
-    unclear = kendall.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).to_dicts()
-    notes += [*more, *base.note_few_models(table)]
-    notes += base.write_notes([(text, row) for row in unclear])
+    notes += [*more, *base.note_few_models(table), *base.write_notes(unclear, text)]
     return Analysis({"models": table, "correlations": correlations}, tuple(notes), metric)

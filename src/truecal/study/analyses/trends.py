@@ -15,13 +15,11 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Binning, Bins
 from truecal.resampling import cells
-from truecal.special import positive
 from truecal.study.analyses import base
-from truecal.study.analyses.base import CONDITION, KEY, METRIC, Analysis, Choice, numbers
+from truecal.study.analyses.base import CONDITION, KEY, METRIC, Analysis, Choice
 from truecal.study.metrics import Metric, parse_metric
 from truecal.study.store import pl
 from truecal.table import Frame
-from truecal.types import Float64s
 
 _MIN_RESIDUALS = 4  # models for a line to leave residuals
 _MIN_LOG_POINTS = 3  # points for a line with an interval
@@ -170,7 +168,7 @@ def residuals(source: Any, *, metrics: str | Sequence[str] = ("nll", "brier"), *
     Analysis
         Tables:
         "models": one row per score, condition and model: error, value, expected (by the line), residual, standardized (the residual
-        over its standard error: beyond 2 or -2 a model stands out).
+        over its standard error, null for fewer than 4 models: beyond 2 or -2 a model stands out).
         "lines": per score and condition the slope with its interval, intercept, share of the variance explained, and models.
 
     Raises
@@ -203,39 +201,26 @@ def residuals(source: Any, *, metrics: str | Sequence[str] = ("nll", "brier"), *
     lines = base.fit_groups(points, keys, "error", "value")
     expected = pl.col("intercept") + pl.col("slope") * pl.col("error")
     table = points.join(lines, on=keys, how="left", maintain_order="left").with_columns(expected=expected)
-    table = table.with_columns(residual=pl.col("value") - pl.col("expected"))
-    parts = [
-        part.with_columns(pl.Series("standardized", _standardize(*numbers(part, "error", "residual"))))
-        for part in table.partition_by(keys, maintain_order=True)
-    ]
-    remarks = []
-    for line in lines.iter_rows(named=True):
-        name, n = line["metric"], line["models"]
-        if n < _MIN_RESIDUALS or np.isnan(line["slope"]):
-            why = f"{n} models are too few" if n < _MIN_RESIDUALS else "models of one and the same error do not suffice"
-            remarks.append((f"{why} for residuals of {name}", line))
-        elif n < base.FEW:
-            remarks.append(
-                (f"a line of {name} through {n} models follows each of them; read residuals with care", line)
-            )
-        if line["explained"] > 0.99 and n >= _MIN_RESIDUALS:
-            text = f"error explains more than 99 % of the variance of {name}, which ranks models almost as error does"
-            remarks.append((text, line))
+    residual, error = pl.col("value") - pl.col("expected"), pl.col("error")
+    table = table.with_columns(residual=residual, centred=error - error.mean().over(keys))
+    leverage = 1 / pl.col("models") + pl.col("centred") ** 2 / (pl.col("centred") ** 2).sum().over(keys)
+    variance = (pl.col("residual") ** 2).sum().over(keys) / (pl.col("models") - 2) * (1 - leverage)
+    usable = (pl.col("models") >= _MIN_RESIDUALS) & (variance > 0)
+    table = table.with_columns(standardized=pl.when(usable).then(pl.col("residual") / variance.sqrt()))
+    few, flat = pl.col("models") < _MIN_RESIDUALS, pl.col("slope").is_nan()
+    remarks = {
+        "{models} models are too few for residuals of {metric}": few,
+        "models of one and the same error do not suffice for residuals of {metric}": ~few & flat,
+        "a line of {metric} through {models} models follows each of them; read residuals with care": (
+            ~few & ~flat & (pl.col("models") < base.FEW)
+        ),
+        "error explains more than 99 % of the variance of {metric}, which ranks models almost as error does": (
+            ~few & ~flat & (pl.col("explained").fill_nan(0) > 0.99)
+        ),
+    }
+    notes += [note for text, rows in remarks.items() for note in base.write_notes(lines.filter(rows), text)]
     columns = (*KEY, "family", "size", "error", "value", "expected", "residual", "standardized")
-    tables = {"models": pl.concat(parts).select(columns), "lines": lines}
-    return Analysis(tables, (*notes, *base.write_notes(remarks)))
-
-
-def _standardize(error: Float64s, residual: Float64s) -> Float64s:
-    """Divide residuals of a line on `error` by s * sqrt(1 - leverage); NaN where the leverage is 1."""
-    n = len(error)
-    centred = error - error.mean()
-    square = float(centred @ centred)
-    if n < _MIN_RESIDUALS or square == 0:
-        return np.full(n, np.nan)
-    leverage = 1 / n + centred**2 / square
-    scale = np.sqrt(np.maximum(1 - leverage, 0.0) * float(residual @ residual) / (n - 2))
-    return np.where(scale > 0, residual / positive(scale), np.nan)
+    return Analysis({"models": table.select(columns), "lines": lines}, tuple(notes))
 
 
 def log_fits(
@@ -294,13 +279,12 @@ def log_fits(
     points, notes = base.points_with_error(source, metric, **choice)
     points = base.join_covariate(points, source, by)
     usable = points.filter((pl.col("value") > 0) & (pl.col("error") > 0))
-    zeros = points.height - usable.height
-    if zeros:
+    if usable.is_empty():
+        raise InputError("no point has a logarithm: all estimates or errors are 0")
+    if zeros := points.height - usable.height:
         notes.append(
             f"{zeros} of {points.height} points have an estimate or an error of 0 and no logarithm; they are left out"
         )
-    if usable.is_empty():
-        raise InputError("no point has a logarithm: all estimates or errors are 0")
     logarithms = usable.with_columns(pl.col("error", "value").log10())
     models = usable.group_by(by).agg(pl.col("model").n_unique().alias("models"))
     lines = base.fit_groups(logarithms, [by], "error", "value", level=level).rename({"models": "points"})
@@ -364,29 +348,22 @@ def bin_bias(profile: tc.profile.Profile, *, bins: int = 100, scheme: Literal["w
     cut = binning.cut(profile)
     contents = Bins.of(profile, cut)
     usable = contents.count[0] >= 2
-    weight, count = contents.safe[0][usable], contents.count[0][usable]
-    outcome, score, squares, products = (
-        sums[0][usable] / weight
-        for sums in (
-            contents.outcome_sum,
-            contents.score_sum,
-            np.diff(profile.sums("cc", cut), axis=1),
-            np.diff(profile.sums("cy", cut), axis=1),
-        )
-    )
+    squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
+    sums = (contents.outcome_sum, contents.score_sum, squares, products)
+    outcome, score, square, product = (one[0][usable] / contents.safe[0][usable] for one in sums)
+    count = contents.count[0][usable]
     unbiased = count / (count - 1)
-    outcome_variance = np.maximum(unbiased * (outcome - outcome**2), 0.0)
-    confidence_variance = np.maximum(unbiased * (squares - score**2), 0.0)
-    covariance = unbiased * (products - score * outcome)
-    columns = {
-        "count": count,
-        "share": contents.share[0][usable],
-        "outcome_variance": outcome_variance,
-        "confidence_variance": confidence_variance,
-        "covariance": covariance,
-        "bias": (outcome_variance + confidence_variance - 2 * covariance) / count,
-    }
-    return Frame(columns)
+    frame = Frame(
+        {
+            "count": count,
+            "share": contents.share[0][usable],
+            "outcome_variance": np.maximum(unbiased * (outcome - outcome**2), 0.0),
+            "confidence_variance": np.maximum(unbiased * (square - score**2), 0.0),
+            "covariance": unbiased * (product - score * outcome),
+        }
+    )
+    variances = frame["outcome_variance"] + frame["confidence_variance"] - 2 * frame["covariance"]
+    return frame.with_columns(bias=variances / count)
 
 
 def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> Analysis:
@@ -456,9 +433,7 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
     types = {"metric": pl.String, "scheme": pl.String, "norm": pl.Float64, "bins": pl.Int64, "debiased": pl.Boolean}
     table = table.join(pl.DataFrame(kinds, schema=types, orient="row"), on="metric")
     table = table.sort(*CONDITION, "debiased", "scheme", "norm", "bins", "metric", nulls_last=True)
-    parts = base.by_condition(table)
-    remarks = [(text, condition) for condition, part in parts for text in _find_contradictions(part.to_dicts())]
-    notes += [*more, *base.note_few_models(points), *base.write_notes(remarks)]
+    notes += [*more, *base.note_few_models(points), *_note_contradictions(table)]
     return Analysis({"slopes": table, "models": points}, tuple(notes))
 
 
@@ -499,30 +474,33 @@ def _fit_trends(points: Any, level: float) -> Any:
     return trends.join(slopes, on=keys, how="left", maintain_order="left")
 
 
-def _find_contradictions(rows: list[dict[str, Any]]) -> list[str]:
-    """Describe the trends of one condition that contradict each other: by number of bins, and without the bias of bins."""
-    notes = []
+def _note_contradictions(slopes: Any) -> list[str]:
+    """Write notes on trends that contradict each other: by number of bins, and without the bias of bins."""
 
-    def sign(row: dict[str, Any], low: str = "low", high: str = "high") -> int:
-        return int(row[low] > 0) - int(row[high] < 0)
+    def sign(low: str, high: str) -> Any:
+        return (pl.col(low).fill_nan(0) > 0).cast(pl.Int8) - (pl.col(high).fill_nan(0) < 0).cast(pl.Int8)
 
-    unbiased = [row for row in rows if row["debiased"]]
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for row in rows:
-        if not row["debiased"]:
-            groups.setdefault((row["scheme"], row["norm"]), []).append(row)
-    for group in groups.values():  # sorted by the number of bins
-        signs = {sign(row): row["metric"] for row in reversed(group)}
-        if {1, -1} <= signs.keys():
-            notes.append(
-                f"calibration rises with error by {signs[1]} and falls by {signs[-1]}: the number of bins decides"
-            )
-        last = group[-1]
-        trend = f"{last['metric']} {'rises' if sign(last) > 0 else 'falls'} with error"
-        if sign(last) and last["slope_rest"] is not None:
-            if sign(last, "rest_low", "rest_high") != sign(last):
-                notes.append(f"{trend}, but its square without the exact bias does not: the trend is that of the bias")
-        elif sign(last) and unbiased and all(sign(row) != sign(last) for row in unbiased):
-            others = " nor ".join(row["metric"] for row in unbiased)
-            notes.append(f"{trend}, but not {others}: the trend may be that of its bias")
-    return notes
+    table = slopes.with_columns(sign=sign("low", "high"), sign_rest=sign("rest_low", "rest_high"))
+    binned = table.filter(~pl.col("debiased")).group_by(*CONDITION, "scheme", "norm", maintain_order=True)
+    trends = binned.agg(
+        pl.col("metric", "sign", "sign_rest").last(),  # of the most bins
+        rising=pl.col("metric").filter(pl.col("sign") > 0).first(),
+        falling=pl.col("metric").filter(pl.col("sign") < 0).first(),
+    )
+    unbiased = table.filter("debiased").group_by(CONDITION, maintain_order=True)
+    unbiased = unbiased.agg(pl.col("sign").alias("signs"), unbiased=pl.col("metric").str.join(" nor "))
+    trends = trends.join(unbiased, on=CONDITION, how="left", maintain_order="left")
+    rises = pl.when(pl.col("sign") > 0).then(pl.lit("rises")).otherwise(pl.lit("falls"))
+    trends = trends.with_columns(trend=pl.format("{} {} with error", "metric", rises))
+    both = pl.col("rising").is_not_null() & pl.col("falling").is_not_null()
+    is_trend, no_rest = pl.col("sign") != 0, pl.col("sign_rest").is_null()
+    remarks = {
+        "calibration rises with error by {rising} and falls by {falling}: the number of bins decides": both,
+        "{trend}, but its square without the exact bias does not: the trend is that of the bias": (
+            is_trend & ~no_rest & (pl.col("sign_rest") != pl.col("sign"))
+        ),
+        "{trend}, but not {unbiased}: the trend may be that of its bias": (
+            is_trend & no_rest & ~pl.col("signs").list.contains(pl.col("sign"))
+        ),
+    }
+    return [note for text, rows in remarks.items() for note in base.write_notes(trends.filter(rows), text)]
