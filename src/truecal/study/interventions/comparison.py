@@ -10,24 +10,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import truecal as tc
 from truecal import parallel
 from truecal.study.interventions import models
 from truecal.study.interventions.judging import judge
-from truecal.study.interventions.models import Outputs, StrengthChoice, Training
+from truecal.study.interventions.models import StrengthChoice, Training
 from truecal.study.interventions.plan import (
     AFTERWARDS,
     BASELINE,
     TOGETHER,
     WHILE_TRAINING,
-    InterventionData,
+    Groups,
     Plan,
-    Strength,
     check_plan,
     load_data,
 )
@@ -72,7 +71,18 @@ def summarize(results: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Which numbers stand in which table and picture: expressions that name the column of a number, null for other numbers
+# Views: which numbers stand in which table and picture
+
+
+class View(NamedTuple):
+    """A choice of numbers: the title of its table, that of the vertical axis of its picture (none where it is ""), and `name`.
+
+    `name` is an expression that gives the column of a number in the table, null for numbers that are not shown.
+    """
+
+    table: str
+    axis: str
+    name: Any
 
 
 def _select(metric: str, *starts: str) -> Any:
@@ -82,57 +92,37 @@ def _select(metric: str, *starts: str) -> Any:
     return pl.when(fits).then(pl.col("lens").str.replace("^(groups|likert) ", ""))
 
 
-def _select_label() -> Any:
-    """Name errors among the rows of one label."""
-    of_groups = pl.col("lens").str.starts_with("groups ")
-    name = pl.when(of_groups).then(pl.col("selection")).otherwise(pl.format("{} ({})", "selection", "lens"))
-    return pl.when((pl.col("metric") == "error") & (pl.col("selection") != "all")).then(name)
-
-
-def _select_score() -> Any:
-    """Name accuracies and scores."""
-    accuracy = pl.when(pl.col("metric") == "accuracy").then(pl.col("lens").replace("top-1", "accuracy"))
-    scores = pl.when(pl.col("metric").is_in(["entropy", "log loss", "brier"])).then(pl.col("metric"))
-    return pl.coalesce(accuracy, scores)
-
-
-def _select_group(group: str) -> Any:
-    """Name mean confidences in groups among the rows of one label."""
-    fits = (pl.col("metric") == "confidence") & (pl.col("selection") == f"label {group}")
-    return pl.when(fits).then(pl.col("lens").str.split(": ").list.last())
-
-
-def _list_tables(plan: Plan) -> dict[str, Any]:
-    """Return the title of every table and what it shows."""
-    first = next(iter(plan.lenses.groupings), "all classes")
-    return {
-        "Calibration error: the usual one, top k, all classes": _select("error", "traditional", "top-", "full"),
-        "Calibration error of groups of classes": _select("error", "groups "),
-        f"Calibration error of {first} among the rows of one label": _select_label(),
-        "Error that leaves the Likert interval": _select("inter-interval", "likert "),
-        "Error inside the Likert interval (total variation)": _select("total-variation", "likert "),
-        "Share of outputs in each Likert interval": _select("share", "likert "),
-        "Accuracy, top-k accuracy and scores": _select_score(),
-        "Mean confidence of the k-th most probable class, less the base model's": _select("confidence", "rank "),
-    }
-
-
-def _list_pictures(plan: Plan) -> dict[str, tuple[str, Any]]:
-    """Return the name of every picture, the title of its vertical axis, and what it shows."""
+def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
+    """Return the views of a comparison by the name of their picture; the first grouping has views of its own."""
+    metric, lens, selection = (pl.col(name) for name in ("metric", "lens", "selection"))
+    first, groups = next(iter(groupings.items()), ("all classes", {}))
+    of_label = pl.when(lens.str.starts_with("groups ")).then(selection).otherwise(pl.format("{} (full)", selection))
+    errors, of_groups = _select("error", "traditional", "top-", "full"), _select("error", "groups ", "full")
+    labels = pl.when((metric == "error") & (selection != "all")).then(of_label)
+    leaving, inside = _select("inter-interval", "likert "), _select("total-variation", "likert ")
+    share, ranks = _select("share", "likert "), _select("confidence", "rank ")
+    accuracy, score = lens.str.replace("top-1", "accuracy"), metric.is_in(["entropy", "log loss", "brier"])
+    scores = pl.coalesce(pl.when(metric == "accuracy").then(accuracy), pl.when(score).then(metric))
+    entropy = pl.when(metric == "entropy").then(pl.lit("all classes"))
+    confidence = "Mean confidence of the k-th most probable class, less the base model's"
     listed = {
-        "errors": ("Calibration error", _select("error", "traditional", "top-", "full")),
-        "groups": ("Calibration error", _select("error", "groups ", "full")),
-        "labels": ("Calibration error", _select_label().str.replace(r" \(.*\)$", "")),
-        "likert": ("Error that leaves the interval", _select("inter-interval", "likert ")),
-        "likert_within": ("Error inside the interval", _select("total-variation", "likert ")),
-        "likert_share": ("Share of outputs", _select("share", "likert ")),
-        "top_k_accuracy": ("Top-k accuracy", _select("accuracy", "")),
-        "entropy": ("Mean entropy (nats)", pl.when(pl.col("metric") == "entropy").then(pl.lit("all classes"))),
-        "confidence": ("Mean confidence, less the base model's", _select("confidence", "rank ")),
+        "errors": View("Calibration error: the usual one, top k, all classes", "Calibration error", errors),
+        "groups": View("Calibration error of groups of classes", "Calibration error", of_groups),
+        "labels": View(f"Calibration error of {first} among the rows of one label", "Calibration error", labels),
+        "likert": View("Error that leaves the Likert interval", "Error that leaves the interval", leaving),
+        "likert_within": View("Error inside the Likert interval (total variation)", "Error in the interval", inside),
+        "likert_share": View("Share of outputs in each Likert interval", "Share of outputs", share),
+        "scores": View("Accuracy, top-k accuracy and scores", "", scores),
+        "top_k_accuracy": View("", "Top-k accuracy", _select("accuracy", "")),
+        "entropy": View("", "Mean entropy (nats)", entropy),
+        "confidence": View(confidence, "Mean confidence, less the base model's", ranks),
     }
-    for group in next(iter(plan.lenses.groupings.values()), {}):
+    for group in groups:
         name = "group_confidence_" + "".join(c if c.isalnum() else "_" for c in group)
-        listed[name] = (f"Mean confidence where the label is {group}", _select_group(group))
+        part = pl.when((metric == "confidence") & (selection == f"label {group}")).then(
+            lens.str.split(": ").list.last()
+        )
+        listed[name] = View("", f"Mean confidence where the label is {group}", part)
     return listed
 
 
@@ -151,6 +141,10 @@ class InterventionComparison:
     notes: tuple[str, ...]
 
     @cached_property
+    def _views(self) -> dict[str, View]:
+        return list_views(self.plan.lenses.groupings)
+
+    @cached_property
     def summary(self) -> polars.DataFrame:
         """The table with one row per intervention and number: mean, spread and verdict over the seeds."""
         return summarize(self.results)
@@ -158,7 +152,7 @@ class InterventionComparison:
     def tables(self) -> dict[str, Frame]:
         """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
         frames = {"Strength chosen on the validation rows": _tabulate_strengths(self.choice)}
-        frames |= {title: _tabulate(self, name) for title, name in _list_tables(self.plan).items()}
+        frames |= {view.table: _tabulate(self, view.name) for view in self._views.values() if view.table}
         return {title: frame for title, frame in frames.items() if len(frame.columns) > 1}
 
     def verdict(self) -> list[str]:
@@ -167,16 +161,17 @@ class InterventionComparison:
         helpful: list[str] = []
         everywhere, harmful = [], []
         every = self.summary.filter(pl.col("metric").is_in(["error", "inter-interval"]))
+        name = pl.when(selection="all").then("lens").otherwise("selection")
         for kind in list(self.choice.strengths)[1:]:
             errors = every.filter(intervention=kind)
             usual = errors.filter(lens="traditional")["verdict"][0]
             others = errors.filter(pl.col("lens") != "traditional")
-            parts = []
-            for change, words in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change")):
-                name = pl.when(selection="all").then("lens").otherwise("selection")
-                changed = others.filter(verdict=change).select(name)["lens"].to_list()
-                parts += [f"{words} {', '.join(changed)}"] if changed else []
-            lines.append(f"{kind}: usual error {usual or 'not clearly changed'}; {'; '.join(parts)}")
+            changed = {
+                words: others.filter(verdict=change).select(name)["lens"].to_list()
+                for change, words in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
+            }
+            parts = "; ".join(f"{words} {', '.join(lenses)}" for words, lenses in changed.items() if lenses)
+            lines.append(f"{kind}: usual error {usual or 'not clearly changed'}; {parts}")
             if usual == "lower":
                 helpful.append(kind)
                 all_rows = others.filter(selection="all")
@@ -184,9 +179,10 @@ class InterventionComparison:
                 harmful += [kind] if "higher" in all_rows["verdict"] else []
         if not helpful:
             return [*lines, f"None of the {len(lines)} interventions clearly lowers the usual error here."]
+        counts = [f"{len(names)} ({', '.join(names)})" if names else "0" for names in (helpful, everywhere, harmful)]
         lines.append(
-            f"Of {len(lines)} interventions {_count(helpful)} clearly lower the usual error. Of these, {_count(everywhere)} "
-            f"also lower every other error over all rows (top k, all classes, groups), and {_count(harmful)} have one that rose."
+            f"Of {len(lines)} interventions {counts[0]} clearly lower the usual error. Of these, {counts[1]} "
+            f"also lower every other error over all rows (top k, all classes, groups), and {counts[2]} have one that rose."
         )
         return lines + _compare_orders(every) + _compare_labels(every.filter(pl.col("intervention").is_in(helpful)))
 
@@ -209,11 +205,11 @@ class InterventionComparison:
     def pictures(self) -> dict[str, tuple[str, dict[str, list[Any]]]]:
         """Return title of the vertical axis and columns to draw, by name, for every picture that the plan's lenses allow."""
         order = [*self.plan.lenses.groupings, "full", *self.plan.lenses.likert]
-        kinds = (BASELINE, *WHILE_TRAINING, *AFTERWARDS, TOGETHER, *self.choice.strengths)
-        style = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}  # the same in every picture
+        kinds = dict.fromkeys((BASELINE, *WHILE_TRAINING, *AFTERWARDS, TOGETHER, *self.choice.strengths))
+        style = {kind: i for i, kind in enumerate(kinds)}  # the same in every picture
         pictures = {}
-        for name, (title, column) in _list_pictures(self.plan).items():
-            table = self.summary.with_columns(what=column).filter(pl.col("what").is_not_null())
+        for name, view in self._views.items():
+            table = self.summary.with_columns(what=view.name).filter(pl.col("what").is_not_null())
             if name == "confidence":
                 table = table.filter(pl.col("intervention") != BASELINE)
                 table = table.with_columns(mean="difference", sd="difference_sd")
@@ -221,8 +217,8 @@ class InterventionComparison:
                 table = table.sort(pl.col("what").replace_strict({word: i for i, word in enumerate(order)}))
             table = table.with_columns(style=pl.col("intervention").replace_strict(style, return_dtype=pl.Int64))
             columns = table.select("intervention", "style", "what", "mean", "sd", "if_calibrated")
-            if columns.height:
-                pictures[name] = (title, columns.to_dict(as_series=False))
+            if columns.height and view.axis:
+                pictures[name] = (view.axis, columns.to_dict(as_series=False))
         return pictures
 
     def facts(self) -> list[str]:
@@ -253,11 +249,11 @@ def _tabulate(result: InterventionComparison, column: Any) -> Frame:
     cells = {(row["intervention"], row["column"]): row for row in table.iter_rows(named=True)}
     kinds = list(result.choice.strengths)
     columns = {name: [_write_cell(cells.get((kind, name))) for kind in kinds] for name in names}
-    calibrated = [(cells.get((BASELINE, name)) or {}).get("if_calibrated") for name in names]
-    if any(value is not None for value in calibrated):
+    if table["if_calibrated"].is_not_null().any():
         kinds.append("if calibrated")
-        for name, value in zip(names, calibrated, strict=True):
-            columns[name].append("-" if value is None else f"{value:.4f}")
+        for name in names:
+            floor = cells[BASELINE, name]["if_calibrated"] if (BASELINE, name) in cells else None
+            columns[name].append("-" if floor is None else f"{floor:.4f}")
     return Frame({"intervention": kinds, **columns})
 
 
@@ -274,19 +270,13 @@ def _write_cell(row: Mapping[str, Any] | None) -> str:
 
 def _tabulate_strengths(choice: StrengthChoice) -> Frame:
     """Make a table of the chosen strengths with error and accuracy on the validation rows."""
-    names = ("intervention", "strength", "tried", "usual error", "accuracy")
-    rows = []
-    for (kind,), tried in choice.frame().partition_by("intervention", as_dict=True, maintain_order=True).items():
-        chosen = tried.filter("chosen")
-        strengths = [text or "-" for text in tried["strength"].unique(maintain_order=True)]
-        means = (f"{chosen[name].mean():.4f}" for name in ("error", "accuracy"))
-        rows.append((kind, chosen["strength"][0] or "-", ", ".join(strengths), *means))
-    return Frame(dict(zip(names, zip(*rows, strict=True), strict=True)))
-
-
-def _count(names: list[str]) -> str:
-    """Write the number of names and the names as text."""
-    return f"{len(names)} ({', '.join(names)})" if names else "0"
+    strength, chosen = pl.col("strength").replace("", "-"), pl.col("chosen")
+    table = choice.frame().group_by("intervention", maintain_order=True)
+    means = {name: pl.col(name).filter(chosen).mean() for name in ("error", "accuracy")}
+    table = table.agg(strength.filter(chosen).first(), strength.unique(maintain_order=True).alias("tried"), **means)
+    digits = [pl.col(name).map_elements("{:.4f}".format, pl.String) for name in ("error", "accuracy")]
+    table = table.with_columns(pl.col("tried").list.join(", "), *digits).rename({"error": "usual error"})
+    return Frame({name: table[name].to_list() for name in table.columns})
 
 
 def _compare_orders(errors: Any) -> list[str]:
@@ -383,24 +373,16 @@ def compare_interventions(
     choice = models.choose(plan, data, outputs)
     records: list[dict[str, Any]] = []
     notes = list(choice.notes)
-    for kind, strength in choice.strengths.items():
-        for seed in plan.seeds:
-            preds, warned = _predict_test(kind, strength, seed, data, outputs)
-            notes += warned
-            keys = {"intervention": kind, "strength": models.write_strength(strength), "seed": seed}
-            records += [keys | asdict(number) for number in judge(preds, plan.lenses, seed=seed)]
+    for (kind, strength), seed in product(choice.strengths.items(), plan.seeds):
+        if kind in AFTERWARDS:
+            base = outputs[Training(BASELINE, None, seed)]
+            probs, warned = models.recalibrate(kind, strength, base.validation, data.validation.labels, base.test)
+            preds, notes = models.of_probs(probs, data.test, data.classes), notes + warned
+        else:
+            preds = models.of_logits(outputs[Training(kind, strength, seed)].test, data.test, data.classes)
+        keys = {"intervention": kind, "strength": models.write_strength(strength), "seed": seed}
+        records += [keys | asdict(number) for number in judge(preds, plan.lenses, seed=seed)]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
     rows["test originals"] = len(np.unique(data.test.original))
     results = pl.DataFrame(records, infer_schema_length=None)
     return InterventionComparison(plan, choice, results, rows, tuple(dict.fromkeys(notes)))
-
-
-def _predict_test(
-    kind: str, strength: Strength, seed: int, data: InterventionData, outputs: Mapping[Training, Outputs]
-) -> tuple[tc.Predictions, list[str]]:
-    """Return the predictions of the test rows, and the warnings of a recalibrator."""
-    if kind not in AFTERWARDS:
-        return models.of_logits(outputs[Training(kind, strength, seed)].test, data.test, data.classes), []
-    base = outputs[Training(BASELINE, None, seed)]
-    probs, warned = models.recalibrate(kind, strength, base.validation, data.validation.labels, base.test)
-    return models.of_probs(probs, data.test, data.classes), warned

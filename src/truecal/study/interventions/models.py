@@ -1,11 +1,11 @@
 """Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was."""
 
 import hashlib
-import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -72,24 +72,22 @@ def outputs_of_all(
     """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
     cache = tc.lab.BatchCache(folder)
     trainings = jobs(plan)
-    setting = _setting(plan.training, data)
-    keys = {job: _key(setting, job) for job in trainings}
-    outputs_by_job: dict[Training, Outputs] = {}
-    for job in trainings:
-        arrays = cache.read(keys[job])
-        if arrays.keys() >= {"validation", "test"}:
-            outputs_by_job[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    progress(
-        parallel.Step("taken from earlier runs" if outputs_by_job else "starting", len(outputs_by_job), len(trainings))
-    )
-    missing = [job for job in trainings if job not in outputs_by_job]
+    keys = _cache_keys(plan.training, data, trainings)
+    arrays_by_job = {job: cache.read(keys[job]) for job in trainings}
+    outputs = {
+        job: Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
+        for job, arrays in arrays_by_job.items()
+        if arrays.keys() >= {"validation", "test"}
+    }
+    progress(parallel.Step("taken from earlier runs" if outputs else "starting", len(outputs), len(trainings)))
+    missing = [job for job in trainings if job not in outputs]
     with parallel.Pool(max(min(workers, len(missing)), 1)) as pool:
-        for position, outputs in pool.each(_train_task, [(job, plan.training, plan.data) for job in missing]):
+        for position, trained in pool.each(_train_task, [(job, plan.training, plan.data) for job in missing]):
             job = missing[position]
-            cache.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
-            outputs_by_job[job] = outputs
-            progress(parallel.Step(str(job), len(outputs_by_job), len(trainings)))
-    return {job: outputs_by_job[job] for job in trainings}
+            cache.add(keys[job], vars(trained))
+            outputs[job] = trained
+            progress(parallel.Step(str(job), len(outputs), len(trainings)))
+    return {job: outputs[job] for job in trainings}
 
 
 def _train_task(task: tuple[Training, Recipe, DataPlan]) -> Outputs:
@@ -115,21 +113,15 @@ def train(job: Training, recipe: Recipe, data: InterventionData) -> Outputs:
     return Outputs(logits(model, data.validation.inputs), logits(model, data.test.inputs))
 
 
-def _setting(recipe: Recipe, data: InterventionData) -> Mapping[str, Any]:
-    """Return what the outputs of a training depend on besides the job: recipe, hashes of data and code, version of torch."""
-    sources = (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py")
-    code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
-    arrays = hashlib.sha256()
+def _cache_keys(recipe: Recipe, data: InterventionData, trainings: Sequence[Training]) -> dict[Training, str]:
+    """Return the SHA-256 of all that the outputs of each training depend on: job, recipe, data, code and version of torch."""
+    digest = hashlib.sha256(f"{version('torch')} {asdict(recipe)}".encode())
+    for path in (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py"):
+        digest.update(path.read_bytes())
     for part in (data.train, data.validation, data.test):
         for array in (part.inputs, part.labels):
-            arrays.update(f"{array.dtype}{array.shape}".encode())
-            arrays.update(np.ascontiguousarray(array).tobytes())
-    return {"recipe": asdict(recipe), "data": arrays.hexdigest(), "code": code, "torch": version("torch")}
-
-
-def _key(setting: Mapping[str, Any], job: Training) -> str:
-    """Return the SHA-256 of a job and all that its outputs depend on."""
-    return hashlib.sha256(json.dumps({**setting, "job": asdict(job)}, sort_keys=True).encode()).hexdigest()
+            digest.update(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return {job: hashlib.sha256(f"{digest.hexdigest()} {asdict(job)}".encode()).hexdigest() for job in trainings}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -144,41 +136,33 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict
     Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. Methods take the place of
     the plan's interventions while training, and the seeds found that of its seeds; what is done afterwards stays as planned.
     """
-    files = {path.name: sorted(path.glob("*.npz")) for path in sorted(folder.iterdir()) if path.is_dir()}
-    files = {method: paths for method, paths in files.items() if paths}
-    if BASELINE not in files:
+    paths = {path.name: sorted(path.glob("*.npz")) for path in sorted(folder.iterdir()) if path.is_dir()}
+    seeds = {method: [path.stem for path in files_] for method, files_ in paths.items() if files_}
+    if BASELINE not in seeds:
         raise InputError(
             f"{folder} has no folder {BASELINE!r} with the logits of the base model, one .npz file per seed"
         )
-    reserved = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
-    if reserved:
-        raise InputError(f"{reserved[0]} is made from the base model here; give its logits under another name")
-    seeds = [path.stem for path in files[BASELINE]]
-    for method, paths in files.items():
-        names = [path.stem for path in paths]
-        if names != seeds:
-            raise InputError(f"{method} has the seeds {', '.join(names)} and the base model {', '.join(seeds)}")
     outputs: dict[Training, Outputs] = {}
-    labels: dict[str, np.ndarray] = {}
-    for method, paths in files.items():
-        for seed, path in enumerate(paths):
+    first: dict[str, np.ndarray] = {}
+    for method, names in seeds.items():
+        if method in (*AFTERWARDS, TOGETHER):
+            raise InputError(f"{method} is made from the base model here; give its logits under another name")
+        if names != seeds[BASELINE]:
+            listed = ", ".join(seeds[BASELINE])
+            raise InputError(f"{method} has the seeds {', '.join(names)} and the base model {listed}")
+        for seed, path in enumerate(paths[method]):
             arrays = _read_logits(path)
-            for side in ("validation", "test"):
-                first_labels = labels.setdefault(side, arrays[f"{side}_labels"])
-                if not np.array_equal(first_labels, arrays[f"{side}_labels"]):
-                    raise FileError(f"{path}: the {side} labels are not those of the other files")
+            for side in ("validation_labels", "test_labels"):
+                if not np.array_equal(first.setdefault(side, arrays[side]), arrays[side]):
+                    raise FileError(f"{path}: {side} are not those of the other files")
             outputs[Training(method, None, seed)] = Outputs(arrays["validation_logits"], arrays["test_logits"])
+    labels = (np.empty(0, np.int64), first["validation_labels"], first["test_labels"])
+    parts = [DataPart(np.empty((len(y), 0), np.float32), y.astype(np.int64), np.arange(len(y))) for y in labels]
     count = next(iter(outputs.values())).test.shape[1]
-    parts = {side: _make_part(labels.get(side, np.empty(0, np.int64))) for side in ("train", "validation", "test")}
-    methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in files if name != BASELINE}
+    methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in seeds if name != BASELINE}
     after = {name: s for name, s in plan.interventions.items() if name in (*AFTERWARDS, TOGETHER)}
-    plan = replace(plan, seeds=tuple(range(len(seeds))), interventions={**methods, **after})
-    return plan, InterventionData(**parts, classes=tuple(range(count))), outputs
-
-
-def _make_part(labels: np.ndarray) -> DataPart:
-    """Make a data part of labels alone."""
-    return DataPart(np.empty((len(labels), 0), np.float32), labels.astype(np.int64), np.arange(len(labels)))
+    plan = replace(plan, seeds=tuple(range(len(seeds[BASELINE]))), interventions={**methods, **after})
+    return plan, InterventionData(*parts, classes=tuple(range(count))), outputs
 
 
 def _read_logits(path: Path) -> dict[str, np.ndarray]:
@@ -210,10 +194,9 @@ def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Trai
             raise InputError(f"an ensemble of {size} needs as many seeds, and there are {len(plan.seeds)}")
         for i, seed in enumerate(plan.seeds):
             chosen = [plan.seeds[(i + k) % len(plan.seeds)] for k in range(size)]
-            models = [outputs[Training(BASELINE, None, one)] for one in chosen]
-            every[Training(TOGETHER, members, seed)] = Outputs(
-                _average_probs([m.validation for m in models]), _average_probs([m.test for m in models])
-            )
+            models = [vars(outputs[Training(BASELINE, None, one)]) for one in chosen]
+            means = {side: _average_probs([model[side] for model in models]) for side in ("validation", "test")}
+            every[Training(TOGETHER, members, seed)] = Outputs(**means)
     return every
 
 
@@ -235,6 +218,9 @@ _MAKERS: Mapping[str, Any] = {
 }
 
 
+_TRIED = ["intervention", "strength", "seed", "error", "accuracy", "chosen"]
+
+
 @dataclass(frozen=True)
 class StrengthChoice:
     """The chosen strength of every intervention, error and accuracy of all tried on the validation rows by seed, and notes."""
@@ -246,17 +232,10 @@ class StrengthChoice:
     def frame(self) -> Any:
         """Return a table (polars) of every strength on the validation rows of every seed, and whether it was chosen."""
         rows = [
-            {
-                "intervention": job.kind,
-                "strength": write_strength(job.strength),
-                "seed": job.seed,
-                "error": error,
-                "accuracy": accuracy,
-                "chosen": self.strengths[job.kind] == job.strength,
-            }
-            for job, (error, accuracy) in self.tried.items()
+            (job.kind, write_strength(job.strength), job.seed, *measured, self.strengths[job.kind] == job.strength)
+            for job, measured in self.tried.items()
         ]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return pl.DataFrame(rows, schema=_TRIED, orient="row", infer_schema_length=None)
 
 
 def write_strength(strength: Strength) -> str:
@@ -269,23 +248,22 @@ def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Output
     rows, classes = data.validation, data.classes
     tried = {job: _try(of_logits(logits.validation, rows, classes)) for job, logits in outputs.items()}
     notes: list[str] = []
-    for kind in AFTERWARDS:
-        for strength in plan.interventions.get(kind, ()):
-            for seed in plan.seeds:
-                base = outputs[Training(BASELINE, None, seed)].validation
-                probs, warned = _cross_fit(kind, strength, base, rows.labels)
-                notes += warned
-                tried[Training(kind, strength, seed)] = _try(of_probs(probs, rows, classes))
+    after = [(kind, strength) for kind in AFTERWARDS for strength in plan.interventions.get(kind, ())]
+    for (kind, strength), seed in product(after, plan.seeds):
+        base = outputs[Training(BASELINE, None, seed)].validation
+        probs, warned = _cross_fit(kind, strength, base, rows.labels)
+        notes += warned
+        tried[Training(kind, strength, seed)] = _try(of_probs(probs, rows, classes))
 
-    def average(kind: str, strength: Strength) -> tuple[float, float]:
-        errors, accuracies = zip(*(tried[Training(kind, strength, seed)] for seed in plan.seeds), strict=True)
-        return float(np.mean(errors)), float(np.mean(accuracies))
+    def average(kind: str, strength: Strength) -> Any:
+        """Mean error and accuracy over the seeds."""
+        return np.mean([tried[Training(kind, strength, seed)] for seed in plan.seeds], axis=0)
 
-    least = average(BASELINE, None)[1] - plan.accuracy_loss
+    lowest = average(BASELINE, None)[1] - plan.accuracy_loss
     strengths: dict[str, Strength] = {BASELINE: None}
     for kind, candidates in plan.interventions.items():
         means = {strength: average(kind, strength) for strength in candidates}
-        accurate = [strength for strength in candidates if means[strength][1] >= least]
+        accurate = [strength for strength in candidates if means[strength][1] >= lowest]
         if accurate:
             strengths[kind] = min(accurate, key=lambda strength: means[strength][0])
         else:

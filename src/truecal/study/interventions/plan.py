@@ -1,7 +1,7 @@
 """The plan of a comparison of interventions: recipe, settings and data."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -49,7 +49,7 @@ TOGETHER = "ensemble"
 BUNDLED = ("warped-digits", "digits")
 BASELINE = "none"
 Strength = float | str | None
-Groups = Mapping[str, tuple[object, ...]]
+Groups = Mapping[str, Sequence[object]]
 
 _USUAL: Mapping[str, tuple[Strength, ...]] = {
     "label-smoothing": (0.005, 0.01, 0.02, 0.05),
@@ -183,16 +183,15 @@ class Plan:
 
 def _read_data(document: Document, folder: Path) -> DataPlan:
     """Read the section `data`; problems are added to the document."""
-    values = dict(document.value.get("data", {}))
-    path = folder / str(values.get("file", values.get("logits")))
-    if "logits" in values:
-        if not path.is_dir():
-            document.add(("data", "logits"), f"there is no folder {path}")
-        return DataPlan(logits=str(path))
-    if "file" in values and (path.suffix != ".npz" or not path.is_file()):
-        document.add(("data", "file"), f"there is no .npz file {path}")
-    source = str(path) if "file" in values else values.get("set", DataPlan.source)
-    plan = DataPlan(source, **{name: values[name] for name in ("validation", "test", "seed") if name in values})
+    values = {"set": DataPlan.source, **document.value.get("data", {})}
+    for name in ("file", "logits"):
+        path = folder / str(values.get(name, ""))
+        if name in values and not (path.is_dir() if name == "logits" else path.suffix == ".npz" and path.is_file()):
+            kind = "folder" if name == "logits" else ".npz file"
+            document.add(("data", name), f"there is no {kind} {path}")
+        values[name] = str(path) if name in values else None
+    shares = {name: values[name] for name in ("validation", "test", "seed") if name in values}
+    plan = DataPlan(values["file"] or values["set"], values["logits"], **shares)
     if plan.validation + plan.test >= 1:
         text = f"validation {plan.validation:g} and test {plan.test:g} leave no rows to train on"
         document.add(("data",), text)
@@ -201,12 +200,10 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 def _read_lenses(document: Document) -> LensPlan:
     """Read the section `lenses`; problems are added to the document."""
-    values = dict(document.value.get("lenses", {}))
-    groupings = values.get("groupings", {})
-    values["groupings"] = {
-        name: {group: tuple(classes) for group, classes in groups.items()} for name, groups in groupings.items()
+    values = {
+        name: tuple(value) if name in ("top_k", "labels") else value
+        for name, value in document.value.get("lenses", {}).items()
     }
-    values |= {name: tuple(values[name]) for name in ("top_k", "labels") if name in values}
     if "likert" in values:
         try:
             values["likert"] = dict(answer_scales.check_scale(values["likert"]))
@@ -282,11 +279,11 @@ def check_plan(plan: Plan, data: InterventionData) -> None:
     if "top_k" in document.value.get("lenses", {}) and max(lenses.top_k) > count:
         document.add(("lenses", "top_k"), f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
     bundled = plan.data.logits is None and plan.training.factory is None
-    if bundled and plan.training.network == "cnn" and data.train.inputs.ndim not in (3, 4):
-        shape = data.train.inputs.shape[1:]
+    shape, rows = data.train.inputs.shape[1:], len(data.validation.labels)
+    if bundled and plan.training.network == "cnn" and len(shape) not in (2, 3):
         document.add(("model",), f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
     bins = [b for kind in ("histogram", "histogram-width") for b in plan.interventions.get(kind, ()) if b is not None]
-    largest, rows = max(map(int, bins), default=0), len(data.validation.labels)
+    largest = max(map(int, bins), default=0)
     if largest > rows // 2:
         document.add(("data",), f"half of the {rows} validation rows cannot fill {largest} bins")
     document.refuse()
@@ -319,13 +316,12 @@ def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
     missing = [name for name in ("inputs", "labels") if name not in arrays]
     if missing:
         raise FileError(f"{path.name} has no array {missing[0]!r}; it needs inputs (n, ...) and labels (n,)")
-    inputs, labels = arrays["inputs"], arrays["labels"]
+    inputs, labels = arrays["inputs"].astype(np.float32), arrays["labels"]
     if inputs.ndim < 2 or labels.shape != inputs.shape[:1]:
         raise FileError(f"{path.name}: inputs {inputs.shape} and labels {labels.shape} must have as many rows")
-    wide = inputs.astype(np.float32)
-    if not np.isfinite(wide).all():
+    if not np.isfinite(inputs).all():
         raise FileError(f"{path.name}: inputs hold values that are not finite")
     names, numbers = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise FileError(f"{path.name}: labels hold one class only")
-    return wide, numbers.astype(np.int64), tuple(names.tolist())
+    return inputs, numbers.astype(np.int64), tuple(names.tolist())

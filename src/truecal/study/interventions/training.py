@@ -21,19 +21,28 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
     """Make a network from inputs of `shape` (without the batch) to (n, classes) logits; `seed` fixes its initial weights.
 
     "mlp": two hidden layers of `width`. "cnn": two 3 x 3 convolutions of `width` and 2 `width` channels, halved by pooling, and one
-    hidden layer, for images of shape (height, width) or (channels, height, width).
+    hidden layer, for images of shape (height, width) or (channels, height, width). Dropout before the last layer is off at first.
 
     >>> import torch
     >>> network("cnn", (8, 8), 10, width=4, seed=0)(torch.zeros(5, 8, 8)).shape
     torch.Size([5, 10])
     """
+    nn = torch.nn
+    if kind == "cnn" and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
+        raise InputError(f"a cnn needs images of shape (height, width) or (channels, height, width), not {shape}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         if kind == "mlp":
-            return _mlp(math.prod(shape), classes, width)
-        if len(shape) not in (2, 3) or min(shape[-2:]) < 2:
-            raise InputError(f"a cnn needs images of shape (height, width) or (channels, height, width), not {shape}")
-        return _cnn((1, *shape)[-3:], classes, width)
+            last = width
+            hidden = [nn.Linear(math.prod(shape), width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+        else:
+            channels, rows, columns = (1, *shape)[-3:]
+            last = 4 * width
+            hidden = [nn.Unflatten(1, (channels, rows, columns))]
+            hidden += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+            hidden += [nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+            hidden += [nn.Linear(2 * width * (rows // 2) * (columns // 2), last), nn.ReLU()]
+        return nn.Sequential(nn.Flatten(), *hidden, nn.Dropout(0.0), nn.Linear(last, classes))
 
 
 def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
@@ -58,40 +67,6 @@ def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) 
 def list_dropout(model: Module) -> list[Any]:
     """Return the dropout layers of a network."""
     return [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
-
-
-def _mlp(size: int, classes: int, width: int) -> Module:
-    """Make a perceptron with two hidden layers; dropout before the last layer is off at first."""
-    nn = torch.nn
-    return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(size, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Dropout(0.0),
-        nn.Linear(width, classes),
-    )
-
-
-def _cnn(shape: tuple[int, ...], classes: int, width: int) -> Module:
-    """Make a network of two convolutions, pooling and one hidden layer."""
-    nn = torch.nn
-    channels, rows, columns = shape
-    return nn.Sequential(
-        nn.Flatten(1),
-        nn.Unflatten(1, shape),
-        nn.Conv2d(channels, width, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(width, 2 * width, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(2 * width * (rows // 2) * (columns // 2), 4 * width),
-        nn.ReLU(),
-        nn.Dropout(0.0),
-        nn.Linear(4 * width, classes),
-    )
 
 
 # ----------------------------------------------------------------------------------------------------
