@@ -69,10 +69,6 @@ def test_broken_files_are_listed(truecal, study):
         broken.unlink()
 
 
-def test_collect(truecal, store):
-    assert json.loads(truecal("study", "collect", store, "--json").out)["files"] == 0
-
-
 def test_show_ranks_and_warns(truecal, store):
     ran = truecal("study", "show", store)
     assert ran.code == 0
@@ -161,7 +157,7 @@ def test_help_loads_no_other_module():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "0 False False"
-    for verb in ("run", "show", "export", "collect", "page", "import", "figure", "example", "interventions"):
+    for verb in ("run", "show", "export", "page", "import", "figure", "example", "interventions"):
         assert f"\n  {verb} " in said
 
 

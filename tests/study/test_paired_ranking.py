@@ -66,22 +66,8 @@ def test_a_worse_model_is_told_apart():
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("abstaining")
     write_files(folder, models=[f"m{i}" for i in range(4)], rows=150)
-    more = "metrics: [error, rank-series-l2, aurc, abstain-0.2-0.1, abstain-0-1]\nrecalibrators: [temperature]\n"
+    more = "metrics: [error, rank-series-l2]\nrecalibrators: [temperature]\n"
     return tc.study.Study.read(write_study(folder, more)).run(folder / "store", workers=1)
-
-
-@pytest.mark.parametrize("recalibrator", ["none", "temperature"])
-def test_costs_of_abstaining_are_those_of_the_library(store, recalibrator):
-    frame = store.frame().filter(pl.col("recalibrator") == recalibrator)
-    for model in ("m0", "m3"):
-        preds = tc.study.predictions_of(store, model, "digits", recalibrator)
-        rows = {row["metric"]: row for row in frame.filter(pl.col("model") == model).iter_rows(named=True)}
-        area = tc.selective.aurc(preds)
-        assert rows["aurc"]["value"] == pytest.approx(area.value, abs=1e-12)
-        assert rows["aurc"]["low"] < area.value < rows["aurc"]["high"]
-        cost = tc.selective.abstention_cost(preds, rate=0.2, cost_ratio=0.1)
-        assert rows["abstain-0.2-0.1"]["value"] == pytest.approx(cost.value, abs=1e-12)
-        assert rows["abstain-0-1"]["value"] == pytest.approx(rows["error"]["value"], abs=1e-12)  # nothing is left out
 
 
 def test_there_is_a_cost_map_for_every_pair_before_and_after(store):

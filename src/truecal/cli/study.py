@@ -142,14 +142,6 @@ def export(store: str, *, out: WriteTo, diagrams: bool = False) -> Reply:
     return Reply("study-export", content, f"wrote {len(frame)} rows to {out}")
 
 
-@command(study)
-def collect(store: str) -> Reply:
-    """Remove numbers of files and options that have changed since, and unfinished files of interrupted runs."""
-    files, size = tc.study.Store(store).collect()
-    content = {"store": store, "files": files, "bytes": size}
-    return Reply("study-collect", content, f"removed {files} files, {size / 1e6:.1f} MB")
-
-
 # ----------------------------------------------------------------------------------------------------
 # Figures of Minderer et al. (2021) from a store
 

@@ -10,15 +10,13 @@
     package.module:function                                     a metric of one's own: a function of (scores, outcomes)
     nll, brier, error, confidence                               of whole predictions: no lens
     brier-top                                                   the Brier score of the confidence, for the bias of bins
-    aurc                                                        area under the risk-coverage curve
-    abstain-0.2-0.1     abstain-<rate>-<cost ratio>             cost per row of not answering the least confident 20 %
 
 Minderer et al. mention 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
 grid holds the whole product over bins from 5 to 100, of which any such 28 are a part, with the scores and our estimators.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Literal
@@ -45,10 +43,8 @@ GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
 SCORES = ("nll", "brier", "brier-top", "error", "confidence")
 MAX_BINS = 100_000
-_SHARE = r"0(?:\.[0-9]+)?|1"
 _FORMS = {
     "score": "|".join(SCORES),
-    "abstaining": rf"aurc|abstain-(?P<rate>{_SHARE})-(?P<cost>{_SHARE})",
     "ece": r"ece-(?P<scheme>width|mass)-(?P<bins>[0-9]+)-(?P<norm>l1|l2|max)",
     "debiased": r"debiased-(?P<bins>[0-9]+)-(?P<norm>l1|l2)",
     "exact": r"exact-(?P<bins>[0-9]+)-(?P<norm>l2)",
@@ -68,13 +64,11 @@ class Metric:
     scheme: str | None = None
     bins: int | None = None
     norm: float | None = None
-    rate: float | None = None
-    cost: float | None = None
 
     @property
     def whole(self) -> bool:
         """Whether it judges whole predictions, without a lens."""
-        return self.kind in ("score", "abstaining")
+        return self.kind == "score"
 
     @property
     def several(self) -> bool:
@@ -89,19 +83,21 @@ class Metric:
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
         """Make the estimator of the metric (not for scores); `level` is that of intervals in closed form."""
-        options: dict[str, Any] = {"norm": self.norm}
+        norm: Any = self.norm
+        scheme: Any = self.scheme
         if self.kind == "function":
             return FunctionEstimator(names.load_object(self.name))
-        if self.kind == "ece":
-            return tc.BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
         if self.kind in ("debiased", "exact"):
             correction: Any = "exact" if self.kind == "exact" else "kumar"
-            return tc.DebiasedECE(bins=self.bins, correction=correction, **options)
-        if self.kind == "generalized":
-            return tc.GeneralizedECE(level=level, **options)
-        if self.kind == "sweep":
-            return tc.SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
-        return tc.RankSeries(level=level, **options) if self.kind == "rank" else tc.NearestECE(**options)
+            return tc.DebiasedECE(bins=self.bins, correction=correction, norm=norm)
+        makers: dict[str, Callable[[], Estimator]] = {
+            "ece": lambda: tc.BinnedECE(bins=self.bins, scheme=scheme, norm=norm),
+            "generalized": lambda: tc.GeneralizedECE(level=level, norm=norm),
+            "sweep": lambda: tc.SweepECE(scheme=scheme, norm=norm),
+            "rank": lambda: tc.RankSeries(level=level, norm=norm),
+            "nearest": lambda: tc.NearestECE(norm=norm),
+        }
+        return makers[self.kind]()
 
 
 @cache
@@ -120,14 +116,13 @@ def parse_metric(name: str) -> Metric:
     if match is None:
         raise InputError(
             f"there is no metric {name!r}; use {GRID}, {', '.join(SCORES)}, package.module:function, or a name such as "
-            "ece-width-15-l1, debiased-15-l2, exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, generalized-l1, aurc, "
-            "abstain-0.2-0.1"
+            "ece-width-15-l1, debiased-15-l2, exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, generalized-l1"
         )
     parts: dict[str, Any] = {part: text for part, text in match.groupdict().items() if text is not None}
     if "bins" in parts and not 1 <= int(parts["bins"]) <= MAX_BINS:
         raise InputError(f"{name!r} asks for {parts['bins']} bins; use from 1 to {MAX_BINS}")
-    read: dict[str, Any] = {"bins": int, "norm": names.NORMS.__getitem__, "rate": float, "cost": float}
-    parts = {part: read.get(part, str)(text) for part, text in parts.items()}
+    read: dict[str, Any] = {"bins": int, "norm": names.NORMS.__getitem__, "scheme": str}
+    parts = {part: read[part](text) for part, text in parts.items()}
     return Metric(name, kind, **{"scheme": "mass" if kind in ("debiased", "exact") else None, **parts})
 
 
@@ -291,7 +286,6 @@ def _count_rows(profile: tc.profile.Profile) -> int:
 def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
     """Return the filled bins of two reliability diagrams as records, of equal mass and of equal width."""
     rows: list[dict[str, Any]] = []
-    names = ("bin", "low", "high", "count", "confidence", "outcome")
     for scheme in ("mass", "width"):
         cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
         bins = Bins.of(profile, cut)
@@ -300,8 +294,10 @@ def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
         if scheme == "mass":
             starts = cut.below[0]
             low, high = profile.scores[0, starts[k]], profile.scores[0, starts[k + 1] - 1]
-        columns = [a.tolist() for a in (k, low, high, bins.counts, bins.mean_score, bins.mean_outcome)]
-        rows += [{"scheme": scheme, **dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
+        columns = {"bin": k, "low": low, "high": high, "count": bins.counts}
+        columns |= {"confidence": bins.mean_score, "outcome": bins.mean_outcome}
+        cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+        rows += [{"scheme": scheme, **dict(zip(columns, row, strict=True))} for row in cells]
     return rows
 
 
@@ -403,13 +399,14 @@ def _resample(measurement: Measurement, sample: tc.lenses.Sample, level: float) 
         values, interval = SharedDraws.of(sample).resample_error(measurement.metric, sample, level)
     except InputError:  # a single unit, or too few rows for this metric
         return measurement
-    if measurement.low is not None or interval is None or not np.isfinite(measurement.value):
-        return replace(measurement, draws=values)
-    return replace(measurement, draws=values, low=float(interval.low), high=float(interval.high))
+    if measurement.low is None and np.isfinite(measurement.value):
+        low, high = _limits(interval)
+        measurement = replace(measurement, low=low, high=high)
+    return replace(measurement, draws=values)
 
 
 # ----------------------------------------------------------------------------------------------------
-# Scores of whole predictions: log loss, Brier scores, error and confidence, and what abstaining costs
+# Scores of whole predictions: log loss, Brier scores, error and confidence
 
 
 def measure_scores(
@@ -423,18 +420,13 @@ def measure_scores(
 ) -> list[Measurement]:
     """Measure scores; with `paired`, means also on the resamples that all models share. `top` is as in `row_scores`.
 
-    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error, resampled for the costs of abstaining.
-    Where rows come in clusters, the variance is that between clusters.
+    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error. Where rows come in clusters, the variance
+    is that between clusters.
     """
-    rows = {metric: row_scores(metric, preds, top) for metric in metrics if metric.kind == "score"}
-    measured = [
-        _abstain(metric, preds, level, intervals=intervals)
-        if metric.kind == "abstaining"
-        else _average(metric, rows[metric], preds, level if intervals else None)
-        for metric in metrics
-    ]
+    rows = {metric: row_scores(metric, preds, top) for metric in metrics}
+    measured = [_average(metric, scores, preds, level if intervals else None) for metric, scores in rows.items()]
     try:
-        draws = SharedDraws.of(top).of_means(rows, top.weights) if rows and paired else {}
+        draws = SharedDraws.of(top).of_means(rows, top.weights) if paired else {}
     except InputError:  # a single unit
         draws = {}
     return [replace(one, draws=draws.get(one.metric)) for one in measured]
@@ -466,26 +458,12 @@ def _average(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float
     if preds.clusters is not None:
         deviations = np.bincount(preds.clusters, weights=deviations).astype(np.float64)
     units = len(deviations)
-    spread = float(np.sqrt(float(deviations @ deviations) * units / max(units - 1, 1)) / weights.sum())
-    if metric.name != "error":
-        largest = 1.0 if metric.name == "confidence" else np.inf
-        return Measurement(metric, value, n, max(value - z * spread, 0.0), min(value + z * spread, largest))
-    plain = preds.weights is None and preds.clusters is None
-    effective = n if plain or not spread else value * (1 - value) / spread**2
-    centre = (value + z**2 / (2 * effective)) / (1 + z**2 / effective)
-    margin = z / (1 + z**2 / effective) * np.sqrt(value * (1 - value) / effective + z**2 / (4 * effective**2))
-    low, high = max(min(centre - margin, value), 0.0), min(max(centre + margin, value), 1.0)
+    error = float(np.sqrt(float(deviations @ deviations) * units / max(units - 1, 1)) / weights.sum())
+    centre, margin, largest = value, z * error, np.inf if metric.name in ("nll", "brier") else 1.0
+    if metric.name == "error":
+        plain = preds.weights is None and preds.clusters is None
+        effective = n if plain or not error else value * (1 - value) / error**2
+        centre = (value + z**2 / (2 * effective)) / (1 + z**2 / effective)
+        margin = z / (1 + z**2 / effective) * np.sqrt(value * (1 - value) / effective + z**2 / (4 * effective**2))
+    low, high = max(min(centre - margin, value), 0.0), min(max(centre + margin, value), largest)
     return Measurement(metric, value, n, float(low), float(high))
-
-
-def _abstain(metric: Metric, preds: tc.Predictions, level: float, *, intervals: bool) -> Measurement:
-    """Area under the risk-coverage curve, or the cost of abstaining at a rate."""
-    options: dict[str, Any] = {"level": level, "resamples": RESAMPLES}
-    try:
-        if metric.rate is None or metric.cost is None:
-            result: Any = tc.selective.aurc(preds, **options)
-        else:
-            result = tc.selective.abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
-    except InputError as error:
-        return Measurement(metric, float("nan"), len(preds), warnings=(str(error),))
-    return Measurement(metric, float(result.value), len(preds), *_limits(result.interval if intervals else None))

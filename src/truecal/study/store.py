@@ -2,14 +2,14 @@
 
     store/
       study.json                 version, name, the study as written, its jobs, covariates
-      results/<job>.parquet      numbers of one prediction file; written last, so they are there when the job is done
+      results/<job>.parquet      numbers of one prediction file (columns: store.columns.json); written last, when the job is done
       diagrams/<job>.parquet     the bins of its reliability diagrams
       draws/<job>.parquet        its metrics on the resamples that all models share
       fits/<fit>.json            what recalibrators were fitted to (see `run.Fit`)
 
 Every file is renamed to its final name when it is complete, so that a run that is killed leaves finished parts and nothing else. A
 job is named by a hash of what its numbers depend on. Only the jobs listed in study.json are read; parts of files or options that
-have changed since are ignored, and removed by `collect`.
+have changed since are ignored.
 """
 
 import json
@@ -30,52 +30,15 @@ if TYPE_CHECKING:
 VERSION = 4
 KINDS = ("results", "diagrams", "draws")
 
-# Column -> polars type, one row per number. Only family, size, fit_on, fit_rows, scheme, bins, norm, low, high, level and n may be
-# missing.
-RESULTS = {
-    "job": "String",
-    "model": "String",
-    "family": "String",
-    "size": "Float64",
-    "dataset": "String",
-    "severity": "Float64",
-    "seed": "Int64",
-    "recalibrator": "String",
-    "fit_on": "String",
-    "fit_rows": "Int64",
-    "lens": "String",
-    "selection": "String",
-    "metric": "String",
-    "scheme": "String",
-    "bins": "Int64",
-    "norm": "Float64",
-    "value": "Float64",
-    "low": "Float64",
-    "high": "Float64",
-    "level": "Float64",
-    "n": "Int64",
-    "warnings": "String",
-}
 
-# One row per bin that holds data; 15 bins of equal mass and 15 of equal width (`scheme`).
-DIAGRAMS = {
-    "job": "String",
-    "recalibrator": "String",
-    "lens": "String",
-    "selection": "String",
-    "scheme": "String",
-    "bin": "Int64",
-    "low": "Float64",
-    "high": "Float64",
-    "count": "Float64",
-    "confidence": "Float64",
-    "outcome": "Float64",
-}
+def _read_columns() -> dict[str, dict[str, str]]:
+    """Read the columns of every kind of table, and the name of their polars type, from store.columns.json."""
+    tables = load_schema("store.columns.json")
+    return {kind: {name: column[0] for name, column in columns.items()} for kind, columns in tables.items()}
 
-# One row per metric that was resampled, on the selection "all".
-DRAWS = {"job": "String", "recalibrator": "String", "lens": "String", "metric": "String", "values": "List(Float32)"}
 
-_COLUMNS = {"results": RESULTS, "diagrams": DIAGRAMS, "draws": DRAWS}
+_COLUMNS = _read_columns()
+RESULTS, DIAGRAMS, DRAWS = (_COLUMNS[kind] for kind in KINDS)
 Records = Sequence[Mapping[str, Any]]
 
 
@@ -252,10 +215,9 @@ class Store:
 
     def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
         """Read the records of the fits of this study; refuse one without these keys."""
-        listed = set(self.meta().get("fits") or ())
         fits = []
-        for path in sorted((self.folder / "fits").glob("*.json")):
-            if path.stem in listed:
+        for path in (self.folder / "fits" / f"{name}.json" for name in self.meta().get("fits") or ()):
+            if path.is_file():
                 fits.append(read_json(path))
                 if not isinstance(fits[-1], dict) or not set(keys) <= fits[-1].keys():
                     raise FileError(f"{path} is damaged; delete it and run the study again")
@@ -325,34 +287,11 @@ class Store:
         draws : polars.DataFrame or sequence of mapping, default ()
             Table or records with the columns of `DRAWS`.
         """
-        given = {"draws": draws, "diagrams": diagrams, "results": results}  # results are written last
-        tables = {
-            kind: table if isinstance(table, pl.DataFrame) else make_table(_COLUMNS[kind], table)
-            for kind, table in given.items()
-        }
-        for kind, table in tables.items():
+        tables = {"draws": draws, "diagrams": diagrams, "results": results}  # results are written last
+        for kind, rows in tables.items():
+            table = rows if isinstance(rows, pl.DataFrame) else make_table(_COLUMNS[kind], rows)
             table.write_parquet(buffer := BytesIO())
             write_whole(self._path(kind, job), buffer.getvalue())
-
-    def collect(self) -> tuple[int, int]:
-        """Remove parts and fits that the study no longer consists of, and unfinished files of killed runs.
-
-        Returns
-        -------
-        tuple of int
-            Number of files, and of bytes.
-        """
-        meta = self.meta()
-        jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
-        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "fits")))
-        old = [path for folder in folders for path in folder.glob(".*.part")]
-        for kind in KINDS:
-            old += [path for path in (self.folder / kind).glob("*.parquet") if path.stem not in jobs]
-        old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
-        size = sum(path.stat().st_size for path in old)
-        for path in old:
-            path.unlink(missing_ok=True)
-        return len(old), size
 
 
 def find_damage(meta: object) -> list[str]:
