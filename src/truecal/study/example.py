@@ -45,9 +45,8 @@ class ExampleData:
 
     def training_rows(self, seed: int) -> tuple[Array, Labels]:
         """Draw the training rows of the models of one seed, without replacement."""
-        rows = np.random.default_rng([seed, 1]).permutation(len(self.train_y))[
-            : round(_TRAINING_SHARE * len(self.train_y))
-        ]
+        order = np.random.default_rng([seed, 1]).permutation(len(self.train_y))
+        rows = order[: round(_TRAINING_SHARE * len(self.train_y))]
         return self.train_x[rows], self.train_y[rows]
 
 
@@ -86,11 +85,10 @@ def load(name: str) -> ExampleData:
     Rows are shuffled, split into test and training rows, and standardised by the training rows.
     """
     datasets = extra("sklearn.datasets")
-    x: Any
-    y: Any
+    bundled = {"digits": datasets.load_digits, "cancer": datasets.load_breast_cancer}
     test_rows = {"digits": 900, "cancer": 300}.get(name, 3000)
-    if name in ("digits", "cancer"):
-        x, y = (datasets.load_digits if name == "digits" else datasets.load_breast_cancer)(return_X_y=True)
+    if name in bundled:
+        x, y = bundled[name](return_X_y=True)
     elif name == "clusters":
         options = {"n_informative": 10, "n_classes": 5, "flip_y": 0.05, "class_sep": 1.2, "random_state": 1}
         x, y = datasets.make_classification(4500, 20, **options)
@@ -133,21 +131,14 @@ class Network:
         rows, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
-            wide, count = X.shape[1], len(self.classes_)
-            self.layers_: Any = nn.Sequential(
-                nn.Linear(wide, self.hidden),
-                nn.ReLU(),
-                nn.Linear(self.hidden, self.hidden),
-                nn.ReLU(),
-                nn.Linear(self.hidden, count),
-            )
-            steps = torch.optim.Adam(self.layers_.parameters(), lr=2e-3)
-            loss = nn.CrossEntropyLoss()
+            hidden = [nn.Linear(X.shape[1], self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()]
+            self.layers_: Any = nn.Sequential(*hidden, nn.Linear(self.hidden, len(self.classes_)))
+            optimizer = torch.optim.Adam(self.layers_.parameters(), lr=2e-3)
             for _ in range(_EPOCHS):
                 for batch in torch.randperm(len(rows)).split(_BATCH):
-                    steps.zero_grad()
-                    loss(self.layers_(rows[batch]), labels[batch]).backward()
-                    steps.step()
+                    optimizer.zero_grad()
+                    nn.functional.cross_entropy(self.layers_(rows[batch]), labels[batch]).backward()
+                    optimizer.step()
         return self
 
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -180,12 +171,14 @@ class ExampleModel:
         return load_object(self.path)(**self.arguments, **({"random_state": seed} if self.seeded else {}))
 
 
+def _read_resource(name: str) -> str:
+    return (resources.files("truecal.study") / name).read_text(encoding="utf-8")
+
+
 @cache
 def _content() -> dict[str, Any]:
     """Read example.json: the models, and the plans "whole" and "quick"."""
-    content: dict[str, Any] = json.loads(
-        (resources.files("truecal.study") / "example.json").read_text(encoding="utf-8")
-    )
+    content: dict[str, Any] = json.loads(_read_resource("example.json"))
     return content
 
 
@@ -220,38 +213,17 @@ def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array
 # ----------------------------------------------------------------------------------------------------
 # A real study to look at: real models on real and generated data, under shift, several times over
 
-_STUDY = """\
-# Classifiers on data that get worse: noise, blur and missing pixels on handwritten digits, noise on tables.
-# Evaluate:  truecal study run study.yaml --store store
-# Look:      truecal study page store --out page.html
-name: Classifiers under shift
-predictions:
-  - files: "predictions/{{dataset}}/{{model}}/severity-{{severity}}-seed-{{seed}}.npz"
-models:
-{models}
-columns: {{label: labels, logits: logits}}
-lenses: [{lenses}]
-metrics: [{metrics}]
-recalibrators: [temperature]
-split: {{fraction: 0.2, seed: 0, fit: clean}}   # temperatures are fitted on a fifth of the clean rows
-"""
-
 
 @dataclass(frozen=True)
 class ExamplePlan:
     """Which part of the example is made: all of it, or a small part whose files are the same."""
 
-    models: tuple[ExampleModel, ...]
-    data: tuple[str, ...]
-    severities: tuple[int, ...]
-    seeds: tuple[int, ...]
-    lenses: tuple[str, ...]
-    metrics: tuple[str, ...]
-
-    @property
-    def trainings(self) -> list[tuple[ExampleModel, str, int]]:
-        """All (model, dataset, seed) of the plan."""
-        return [(model, name, seed) for name in self.data for model in self.models for seed in self.seeds]
+    models: Sequence[ExampleModel]
+    data: Sequence[str]
+    severities: Sequence[int]
+    seeds: Sequence[int]
+    lenses: Sequence[str]
+    metrics: Sequence[str]
 
 
 def plan(*, quick: bool = False) -> ExamplePlan:
@@ -261,8 +233,7 @@ def plan(*, quick: bool = False) -> ExamplePlan:
     (5, (0, 3))
     """
     part = {name: tuple(values) for name, values in _content()["quick" if quick else "whole"].items()}
-    chosen = tuple(model for model in models() if model.name in part["models"])
-    return ExamplePlan(**{**part, "models": chosen})
+    return ExamplePlan(**{**part, "models": tuple(model for model in models() if model.name in part["models"])})
 
 
 def make_example(
@@ -313,41 +284,40 @@ def make_example(
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {root}: {error.strerror}") from error
-    paths = {
-        (model, name, seed): [
-            _path(root, dataset, model.name, severity, seed)
-            for dataset in SHIFTS[name]
-            for severity in example.severities
-        ]
-        for model, name, seed in example.trainings
-    }
-    foreign = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths.values() for path in group}
+    trainings = [(model, name, seed) for name in example.data for model in example.models for seed in example.seeds]
+    tasks = [(root, example.severities, model.name, name, seed) for model, name, seed in trainings]
+    paths = [list(_conditions(*task)) for task in tasks]
+    foreign = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths for path in group}
     if foreign:
         raise InputError(
             f"{root} holds predictions that are no part of this example, such as {min(foreign)}; choose another folder"
         )
-    missing = [task for task, group in paths.items() if not all(map(_is_whole, group))]
-    progress(parallel.Step("training", len(paths) - len(missing), len(paths)))
-    tasks = [(root, example.severities, model.name, name, seed) for model, name, seed in missing]
+    missing = [task for task, group in zip(tasks, paths, strict=True) if not all(map(_is_whole, group))]
+    finished = len(tasks) - len(missing)
+    progress(parallel.Step("training", finished, len(tasks)))
     with parallel.Pool(workers) as pool:
-        for done, _ in enumerate(pool.each(_train, tasks), len(paths) - len(missing) + 1):
-            progress(parallel.Step("training", done, len(paths)))
+        for done, _ in enumerate(pool.each(_train, missing), finished + 1):
+            progress(parallel.Step("training", done, len(tasks)))
     described = "\n".join(f"  {m.name}: {{family: {m.family}, size: {m.size}}}" for m in example.models)
     lists = {"lenses": ", ".join(example.lenses), "metrics": ", ".join(example.metrics)}
-    return write_whole(root / "study.yaml", _STUDY.format(models=described, **lists))
+    return write_whole(root / "study.yaml", _read_resource("example.yaml").format(models=described, **lists))
 
 
-def _path(root: Path, dataset: str, model: str, severity: int, seed: int) -> Path:
-    """Return the file of the predictions of one model at one severity."""
-    return root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz"
+def _conditions(
+    root: Path, severities: Sequence[int], model: str, name: str, seed: int
+) -> dict[Path, tuple[str, Shift, int]]:
+    """Return dataset, shift and severity by the file of the predictions of one training."""
+    return {
+        root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz": (dataset, shift, severity)
+        for dataset, shift in SHIFTS[name].items()
+        for severity in severities
+    }
 
 
 def _is_whole(path: Path) -> bool:
     """Return whether a file exists and holds as many labels as logits; others are written again."""
-    if not path.is_file():
-        return False
     try:
-        arrays = files.read_arrays(path)
+        arrays = files.read_arrays(path) if path.is_file() else {}
     except FileError:
         return False
     return set(arrays) == {"logits", "labels"} and len(arrays["logits"]) == len(arrays["labels"])
@@ -355,14 +325,12 @@ def _is_whole(path: Path) -> bool:
 
 def _train(task: tuple[Path, Sequence[int], str, str, int]) -> None:
     """Fit one model on one dataset with one seed, in a worker, and write its predictions at every severity."""
-    root, severities, model_name, name, seed = task
+    _, _, model_name, name, seed = task
     model = next(model for model in models() if model.name == model_name)
-    data = load(name)
-    conditions = [(dataset, shift, severity) for dataset, shift in SHIFTS[name].items() for severity in severities]
-    sets = [shifted(data, dataset, shift, severity, seed) for dataset, shift, severity in conditions]
+    data, conditions = load(name), _conditions(*task)
+    sets = [shifted(data, *condition, seed) for condition in conditions.values()]
     logits = log_probabilities(model, *data.training_rows(seed), sets, seed)
     labels = data.test_y.astype(np.int16)
-    for (dataset, _, severity), values in zip(conditions, logits, strict=True):
-        path = _path(root, dataset, model.name, severity, seed)
+    for path, values in zip(conditions, logits, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, partial(np.savez_compressed, logits=values, labels=labels))

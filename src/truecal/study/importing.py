@@ -10,7 +10,7 @@ from typing import Any
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.study.document import load_schema, read_document
-from truecal.study.metrics import parse_metric
+from truecal.study.metrics import SCORES, parse_metric
 from truecal.study.store import DIAGRAMS, RESULTS, Store, make_table, pl
 
 PRESETS = ("revisiting-calibration",)
@@ -93,12 +93,11 @@ def import_table(
     if (preset is None) == (mapping is None):
         raise InputError(f"give a preset ({', '.join(PRESETS)}) or a mapping file, one of the two")
     measured = read_table(table)
-    if preset is not None:
+    if mapping is None:
         options.choice(preset, PRESETS, "preset")
         rows, covariates, notes = read_public_table(measured)
         reference = reference or "imagenet"
     else:
-        assert mapping is not None
         rows, covariates, notes = read_mapped_table(measured, mapping)
     if about is not None:
         rows, more = _join_models(rows, read_table(about))
@@ -112,18 +111,15 @@ def import_table(
         )
     bins = make_table(DIAGRAMS) if diagrams is None else read_public_diagrams(read_table(diagrams), rows)
     part = hashlib.blake2b(rows.select(sorted(RESULTS)).hash_rows().to_numpy().tobytes(), digest_size=12).hexdigest()
-    jobs = rows.unique("job", keep="first", maintain_order=True).select("job", *covariates)
-    described = {job.pop("job"): job for job in jobs.to_dicts()} if covariates else {}
+    jobs = rows.unique("job", keep="first", maintain_order=True).select("job", *covariates).to_dicts()
     target = Store(store)
     target.begin(
         {
             "name": str(name or preset or os.path.basename(table)),
             "study": {"imported": True, "notes": notes},
             "jobs": [part],
-            "covariates": described,
-            "clean": {dataset: reference for dataset in datasets if dataset != reference}
-            if reference in datasets
-            else {},
+            "covariates": {job.pop("job"): job for job in jobs} if covariates else {},
+            "clean": {name: reference for name in datasets if name != reference and reference in datasets},
         }
     )
     target.add(part, rows.select(list(RESULTS)), bins)
@@ -134,20 +130,21 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     """Read a table of CSV, zipped CSV or Parquet; a zip archive must hold one CSV file."""
     file = Path(path)
     kind = "".join(file.suffixes[-2:]).lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+    if kind not in (".parquet", ".pq", ".csv", ".csv.gz", ".zip"):
+        raise InputError(f"{file.name} is not of a known kind; give .csv, .csv.gz, .zip (of one CSV file) or .parquet")
     try:
         if kind in (".parquet", ".pq"):
             return pl.read_parquet(file, glob=False)
-        if kind in (".csv", ".csv.gz"):
-            return pl.read_csv(file, infer_schema_length=None)
+        content: Any = file
         if kind == ".zip":
             with zipfile.ZipFile(file) as archive:
                 names = [n for n in archive.namelist() if n.lower().endswith(".csv") and "__MACOSX" not in n]
                 if len(names) != 1:
                     raise InputError(f"{file} must hold one CSV file; it holds {', '.join(names) or 'none'}")
-                return pl.read_csv(archive.read(names[0]), infer_schema_length=None)
+                content = archive.read(names[0])
+        return pl.read_csv(content, infer_schema_length=None)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, zipfile.BadZipFile) as error:
         raise FileError(f"cannot read {file}: {str(error).splitlines()[0]}") from error
-    raise InputError(f"{file.name} is not of a known kind; give .csv, .csv.gz, .zip (of one CSV file) or .parquet")
 
 
 def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
@@ -196,15 +193,26 @@ def read_mapped_table(table: Any, path: str | os.PathLike[str]) -> tuple[Any, li
 # ----------------------------------------------------------------------------------------------------
 # The public table of Minderer et al. (2021): a row per model, dataset, metric, label set and rescaling
 
-_PUBLIC = ("ModelFamily", "ModelName", "DatasetName", "Metric", "MetricValue")
-_OPTIONAL = (
-    "RawModelName",
-    "use_dataset_labelset",
-    "rescaling_method",
-    "corruption_type",
-    "severity",
-    "tau_on_eval_data",
-)
+_NAMES = {  # columns of the public table
+    "ModelFamily": "family",
+    "ModelName": "model",
+    "DatasetName": "raw_dataset",
+    "Metric": "raw_metric",
+    "MetricValue": "value",
+}
+_OPTIONAL = {
+    "RawModelName": "raw_model",
+    "use_dataset_labelset": "labelset",
+    "rescaling_method": "recalibrator",
+    "corruption_type": "corruption",
+    "severity": "severity",
+    "tau_on_eval_data": "temperature",
+}
+_PRETRAINING = {  # covariates in names such as jft-r50-x1-size=13000000-steps=1120000
+    "pretraining": r"(imagenet21k|imagenet|jft)-",
+    "pretraining_size": r"size=(\d+)",
+    "pretraining_steps": r"steps=(\d+)",
+}
 _OPTION = re.compile(r"(\w+)\s*=\s*'?([^,')]+)'?")
 _WHOLE = {"accuracy": "error", "nll": "nll", "brier": "brier"}
 
@@ -236,112 +244,81 @@ def parse_public_metric(name: str) -> tuple[str, str] | None:
 
 def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     """Rename the columns of the public table; return rows, names of covariates, and notes."""
-    _require_columns(table, _PUBLIC, "the table of measurements")
+    _require_columns(table, tuple(_NAMES), "the table of measurements")
     parsed = {name: parse_public_metric(str(name)) for name in table["Metric"].unique().to_list()}
     notes = [f"the metric {name!r} is unknown and left out" for name, pair in sorted(parsed.items()) if pair is None]
-    pairs = {name: pair for name, pair in parsed.items() if pair is not None}
-    if not pairs:
+    known = [(name, *pair) for name, pair in parsed.items() if pair is not None]
+    if not known:
         raise InputError("no metric of the table is known; give a mapping file instead of the preset")
-    rows = table.with_columns(pl.lit(None).alias(name) for name in _OPTIONAL if name not in table.columns)
-    rows = rows.filter(pl.col("Metric").is_in(list(pairs))).select(
-        pl.col("ModelName").cast(pl.String).alias("model"),
-        pl.col("ModelFamily").cast(pl.String).alias("family"),
-        pl.col("RawModelName").cast(pl.String).alias("raw_model"),
-        pl.col("DatasetName").cast(pl.String).alias("raw_dataset"),
-        pl.col("DatasetName").cast(pl.String).str.extract(r"^([^(/]+)", 1).alias("base"),
-        pl.col("Metric").replace_strict({name: lens for name, (lens, _) in pairs.items()}).alias("lens"),
-        pl.col("Metric").replace_strict({name: metric for name, (_, metric) in pairs.items()}).alias("metric"),
-        pl.col("MetricValue").cast(pl.Float64, strict=False).alias("value"),
-        pl.col("severity").cast(pl.Float64, strict=False).fill_nan(None).fill_null(0.0),
-        _words("corruption_type").alias("corruption"),
-        _words("rescaling_method")
-        .fill_null("none")
-        .replace("temperature_scaling", "temperature")
-        .alias("recalibrator"),
-        (_words("use_dataset_labelset").str.to_lowercase() == "true").fill_null(False).alias("labelset"),
-        pl.col("tau_on_eval_data").cast(pl.Float64, strict=False).fill_nan(None).alias("temperature"),
-        *_pretraining(),
-    )
-    corrupted = pl.concat_str([pl.col("base"), pl.lit(" "), pl.col("corruption")])
-    unique_base = pl.col("raw_dataset").n_unique().over("base") == 1
-    has_labelset = pl.col("labelset").any().over("raw_dataset", "metric", "lens")
+    missing = [pl.lit(None).alias(name) for name in _OPTIONAL if name not in table.columns]
+    rows = table.with_columns(missing).select(*_NAMES, *_OPTIONAL).rename({**_NAMES, **_OPTIONAL})
+    rows = rows.join(pl.DataFrame(known, schema=["raw_metric", "lens", "metric"], orient="row"), on="raw_metric")
     rows = rows.with_columns(
-        pl.when(pl.col("metric") == "error").then(1 - pl.col("value")).otherwise("value").alias("value"),
-        pl.when(pl.col("corruption").is_not_null())
-        .then(corrupted)
-        .when(unique_base)
-        .then("base")
-        .otherwise("raw_dataset")
-        .alias("dataset"),
-        pl.when(pl.col("labelset") | ~has_labelset)
-        .then(pl.lit("all"))
-        .otherwise(pl.lit("all classes"))
-        .alias("selection"),
+        pl.col("model", "family", "raw_model", "raw_dataset").cast(pl.String),
+        pl.col("value", "severity", "temperature").cast(pl.Float64, strict=False).fill_nan(None),
+        *(_words(name) for name in ("corruption", "recalibrator", "labelset")),
+        base=pl.col("raw_dataset").cast(pl.String).str.extract(r"^([^(/]+)", 1),
     )
-    best = rows.filter((pl.col("selection") == "all") & (pl.col("recalibrator") == "none"))
-    best = best.filter(pl.col("temperature").is_not_null()).unique(
-        ["model", "dataset", "severity"], keep="first", maintain_order=True
+    name = pl.when(pl.col("raw_dataset").n_unique().over("base") == 1).then("base").otherwise("raw_dataset")
+    corrupted = pl.concat_str([pl.col("base"), pl.lit(" "), pl.col("corruption")])  # null without a corruption
+    is_own = (pl.col("labelset").str.to_lowercase() == "true").fill_null(False)
+    is_all = is_own | ~is_own.any().over("raw_dataset", "metric", "lens")
+    rows = rows.with_columns(
+        *(pl.col("model").str.extract(pattern, 1).alias(name) for name, pattern in _PRETRAINING.items()),
+        value=pl.when(metric="error").then(1 - pl.col("value")).otherwise("value"),
+        severity=pl.col("severity").fill_null(0.0),
+        recalibrator=pl.col("recalibrator").fill_null("none").replace("temperature_scaling", "temperature"),
+        dataset=pl.coalesce(corrupted, name),
+        selection=pl.when(is_all).then(pl.lit("all")).otherwise(pl.lit("all classes")),
     )
+    rows = rows.with_columns(pl.col("pretraining_size", "pretraining_steps").cast(pl.Float64))
+    best = rows.filter(pl.col("temperature").is_not_null(), selection="all", recalibrator="none")
+    best = best.unique(["model", "dataset", "severity"], keep="first", maintain_order=True)
     best = best.with_columns(value="temperature", metric=pl.lit("best-temperature"), lens=pl.lit(""))
-    names = ["corruption", "pretraining", "pretraining_size", "pretraining_steps"]
-    return pl.concat([rows, best]), [name for name in names if rows[name].null_count() < rows.height], notes
+    covariates = [name for name in ("corruption", *_PRETRAINING) if rows[name].null_count() < rows.height]
+    return pl.concat([rows, best]), covariates, notes
 
 
 def _words(name: str) -> Any:
     """Return the text of a column as an expression; null where it is empty or NaN."""
     words = pl.col(name).cast(pl.String).str.strip_chars()
-    return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words)
+    return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words).alias(name)
 
 
-def _pretraining() -> list[Any]:
-    """Parse names such as jft-r50-x1-size=13000000-steps=1120000: expressions of pretraining data, size and steps."""
-    name = pl.col("ModelName").cast(pl.String)
-    return [
-        name.str.extract(r"(imagenet21k|imagenet|jft)-", 1).alias("pretraining"),
-        name.str.extract(r"size=(\d+)", 1).cast(pl.Float64).alias("pretraining_size"),
-        name.str.extract(r"steps=(\d+)", 1).cast(pl.Float64).alias("pretraining_steps"),
-    ]
+_BINS = {"high": "edge", "count": "count", "confidence": "conf", "outcome": "acc"}
+
+
+def _stack_bins(column: str, count: int) -> Any:
+    """Return the columns column_0, column_1, ... of the bins as one column of lists, with null for NaN."""
+    return pl.concat_list(pl.col(f"{column}_{k}").cast(pl.Float64).fill_nan(None) for k in range(count))
 
 
 def read_public_diagrams(table: Any, rows: Any) -> Any:
     """Read the bins of the reliability diagrams of the jobs in `rows`, in the columns of a store."""
-    _require_columns(
-        table, ("RawModelName", "DatasetName", "num_bins", "adaptive"), "the table of reliability diagrams"
-    )
+    needed = ("RawModelName", "DatasetName", "num_bins", "adaptive")
+    _require_columns(table, needed, "the table of reliability diagrams")
     jobs = rows.select("raw_model", "raw_dataset", "job", "recalibrator").unique(["raw_model", "raw_dataset"])
-    table = table.filter(pl.col("num_bins") == table["num_bins"].min()).with_columns(
+    is_mass = pl.col("adaptive").cast(pl.String).str.to_lowercase() == "true"
+    count = int(table["num_bins"].min() or 0)
+    table = table.filter(num_bins=count).select(
         pl.col("RawModelName").cast(pl.String).alias("raw_model"),
         pl.col("DatasetName").cast(pl.String).alias("raw_dataset"),
-        pl.when(pl.col("adaptive").cast(pl.String).str.to_lowercase() == "true")
-        .then(pl.lit("mass"))
-        .otherwise(pl.lit("width"))
-        .alias("scheme"),
+        scheme=pl.when(is_mass).then(pl.lit("mass")).otherwise(pl.lit("width")),
+        **{name: _stack_bins(column, count) for name, column in _BINS.items()},
+        bin=pl.lit(list(range(count))),
     )
-    table = table.join(jobs, on=["raw_model", "raw_dataset"], how="inner", maintain_order="left")
-    count = int(table["num_bins"].max() or 0)
-    parts = []
-    for k in range(count):
-        lower = pl.max_horizontal(pl.col(f"edge_{j}").fill_nan(None) for j in range(k)) if k else pl.lit(0.0)
-        parts.append(
-            table.select(
-                "job",
-                "recalibrator",
-                pl.lit("top-label").alias("lens"),
-                pl.lit("all").alias("selection"),
-                "scheme",
-                pl.lit(k).alias("bin"),
-                lower.fill_null(k / count).alias("low"),
-                pl.col(f"edge_{k}").fill_nan((k + 1) / count).alias("high"),
-                pl.col(f"count_{k}").fill_nan(None).alias("count"),
-                pl.col(f"conf_{k}").fill_nan(None).alias("confidence"),
-                pl.col(f"acc_{k}").fill_nan(None).alias("outcome"),
-            ).filter(pl.col("count") > 0, pl.col("confidence").is_not_null(), pl.col("outcome").is_not_null())
-        )
+    table = table.join(jobs, on=["raw_model", "raw_dataset"], maintain_order="left").explode("bin", *_BINS)
+    job, nth = ["job", "recalibrator", "scheme"], pl.col("bin")
+    table = table.unique([*job, "bin"], keep="first", maintain_order=True)
+    bins = table.with_columns(
+        low=pl.col("high").cum_max().forward_fill().shift(1, fill_value=0.0).over(job).fill_null(nth / max(count, 1)),
+        high=pl.col("high").fill_null((nth + 1) / max(count, 1)),
+        lens=pl.lit("top-label"),
+        selection=pl.lit("all"),
+    )
+    bins = bins.filter(pl.col("count") > 0, pl.col("confidence").is_not_null(), pl.col("outcome").is_not_null())
     empty = make_table(DIAGRAMS)
-    bins = pl.concat(parts) if parts else empty
-    return bins.cast(dict(empty.schema)).unique(
-        ["job", "recalibrator", "scheme", "bin"], keep="first", maintain_order=True
-    )
+    return bins.select(empty.columns).cast(dict(empty.schema))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -365,20 +342,17 @@ def _complete_columns(rows: Any) -> Any:
     parsed = []
     for name in rows["metric"].unique().to_list():
         try:
-            parsed.append(parse_metric(name))
+            parsed.append({**vars(parse_metric(name)), "metric": name})
         except InputError:  # a metric of somebody else's, under the lens given
             continue
     parts = ("scheme", "bins", "norm")
-    columns = {name: RESULTS[name] for name in ("metric", *parts)}
-    metrics = make_table(columns, [{"metric": metric.name, **vars(metric)} for metric in parsed])
+    metrics = make_table({name: RESULTS[name] for name in ("metric", *parts)}, parsed)
     defaults = {name: _DEFAULTS.get(name) for name in RESULTS if name not in rows.columns and name not in parts}
     rows = rows.drop(*parts, strict=False).with_columns(pl.lit(value).alias(name) for name, value in defaults.items())
     rows = rows.join(metrics, on="metric", how="left", maintain_order="left")
-    whole = [metric.name for metric in parsed if metric.whole]
-    lens = pl.when(pl.col("metric").is_in([*whole, "best-temperature"])).then(pl.lit("")).otherwise("lens")
-    rows = rows.with_columns(
-        lens.alias("lens"), job=pl.concat_str([pl.col(n).cast(pl.String) for n in _JOB], separator="|")
-    )
+    is_whole = pl.col("metric").is_in(["best-temperature", *SCORES])
+    job = pl.concat_str([pl.col(name).cast(pl.String) for name in _JOB], separator="|")
+    rows = rows.with_columns(lens=pl.when(is_whole).then(pl.lit("")).otherwise("lens"), job=job)
     return rows.with_columns(pl.col(name).cast(getattr(pl, kind)) for name, kind in RESULTS.items())
 
 

@@ -420,8 +420,8 @@ def measure_scores(
 ) -> list[Measurement]:
     """Measure scores; with `paired`, means also on the resamples that all models share. `top` is as in `row_scores`.
 
-    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error. Where rows come in clusters, the variance
-    is that between clusters.
+    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error. Where rows come in clusters, the
+    variance is that between clusters.
     """
     rows = {metric: row_scores(metric, preds, top) for metric in metrics}
     measured = [_average(metric, scores, preds, level if intervals else None) for metric, scores in rows.items()]
