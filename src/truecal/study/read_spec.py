@@ -16,10 +16,9 @@ from truecal.errors import InputError
 from truecal.study.document import Document, Where, load_schema, read_document
 from truecal.study.metrics import GRID, judges_several, parse_metric
 from truecal.study.rows import check_files, make_selection
-from truecal.study.spec import FORMATS, LENSES, Dataset, FileColumns, Options, PredictionFile, Spec, Split
+from truecal.study.spec import FIELDS, FORMATS, LENSES, Dataset, FileColumns, Options, PredictionFile, Spec, Split
 from truecal.study.store import RESULTS
 
-FIELDS = ("model", "family", "size", "dataset", "severity", "seed")
 # Columns of a store, and of what is made from it.
 _RESERVED = {*RESULTS, "file", "files", "clean", "independent", "by", "error", "bin", "count", "outcome", "seeds"}
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import truecal as tc
 from truecal import names, options, parallel
@@ -22,7 +21,7 @@ from truecal.study.analyses.base import only
 from truecal.study.metrics import Measurement, as_rows, diagram, measure_lens, measure_scores, metrics_of
 from truecal.study.read_spec import read_spec
 from truecal.study.rows import Mask, Rows, class_named, held_out, labels_digest, load_rows, make_selection
-from truecal.study.spec import FileColumns, Options, PredictionFile, Spec
+from truecal.study.spec import FIELDS, FileColumns, Options, PredictionFile, Spec
 from truecal.study.store import VERSION, Store, pl, read_json
 from truecal.writing import write_whole
 
@@ -129,23 +128,18 @@ class Study:
         Notes
         -----
         A run can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice.
-        Several runs may write to one store; each skips what the others have finished.
+        Several runs may write to one store.
         """
         store = store if isinstance(store, Store) else Store(store)
         spec, jobs = self.spec, make_jobs(self.spec)
         store.begin(_meta(spec, jobs))
         missing = [job for job in jobs if not store.has(job.name)]
-        if (
-            missing
-        ):  # several runs on one store start at different files; those that recalibrators are fitted on come first
-            start = os.getpid() % len(missing)
-            missing = sorted(missing[start:] + missing[:start], key=lambda job: job.fit_source != job.source)
+        missing.sort(key=lambda job: job.fit_source != job.source)  # first those that recalibrators are fitted on
         done = len(jobs) - len(missing)
         progress(parallel.Step(spec.name, done, len(jobs)))
-        workers = workers if workers is not None else spec.workers
-        workers = min(workers if workers is not None else parallel.cores(), max(len(missing), 1))
+        workers = workers or spec.workers or parallel.cores()
         failed: list[str] = []
-        with parallel.Pool(workers) as pool:
+        with parallel.Pool(min(workers, max(len(missing), 1))) as pool:
             tasks = [(job, store.folder) for job in missing]
             for number, (position, refusal) in enumerate(pool.each(_evaluate_into_store, tasks), done + 1):
                 if refusal is not None:
@@ -185,28 +179,37 @@ class Fit:
     notes: Sequence[str] = ()
     indices: Sequence[int] = ()  # rows of the file in the fit
 
-    def apply(self, outputs: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Recalibrated probabilities of all classes, or None where there is no map."""
-        return None if self.map is None else _recalibration().Recalibrator.from_json(self.map).predict_proba(outputs)
+    @classmethod
+    def read(cls, path: Path) -> "Fit":
+        """Read a fit from its file."""
+        return cls(**read_json(path))
+
+    def apply(self, rows: Rows, mask: Mask, subset: Sequence[object] | None) -> tc.Predictions | None:
+        """Recalibrate the rows in a mask, restricted to a subset of classes; None where the recalibrator was not fitted."""
+        if self.map is None:
+            return None
+        probs = _recalibration().Recalibrator.from_json(self.map).predict_proba(rows.select(mask))
+        return rows.predictions(mask, subset, probs)
 
 
 def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Options, rows: Rows | None = None) -> Fit:
     """Fit on the clean split of a file, and write the result; `rows` are those of the file where they were read already."""
     rows = load_rows(source.path, options.columns) if rows is None else rows
     mask = held_out(rows.labels, options.split.fraction, options.split.seed)
-    preds = rows.predictions(mask, None)
+    preds, weights = rows.predictions(mask, None), None if rows.weights is None else rows.weights[mask]
     top = tc.TopLabel().sample(preds)
     recalibrator = names.recalibrator_named(name).of(_recalibration(), input=options.columns.kind)
+    facts: dict[str, Any] = {"map": None, "temperature": None, "nll_after": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)
         try:
-            recalibrator.fit(
-                rows.outputs[mask], rows.labels[mask], None if rows.weights is None else rows.weights[mask]
-            )
-            after = _finite(tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask))))
+            recalibrator.fit(rows.outputs[mask], rows.labels[mask], weights)
+            after = tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask)))
+            facts = {"map": recalibrator.to_json(), "nll_after": _finite(after)}
+            facts["temperature"] = getattr(recalibrator, "temperature_", None)
             notes = tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
         except InputError as error:
-            recalibrator, after, notes = None, None, (f"{name} could not be fitted: {error}",)
+            notes = (f"{name} could not be fitted: {error}",)
     fit = Fit(
         source.model,
         source.dataset,
@@ -215,14 +218,12 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
         rows=int(mask.sum()),
         of=len(rows),
         labels=labels_digest(rows.labels),
-        map=None if recalibrator is None else recalibrator.to_json(),
-        temperature=getattr(recalibrator, "temperature_", None),
         nll_before=_finite(tc.scores.log_loss(preds)),
-        nll_after=after,
         confidence=float(np.average(top.scores, weights=preds.weights)),
         accuracy=float(np.average(top.outcomes, weights=preds.weights)),
         notes=notes,
         indices=np.flatnonzero(mask).tolist(),
+        **facts,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(asdict(fit), indent=1))
@@ -281,26 +282,19 @@ def make_jobs(spec: Spec) -> list[Job]:
     by_key = {source.key: source for source in spec.sources}
     fingerprints = {source.path: fingerprint(source.path) for source in spec.sources}
     columns, split = asdict(options.columns), asdict(options.split)
+    common = {"store": VERSION, "truecal": tc.__version__, "columns": columns}
+    common |= {name: getattr(options, name) for name in _JOB_OPTIONS}
     jobs = []
     for source in spec.sources:
         fit_source = by_key[options.fit_source(source)] if options.recalibrators else source
-        fits = {
-            name: _digest([fingerprints[fit_source.path], fit_source.key, name, columns, split])
-            for name in options.recalibrators
-        }
+        fit_facts = [fingerprints[fit_source.path], fit_source.key, columns, split]
+        fits = {name: _digest([name, *fit_facts]) for name in options.recalibrators}
         is_split = bool(options.recalibrators) and options.shares_rows(source.dataset)
         fraction = options.split.fraction if is_split else None
         protocol = Protocol(fraction, options.split.seed, options.class_subsets.get(source.dataset), fits)
-        facts = {
-            "store": VERSION,
-            "truecal": tc.__version__,
-            "source": [*source.key, source.family, source.size],
-            "file": fingerprints[source.path],
-            "protocol": asdict(protocol),
-            "columns": columns,
-            **{name: getattr(options, name) for name in _JOB_OPTIONS},
-        }
-        jobs.append(Job(_digest(facts), source, fit_source, options, fingerprints[source.path], protocol))
+        file = fingerprints[source.path]
+        facts = {**common, "source": [*source.key, source.family, source.size], "file": file, **asdict(protocol)}
+        jobs.append(Job(_digest(facts), source, fit_source, options, file, protocol))
     return jobs
 
 
@@ -324,22 +318,25 @@ Records = list[dict[str, Any]]
 
 def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
     """Results, diagrams and resamples of a job; `fits` is the folder of fitted recalibrators."""
-    options = job.options
-    rows = load_rows(job.source.path, options.columns)
+    options, source = job.options, job.source
+    rows = load_rows(source.path, options.columns)
     results, diagrams, draws = [], [], []
-    keys = {name: getattr(job.source, name) for name in ("model", "family", "size", "dataset", "severity", "seed")}
     for recalibrator, fit, preds in _recalibrate(job, rows, fits):
-        fitted = {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
+        keys = {"job": job.name, "recalibrator": recalibrator}
+        facts = {name: getattr(source, name) for name in FIELDS}
+        facts |= {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
         for selection, selected, notes in _select(preds, options):
-            base = {"job": job.name, "recalibrator": recalibrator, "selection": selection}
             notes = (*(() if fit is None else fit.notes), *notes)
             for lens, measured, bins in _measure(selected, job, paired=selection == "all"):
-                diagrams += [{**base, "lens": lens, **row} for row in bins]
-                drawn = [one for one in measured if one.draws is not None]
-                draws += [{**base, "lens": lens, "metric": one.metric.name, "values": one.draws} for one in drawn]
-                records = (_record(one, options, notes) for one in measured)
-                results += [{**keys, **base, **fitted, "lens": lens, **record} for record in records]
-    if fingerprint(job.source.path) != job.fingerprint:
+                base = {**keys, "lens": lens, "selection": selection}
+                diagrams += [{**base, **row} for row in bins]
+                draws += [
+                    {**base, "metric": one.metric.name, "values": one.draws}
+                    for one in measured
+                    if one.draws is not None
+                ]
+                results += [{**facts, **base, **_record(one, options, notes)} for one in measured]
+    if fingerprint(source.path) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
     return results, diagrams, draws
 
@@ -349,9 +346,7 @@ def _record(measurement: Measurement, options: Options, notes: Sequence[str]) ->
     metric = measurement.metric
     return {
         "metric": metric.name,
-        "scheme": metric.scheme,
-        "bins": metric.bins,
-        "norm": metric.norm,
+        **{name: getattr(metric, name) for name in ("scheme", "bins", "norm")},
         **{name: getattr(measurement, name) for name in ("value", "low", "high", "n")},
         "level": None if measurement.low is None else options.level,
         "warnings": "; ".join(dict.fromkeys((*notes, *measurement.warnings))),
@@ -364,16 +359,11 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
     yield "none", None, rows.predictions(mask, subset)
     for name, file in job.protocol.fits.items():
         path = fits / f"{file}.json"
-        if path.is_file():
-            fit = Fit(**read_json(path))
-        else:
-            fit = fit_recalibrator(
-                path, job.fit_source, name, job.options, rows if job.fit_source == job.source else None
-            )
+        read = rows if job.fit_source == job.source else None
+        fit = Fit.read(path) if path.is_file() else fit_recalibrator(path, job.fit_source, name, job.options, read)
         if job.protocol.fraction is not None and fit.labels != labels_digest(rows.labels):
             raise InputError(f"{job.fit_source.path} has other labels than {job.source.path}; it has changed")
-        probs = fit.apply(rows.select(mask))
-        yield name, fit, None if probs is None else rows.predictions(mask, subset, probs)
+        yield name, fit, fit.apply(rows, mask, subset)
 
 
 def _select(
@@ -382,15 +372,12 @@ def _select(
     """Yield name, predictions and warnings of every selection; None where a selection cannot be made."""
     yield "all", preds, ()
     for name, selection in options.selections.items():
-        if preds is None:
-            yield name, None, ()
-            continue
         try:
-            selected = make_selection(selection, preds)(preds)
+            selected = None if preds is None else make_selection(selection, preds)(preds)
         except InputError as error:
             yield name, None, (str(error),)
             continue
-        warning = small_selection(len(selected), len(preds))
+        warning = None if selected is None or preds is None else small_selection(len(selected), len(preds))
         yield name, selected, () if warning is None else (warning,)
 
 
@@ -403,12 +390,11 @@ def _measure(
     top = None if preds is None else tc.TopLabel().sample(preds)
     for name in ("", *job.options.lenses):
         metrics = metrics_of(job.options.metrics, name)
-        if not metrics:
-            continue
+        bins: Records = []
         if preds is None or top is None:
-            yield name, [Measurement(metric, float("nan"), 0) for metric in metrics], []
+            measured = [Measurement(metric, float("nan"), 0) for metric in metrics]
         elif name == "":
-            yield name, measure_scores(preds, top, metrics, intervals=bool(intervals), level=level, paired=paired), []
+            measured = measure_scores(preds, top, metrics, intervals=bool(intervals), level=level, paired=paired)
         else:
             lens = make_lens(name, preds, job.options)
             alone = not lens.several and lens.shares(preds) is None
@@ -416,7 +402,8 @@ def _measure(
             measured = measure_lens(
                 preds, lens, metrics, sample=sample, intervals=intervals, level=level, paired=paired
             )
-            yield name, measured, [] if sample is None else diagram(sample.profile)
+            bins = [] if sample is None or not metrics else diagram(sample.profile)
+        yield name, measured, bins
 
 
 def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
@@ -527,14 +514,15 @@ def predictions_of(
         raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
     job = results["job"][0]
     protocol = Protocol(**meta["protocol"][job])
+    if recalibrator not in ("none", *protocol.fits):
+        listed = ", ".join(protocol.fits)
+        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {listed}")
     rows = load_rows(Path(meta["files"][job]), FileColumns(**meta["columns"]))
     mask = protocol.judged_rows(rows)
     if recalibrator == "none":
         return rows.predictions(mask, protocol.subset)
-    if recalibrator not in protocol.fits:
-        listed = ", ".join(protocol.fits)
-        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {listed}")
-    probs = Fit(**read_json(store.folder / "fits" / f"{protocol.fits[recalibrator]}.json")).apply(rows.select(mask))
-    if probs is None:
+    fit = Fit.read(store.folder / "fits" / f"{protocol.fits[recalibrator]}.json")
+    preds = fit.apply(rows, mask, protocol.subset)
+    if preds is None:
         raise InputError(f"{recalibrator} could not be fitted for {model!r}")
-    return rows.predictions(mask, protocol.subset, probs)
+    return preds

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from truecal.study.metrics import GRID
 
 FORMATS = (".npz", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq")
+FIELDS = ("model", "family", "size", "dataset", "severity", "seed")  # of a prediction file
 LENSES = ("top-label", "all-label", "class-wise", "canonical")
 
 
