@@ -264,23 +264,6 @@ def test_an_independent_set_needs_to_know_by_whom(folder):
     assert tc.study.Study.read(path).spec.options.clean_of("ood") == "clean"
 
 
-def test_the_same_labels_must_be_declared(folder):
-    path = declared(folder, "datasets: {ood: {independent: true}}\n")
-    path.write_text(path.read_text().replace("seed: 7}", "seed: 7, dataset: clean}"))
-    study = tc.study.Study.read(
-        path
-    )  # corruptions have no clean file of their own: recalibrated by clean, judged whole
-    assert not study.spec.options.shares_rows("c-blur")
-    for model in range(MODELS):  # a copy of the clean set under another name shares its rows
-        (folder / "c/copy-0").mkdir(exist_ok=True)
-        (folder / f"c/copy-0/m{model}.npz").write_bytes((folder / f"clean/m{model}.npz").read_bytes())
-    with pytest.raises(tc.InputError, match="'c-copy' has the labels of 'clean', row by row"):
-        tc.study.Study.read(path)
-    for file in (folder / "c/copy-0").iterdir():
-        file.unlink()
-    (folder / "c/copy-0").rmdir()
-
-
 def test_fits_are_readable_without_the_library(store):
     path = sorted((store.folder / "fits").iterdir())[0]
     held = json.loads(path.read_text())

@@ -93,7 +93,8 @@ def test_numbers_equal_direct_calls(tmp_path):
 
 def test_recalibrators_learnt_on_another_dataset(tmp_path):
     write_files(tmp_path, models=("mlp",), datasets=("digits", "faces"), severities=(0, 1))
-    frame = run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n").frame()
+    more = "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {independent: true, by: digits}}\n"
+    frame = run(tmp_path, more).frame()
     arrays = {}
     for dataset in ("digits", "faces"):
         with np.load(tmp_path / f"runs/{dataset}/mlp-0-0.npz") as held:
@@ -107,7 +108,10 @@ def test_recalibrators_learnt_on_another_dataset(tmp_path):
     assert value_of(frame, dataset="digits", severity=1.0, recalibrator="none")["n"] == 96
     (tmp_path / "runs/digits/mlp-0-0.npz").unlink()
     with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to fit on"):
-        run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n")
+        run(
+            tmp_path,
+            "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {independent: true, by: digits}}\n",
+        )
 
 
 def test_a_shifted_file_without_a_clean_one_must_be_asked_to_learn_on_itself(tmp_path):

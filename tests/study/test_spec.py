@@ -178,8 +178,6 @@ def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_no
         "subset of one": ("class_subsets: {digits: [0]}\n", "must be at least two"),
         "subset dataset": ("class_subsets: {faces: [0, 1]}\n", "no prediction file is of that dataset"),
         "described": ("models: {mpl: {size: 3}}\n", "describes 'mpl', but no prediction file is of that model"),
-        "teacher": ("recalibrators: [beta]\nsplit: {dataset: faces}\n", "no prediction file is of that dataset"),
-        "two teachers": ("split: {dataset: digits, fit: same}\n", "so leave out the dataset"),
         "none": ("recalibrators: [none]\n", "always there"),
         "twice": ("lenses: [top-label, top-label]\n", "listed twice"),
     }.values(),

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +83,14 @@ class Metric:
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
         """Make the estimator of the metric (not for scores); `level` is that of intervals in closed form."""
-        norm: Any = self.norm
-        scheme: Any = self.scheme
+        norm, scheme, bins = (cast(Any, part) for part in (self.norm, self.scheme, self.bins))
         if self.kind == "function":
             return FunctionEstimator(names.load_object(self.name))
         if self.kind in ("debiased", "exact"):
             correction: Any = "exact" if self.kind == "exact" else "kumar"
-            return tc.DebiasedECE(bins=self.bins, correction=correction, norm=norm)
+            return tc.DebiasedECE(bins=bins, correction=correction, norm=norm)
         makers: dict[str, Callable[[], Estimator]] = {
-            "ece": lambda: tc.BinnedECE(bins=self.bins, scheme=scheme, norm=norm),
+            "ece": lambda: tc.BinnedECE(bins=bins, scheme=scheme, norm=norm),
             "generalized": lambda: tc.GeneralizedECE(level=level, norm=norm),
             "sweep": lambda: tc.SweepECE(scheme=scheme, norm=norm),
             "rank": lambda: tc.RankSeries(level=level, norm=norm),

@@ -319,7 +319,7 @@ def _resolve_datasets(document: Document, options: Options, sources: Sequence[Pr
     clean = [name for name in names if not options.dataset(name).independent and options.clean_of(name) == name]
     resolved = {}
     for pattern, dataset in options.datasets.items():
-        if dataset.independent and dataset.by is None and options.split.dataset is None and options.recalibrators:
+        if dataset.independent and dataset.by is None and options.recalibrators:
             if len(clean) == 1:
                 dataset = replace(dataset, by=clean[0])
             else:

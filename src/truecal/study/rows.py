@@ -70,17 +70,15 @@ class Rows:
             if outputs.ndim != 2:
                 raise InputError("a subset of classes needs one column of logits per class")
             chosen = class_columns(subset, classes, self.class_count)
-            position = np.full(self.class_count, -1, np.intp)
-            position[chosen] = np.arange(len(chosen))
-            inside = position[labels] >= 0
+            inside = np.isin(labels, chosen)
             if not inside.any():
                 raise InputError("no row has a label in the subset of classes")
+            order = np.argsort(chosen)
+            labels = order[np.searchsorted(chosen, labels[inside], sorter=order)]
             classes = tuple(index if classes is None else classes[index] for index in chosen)
-            outputs, labels = outputs[inside][:, chosen], position[labels[inside]]
+            outputs = outputs[inside][:, chosen] if probs is None else _normalize(outputs[inside][:, chosen])
             others = {name: column[inside] for name, column in others.items()}
-            if probs is not None:
-                outputs = _normalize(outputs)
-        if probs is not None and self.outputs.ndim == 1:
+        elif probs is not None and self.outputs.ndim == 1:
             outputs = outputs[:, 1]
         weights, clusters = (
             None if name is None else others.pop(name) for name in (self.columns.weight, self.columns.cluster)
@@ -228,24 +226,26 @@ def labels_digest(labels: Indices) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """What is known of a file without its predictions: number of rows and classes, hash of the labels, names of all columns."""
+    """What is known of a file without its predictions: the file, its rows with empty outputs, and a hash of the labels."""
 
     source: PredictionFile
-    rows: int
-    count: int
+    rows: Rows
     digest: str
-    classes: Classes
-    names: tuple[str, ...]
 
     @property
-    def layout(self) -> tuple[int, int, str]:
-        """What all files on the same rows have in common."""
-        return self.rows, self.count, self.digest
+    def shape(self) -> tuple[object, ...]:
+        """What all files of one dataset, severity and seed have in common: numbers of rows and classes, and labels."""
+        return len(self.rows), self.rows.class_count, self.digest
+
+    @property
+    def classes(self) -> tuple[int, Classes]:
+        """Number and names of the classes."""
+        return self.rows.class_count, self.rows.classes
 
 
 def check_files(document: Document, sources: Sequence[PredictionFile], options: Options) -> None:
     """Read labels and shapes of every file and compare those that must agree; add what does not to the document."""
-    headers: list[_Header] = []
+    groups: dict[object, list[_Header]] = {}
     for source in sources:
         if not source.path.is_file() or source.path.suffix.lower() not in FORMATS:
             continue  # a problem of the document already
@@ -254,40 +254,35 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
         except InputError as error:
             document.add(source.line, f"{source.path.name}: {error}")
             continue
-        facts = (len(rows), rows.class_count, labels_digest(rows.labels), rows.classes)
-        headers.append(_Header(source, *facts, tuple(rows.others)))
-    groups: dict[object, list[_Header]] = {}
-    for header in headers:
-        groups.setdefault(header.source.rows_key, []).append(header)
-    typical = []  # of every dataset, severity and seed, a file with the layout that most of them have
+        groups.setdefault(source.rows_key, []).append(_Header(source, rows, labels_digest(rows.labels)))
+        _check_columns(document, groups[source.rows_key][-1], options)
+    typical, alike = [], []  # a file of every group with the shape that most of its files have; all files of that shape
     for group in groups.values():
-        ((layout, _),) = Counter(header.layout for header in group).most_common(1)
-        typical.append(next(header for header in group if header.layout == layout))
+        ((shape, _),) = Counter(header.shape for header in group).most_common(1)
+        typical.append(next(header for header in group if header.shape == shape))
         for header in group:
-            if header.layout != layout:
-                document.add(header.source.line, _describe_difference(header, typical[-1], options.columns))
-    for header in headers:
-        _check_columns(document, header, options)
+            if header.shape == shape:
+                alike.append(header)
+            else:
+                document.add(header.source.line, _describe_difference(header, typical[-1]))
     if options.recalibrators:
-        layouts = {header.source.rows_key: header.layout for header in typical}
-        _check_fit_sources(document, [h for h in headers if h.layout == layouts[h.source.rows_key]], options)
+        _check_fit_sources(document, alike, options)
         _check_clean(document, typical, options)
     _check_classes(document, typical, options)
 
 
-def _describe_difference(header: _Header, other: _Header, columns: FileColumns) -> str:
+def _describe_difference(header: _Header, other: _Header) -> str:
     """Say in which way two files of the same dataset, severity and seed differ: rows, classes or labels."""
     one, two = header.source.path, other.source.path
     dataset, severity, seed = header.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
-    if header.rows != other.rows:
-        return f"{one} has {header.rows} rows but {two} {other.rows}; {models} must share rows"
-    if header.count != other.count:
-        return f"{one} has {header.count} classes but {two} {other.count}"
-    first, second = (load_rows(path, columns, labels_only=True).labels for path in (one, two))
-    rows = np.flatnonzero(first != second)
+    if len(header.rows) != len(other.rows):
+        return f"{one} has {len(header.rows)} rows but {two} {len(other.rows)}; {models} must share rows"
+    if header.rows.class_count != other.rows.class_count:
+        return f"{one} has {header.rows.class_count} classes but {two} {other.rows.class_count}"
+    rows = np.flatnonzero(header.rows.labels != other.rows.labels)
     return (
-        f"{one} and {two} have different labels in {len(rows)} of {header.rows} rows, the first in row {rows[0]}; "
+        f"{one} and {two} have different labels in {len(rows)} of {len(header.rows)} rows, the first in row {rows[0]}; "
         f"{models} must be judged on the same rows in the same order"
     )
 
@@ -298,18 +293,14 @@ def _check_columns(document: Document, header: _Header, options: Options) -> Non
     columns = [one["by_column"]["column"] for one in options.selections.values() if "by_column" in one]
     needed += [("selections", column, "to select by") for column in columns]
     for key, column, purpose in needed:
-        if column not in header.names:
-            text = f"{header.source.path} has no {column!r} {purpose}; it has {', '.join(header.names)}"
+        if column not in header.rows.others:
+            text = f"{header.source.path} has no {column!r} {purpose}; it has {', '.join(header.rows.others)}"
             document.add((key,), text)
 
 
 def _check_fit_sources(document: Document, headers: Sequence[_Header], options: Options) -> None:
     """Add a problem for files without a clean file of the same model, classes and (where rows are shared) labels to fit on."""
     by_key = {header.source.key: header for header in headers}
-    dataset = options.split.dataset
-    if dataset is not None and dataset not in {header.source.dataset for header in headers}:
-        document.add(("split",), f"split names {dataset!r}, but no prediction file is of that dataset")
-        return
     for header in headers:
         path, line = header.source.path, header.source.line
         model, clean, _, seed = options.fit_source(header.source)
@@ -319,37 +310,26 @@ def _check_fit_sources(document: Document, headers: Sequence[_Header], options: 
                 f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to fit on; name a clean dataset "
             )
             document.add(line, text + "(datasets), or fit on each file itself: split: {fit: same}")
-            continue
-        other = fit_source.source.path
-        if (fit_source.count, fit_source.classes) != (header.count, header.classes):
+        elif fit_source.classes != header.classes:
+            other = fit_source.source.path
             document.add(line, f"{path} has other classes than {other}, on which its recalibrators are fitted")
         elif options.shares_rows(header.source.dataset) and fit_source.digest != header.digest:
+            other = fit_source.source.path
             text = f"{path} has other labels than {other} of severity 0, so the rows of the fit cannot be left out; "
             document.add(line, text + "use the same rows, declare the dataset independent, or split: {fit: same}")
 
 
 def _check_clean(document: Document, headers: Sequence[_Header], options: Options) -> None:
-    """Add a problem to the document where it is open which datasets are clean, or share the rows of the clean one."""
-    if options.split.fit == "same":
+    """Add a problem for undeclared datasets of severity 0 that have the same classes and other rows: which one is clean?"""
+    if "split" in document.value:
         return
-    clean = options.split.dataset
     by_classes: dict[object, list[_Header]] = {}
-    by_rows = {header.source.rows_key: header for header in headers}
     for header in headers:
-        name, dataset = header.source.dataset, options.dataset(header.source.dataset)
-        if dataset.independent or dataset.clean is not None or header.source.severity:
-            continue
-        if clean in (None, name):
-            by_classes.setdefault((header.count, header.classes), []).append(header)
-        elif (other := by_rows.get((clean, 0.0, header.source.seed))) is not None and other.digest == header.digest:
-            document.add(
-                header.source.line,
-                f"{name!r} has the labels of {clean!r}, row by row; say datasets: {{{name}: "
-                f"{{clean: {clean}}}}} if its rows are the same, or independent: true if not",
-            )
+        dataset = options.dataset(header.source.dataset)
+        if not dataset.independent and dataset.clean is None and not header.source.severity:
+            by_classes.setdefault(header.classes, []).append(header)
     for group in by_classes.values():
-        digests = {header.digest for header in group if header.source.seed == group[0].source.seed}
-        if len(digests) > 1 and "split" not in document.value:
+        if len({header.digest for header in group if header.source.seed == group[0].source.seed}) > 1:
             names = ", ".join(map(repr, dict.fromkeys(header.source.dataset for header in group)))
             document.add(
                 group[-1].source.line,
@@ -368,7 +348,7 @@ def _check_classes(document: Document, headers: Sequence[_Header], options: Opti
         output = selection.get("by_output", {}).get("class")
         named.append(("selections", selection.get("by_label", [] if output is None else [output])))
     for header in headers:
-        dataset, classes, count = header.source.dataset, header.classes, header.count
+        dataset, (count, classes) = header.source.dataset, header.classes
         try:
             if dataset in options.class_subsets:
                 chosen = class_columns(options.class_subsets[dataset], classes, count)

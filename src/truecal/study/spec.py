@@ -74,13 +74,12 @@ class Split:
     """The rows recalibrators are fitted on: a fraction of every class, the same for all models.
 
     fit="clean": on the file of severity 0 of the same model and seed, of the clean dataset; "same": on the file that is
-    judged. `dataset` names the clean dataset of all datasets that do not name one.
+    judged.
     """
 
     fraction: float = 0.2
     seed: int = 0
     fit: Literal["clean", "same"] = "clean"
-    dataset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Options:
     def clean_of(self, name: str) -> str:
         """Return the dataset whose clean rows the recalibrators of a dataset are fitted on."""
         dataset = self.dataset(name)
-        return dataset.clean or dataset.by or self.split.dataset or name
+        return dataset.clean or dataset.by or name
 
     def shares_rows(self, name: str) -> bool:
         """Return whether the rows of a dataset are those of its clean one."""

@@ -53,7 +53,7 @@ def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
             raise InputError(f"{name} of point {point} is not a number; leave it out")
     at_most = (a[:, None] <= a) & (b[:, None] <= b)  # [i, j]: point i beside point j
     dominates = at_most & ((a[:, None] < a) | (b[:, None] < b))
-    front: NDArray[np.bool_] = ~dominates.any(axis=0)
+    front: NDArray[np.bool_] = np.logical_not(np.any(dominates, axis=0))
     return front
 
 

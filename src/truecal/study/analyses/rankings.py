@@ -383,7 +383,7 @@ def effect_of_recalibration(
         raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
     apart = (pl.col("after_high") < pl.col("before_low")) | (pl.col("after_low") > pl.col("before_high"))
     both = both.with_columns(change=pl.col("after") - pl.col("before"), supported=apart)
-    rows_of = {name: choice[name] for name in ("lens", "selection") if name in choice}  # type: ignore[literal-required]
+    rows_of = {name: choice[name] for name in ("lens", "selection") if name in choice}
     draws = read_draws(source, metric=metric, **rows_of)
     if draws is not None:
         parts = both.partition_by(CONDITION, maintain_order=True)

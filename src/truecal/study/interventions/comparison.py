@@ -184,7 +184,7 @@ class InterventionComparison:
             f"Of {len(lines)} interventions {counts[0]} clearly lower the usual error. Of these, {counts[1]} "
             f"also lower every other error over all rows (top k, all classes, groups), and {counts[2]} have one that rose."
         )
-        return lines + _compare_orders(every) + _compare_labels(every.filter(pl.col("intervention").is_in(helpful)))
+        return lines + _compare_labels(every.filter(pl.col("intervention").is_in(helpful)))
 
     def text(self, *, markdown: bool = False) -> str:
         """Write all tables, the answer and the notes as text or as Markdown."""
@@ -277,23 +277,6 @@ def _tabulate_strengths(choice: StrengthChoice) -> Frame:
     digits = [pl.col(name).map_elements("{:.4f}".format, pl.String) for name in ("error", "accuracy")]
     table = table.with_columns(pl.col("tried").list.join(", "), *digits).rename({"error": "usual error"})
     return Frame({name: table[name].to_list() for name in table.columns})
-
-
-def _compare_orders(errors: Any) -> list[str]:
-    """Correlate the order of the interventions by the usual error with that by every other error (Kendall's tau)."""
-    from scipy.stats import kendalltau
-
-    over_all = errors.filter(pl.col("intervention") != BASELINE, metric="error", selection="all")
-    by_lens = over_all.group_by("lens", maintain_order=True).agg("mean")
-    means = dict(by_lens.iter_rows())
-    usual = means.pop("traditional")
-    if len(usual) < 3:
-        return []
-    taus = [f"{lens} {kendalltau(usual, others).statistic:.2f}" for lens, others in means.items()]
-    return [
-        f"The order of the {len(usual)} interventions by the usual error against that by others (Kendall's tau, 1 is the same "
-        f"order): {', '.join(taus)}."
-    ]
 
 
 def _compare_labels(errors: Any) -> list[str]:

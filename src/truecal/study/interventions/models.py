@@ -162,7 +162,7 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict
     methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in seeds if name != BASELINE}
     after = {name: s for name, s in plan.interventions.items() if name in (*AFTERWARDS, TOGETHER)}
     plan = replace(plan, seeds=tuple(range(len(seeds[BASELINE]))), interventions={**methods, **after})
-    return plan, InterventionData(*parts, classes=tuple(range(count))), outputs
+    return plan, InterventionData(parts[0], parts[1], parts[2], tuple(range(count))), outputs
 
 
 def _read_logits(path: Path) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,9 @@ Kind: TypeAlias = Literal["mlp", "cnn"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A base model and how it is trained: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine.
-
-    The model is a cnn or an mlp, or made by `factory` ("module:function"), which is called with the shape of an input and the
-    number of classes and answers a torch.nn.Module from (n, *shape) to (n, classes) logits.
-    """
+    """A base model and how it is trained: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine."""
 
     network: Kind = "cnn"
-    factory: str | None = None  # "module:function" that makes another network from (shape, classes)
     width: int = 16
     epochs: int = 20
     batch: int = 64
@@ -50,21 +45,6 @@ BUNDLED = ("warped-digits", "digits")
 BASELINE = "none"
 Strength = float | str | None
 Groups = Mapping[str, Sequence[object]]
-
-_USUAL: Mapping[str, tuple[Strength, ...]] = {
-    "label-smoothing": (0.005, 0.01, 0.02, 0.05),
-    "mixup": (0.02, 0.05, 0.1, 0.2),
-    "focal": (0.5, 1, 2, "flsd-53"),
-    "temperature": (None,),
-    "bias-corrected-temperature": (None,),
-    "histogram": (5, 10, 15, 25),
-}
-# Strengths of what is done only where the file names it.
-_ON_REQUEST: Mapping[str, tuple[Strength, ...]] = {
-    "histogram-width": (5, 10, 15, 25),
-    "mc-dropout": (0.1, 0.2, 0.4),
-    TOGETHER: (2, 3),
-}
 
 
 @dataclass(frozen=True)
@@ -161,18 +141,20 @@ class Plan:
         """
         file = Path(path)
         document = read_document(file)
-        document.check(load_schema("interventions/interventions.schema.json"))
+        schema = load_schema("interventions/interventions.schema.json")
+        document.check(schema)
         values = document.value
-        model = dict(values.get("model", {}))
-        interventions = values.get("interventions", dict.fromkeys(_USUAL))
+        known = schema["properties"]["interventions"]  # with the usual interventions, and the usual strengths of each
+        interventions = values.get("interventions", dict.fromkeys(known["default"]))
         plan = cls(
             name=str(values.get("name", file.stem)),
             data=_read_data(document, file.parent),
-            training=Recipe(factory=model.pop("import", None), **model, **values.get("training", {})),
+            training=Recipe(**values.get("model", {}), **values.get("training", {})),
             lenses=_read_lenses(document),
             seeds=tuple(values.get("seeds", range(5))),
             interventions={
-                name: tuple(strengths or {**_USUAL, **_ON_REQUEST}[name]) for name, strengths in interventions.items()
+                name: tuple(strengths or known["properties"][name]["default"])
+                for name, strengths in interventions.items()
             },
             accuracy_loss=values.get("accuracy_loss", 0.05),
             document=document,
@@ -200,7 +182,7 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 def _read_lenses(document: Document) -> LensPlan:
     """Read the section `lenses`; problems are added to the document."""
-    values = {
+    values: dict[str, Any] = {
         name: tuple(value) if name in ("top_k", "labels") else value
         for name, value in document.value.get("lenses", {}).items()
     }
@@ -278,9 +260,8 @@ def check_plan(plan: Plan, data: InterventionData) -> None:
             document.add(where, str(error))
     if "top_k" in document.value.get("lenses", {}) and max(lenses.top_k) > count:
         document.add(("lenses", "top_k"), f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
-    bundled = plan.data.logits is None and plan.training.factory is None
     shape, rows = data.train.inputs.shape[1:], len(data.validation.labels)
-    if bundled and plan.training.network == "cnn" and len(shape) not in (2, 3):
+    if plan.data.logits is None and plan.training.network == "cnn" and len(shape) not in (2, 3):
         document.add(("model",), f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
     bins = [b for kind in ("histogram", "histogram-width") for b in plan.interventions.get(kind, ()) if b is not None]
     largest = max(map(int, bins), default=0)

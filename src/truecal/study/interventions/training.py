@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.names import load_object
 from truecal.study.interventions.plan import Kind, Recipe
 from truecal.train import Module, Tensor, cross_entropy, focal_loss, mixup, smoothed_cross_entropy, torch
 
@@ -43,30 +42,6 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
             hidden += [nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
             hidden += [nn.Linear(2 * width * (rows // 2) * (columns // 2), last), nn.ReLU()]
         return nn.Sequential(nn.Flatten(), *hidden, nn.Dropout(0.0), nn.Linear(last, classes))
-
-
-def load_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
-    """Make a network by calling "module:function" with (shape, classes); `seed` fixes its initial weights."""
-    make = load_object(path)
-    if not callable(make):
-        raise InputError(
-            f"{path!r} names no function; give module:function, called with the input shape and the classes"
-        )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed))
-        model = make(shape, classes)
-    if not isinstance(model, torch.nn.Module):
-        raise InputError(f"{path!r} made {type(model).__name__}, not a torch.nn.Module")
-    with torch.no_grad():
-        shape_out = tuple(model.eval()(torch.zeros(2, *shape)).shape)
-    if shape_out != (2, classes):
-        raise InputError(f"the network of {path!r} gives outputs of shape {shape_out} for two rows, not (2, {classes})")
-    return model.train()
-
-
-def list_dropout(model: Module) -> list[Any]:
-    """Return the dropout layers of a network."""
-    return [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -140,15 +115,9 @@ def fit(
     with repeatable(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))  # of dropout
         shape = inputs.shape[1:]
-        if recipe.factory is None:
-            model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
-        else:
-            model = load_network(recipe.factory, shape, classes, seed=seed)
+        model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
         if kind == "mc-dropout":
-            for layer in list_dropout(model):
-                layer.p = float(strength)
-            if not list_dropout(model):
-                raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.factory} has none")
+            model[-2].p = float(strength)
         order, blends = torch.Generator().manual_seed(int(seed)), torch.Generator().manual_seed(int(seed) + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
@@ -164,11 +133,10 @@ def fit(
 
 
 def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
-    """Log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
+    """Compute the log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
     with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
-        for layer in list_dropout(model):
-            layer.train()
+        model[-2].train()
         parts = []
         for part in torch.from_numpy(inputs).split(1024):
             passes = torch.stack([torch.log_softmax(model(part).double(), dim=1) for _ in range(_PASSES)])
@@ -179,7 +147,7 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Outputs of the network, shape (n, classes)."""
+    """Compute the outputs of the network, shape (n, classes)."""
     with repeatable(), torch.no_grad():
         parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
     logits: NDArray[np.float32] = torch.cat(parts).numpy()
