@@ -236,7 +236,7 @@ class OutputColumns:
     """Columns of the predictions.
 
     --score COLUMN    Column of P(positive), for two classes.
-    --probs COLUMNS   Class probabilities, e.g. 'p_*' (npz: an array).
+    --probs COLUMNS   Class probabilities, e.g. 'p_*' or cat,dog,fox (npz: an array).
     --logits COLUMNS  The same as logits, e.g. 'z_*'.
     """
 
@@ -249,8 +249,10 @@ class OutputColumns:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
 
     @property
-    def probabilities(self) -> str | None:
-        """Column, pattern or array of probabilities."""
+    def probabilities(self) -> str | list[str] | None:
+        """Column, pattern, list of columns, or array of probabilities."""
+        if self.probs is not None and "," in self.probs and "*" not in self.probs:
+            return self.probs.split(",")
         return self.probs if self.score is None else self.score
 
 

@@ -38,6 +38,7 @@ class GroupEstimate:
     by: str
     group: str
     estimate: "tc.Estimate"
+    tool: str = ""  # whose number this is, where it is not ours
 
     def record(self) -> dict[str, object]:
         """Return the estimate as `--json` prints it."""
@@ -48,8 +49,8 @@ class GroupEstimate:
 
     @property
     def estimator_word(self) -> str:
-        """Name of the estimator on the command line."""
-        return names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
+        """Name of the estimator on the command line, or of the tool whose number this is."""
+        return self.tool or names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -193,7 +194,7 @@ def _estimates_of_tool(
             other = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
             reasons = [f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs)]
             estimate = replace(estimate, warnings=(*reasons, *estimate.warnings))
-            estimates.append(GroupEstimate(", ".join(each), group, estimate))
+            estimates.append(GroupEstimate(", ".join(each), group, estimate, tool))
     return estimates
 
 
@@ -252,16 +253,15 @@ def _one_estimate(part: GroupEstimate, conclusion: "tc.inference.Conclusion | No
 def _tables(measured: Sequence[GroupEstimate], data: Data, columns: Sequence[Sequence[str]]) -> str:
     """Write one table per column of groups, with warnings and a remark about many groups."""
     parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
-    notes = [
-        f"warning: {m.group and f'{m.group}: '}{type(m.estimate.estimator).__name__}: {text}"
-        for m in measured
-        for text in m.estimate.warnings
-    ]
+    notes = []
+    for text in dict.fromkeys(text for m in measured for text in m.estimate.warnings):
+        about = [f"{m.group or m.estimator_word}: " for m in measured if text in m.estimate.warnings]
+        notes += [f"warning: {name}{text}" for name in ([""] if len(about) == len(measured) else dict.fromkeys(about))]
     if len({m.group for m in measured}) > 1:
         groups = [] if isinstance(data, tc.engines.Scan) else [g for c in columns for g in _groups(data, c).values()]
         one_label = groups and all((rows.labels == rows.labels[0]).all() for rows in groups)
         notes.append(_ONE_LABEL.format(" and ".join(map(", ".join, columns))) if one_label else _ALONE)
-    return "\n".join(["\n\n".join(parts), *dict.fromkeys(notes)])
+    return "\n".join(["\n\n".join(parts), *notes])
 
 
 def estimates_table(measured: Sequence[GroupEstimate]) -> str:

@@ -62,9 +62,11 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     choice = readers.choose_columns(
         columns, lambda: frame.head(_DETECTION_ROWS).collect(), source.read_request(), other
     )
-    outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
+    if classes is None and not numeric and not isinstance(choice.outputs, str):
+        classes = list(choice.outputs)
+    outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.class_names(outputs, choice.outputs, stars, classes, numeric=numeric)
     mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()

@@ -1,5 +1,6 @@
 """Which columns of a file hold labels and predictions, detected by name unless the user names them."""
 
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,8 +105,8 @@ def choose(
 
 
 def choose_predictions(
-    columns: Sequence[str], *, probs: str | None, logits: str | None
-) -> tuple[str | None, str | None]:
+    columns: Sequence[str], *, probs: str | Sequence[str] | None, logits: str | None
+) -> tuple[str | Sequence[str] | None, str | None]:
     """Choose (probs, logits) of a file without labels; one of the two is None."""
     if probs is None and logits is None:
         return _predictions(columns, columns)
@@ -225,11 +226,16 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
 
 
 def _text_options(values: Sequence[Any]) -> str:
-    """Return the options with which a column of percent, words and missing values can be read; words become missing."""
+    """Return the options with which a column of percent, words and missing values can be read.
+
+    Words beside numbers become missing; where there are only words, P stands for the probability of each.
+    """
     texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
     odd = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
+    if len(odd) == len(texts):  # nothing but words: each needs a probability
+        return f"--words {shlex.quote(','.join(f'{word}=P' for word in odd[:12]))}"
     missing = bool(odd) or any(text.lower() in NA_WORDS for text in texts)
-    words = [f"--words '{','.join(f'{word}=nan' for word in odd[:6])}'"] if odd else []
+    words = [f"--words {shlex.quote(','.join(f'{word}=nan' for word in odd[:6]))}"] if odd else []
     percent = ["--percent"] if any(text.endswith("%") for text in texts) else []
     return " ".join([*percent, *words, *(["--drop-null"] if missing else [])])
 

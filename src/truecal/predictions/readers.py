@@ -214,6 +214,8 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     judges = [] if request.judge is None else frames.matching(table.columns, request.judge, "judge")[0]
     other += judges
     choice = choose_columns(table.columns, lambda: table, request, other)
+    if request.classes is None and _are_class_names(table, choice.label, choice.outputs):
+        request = replace(request, classes=list(choice.outputs))
     if request.by:
         frames.matching(table.columns, request.by, "groups")
     names, stars = frames.match_outputs(table.columns, choice.outputs, request.classes)
@@ -323,16 +325,47 @@ def choose_columns(
     columns: Sequence[str], rows: "Callable[[], nw.DataFrame[Any]]", request: ReadRequest, other: Sequence[str]
 ) -> frames.ColumnChoice:
     """Choose the columns of labels and predictions by name, or by the values of `rows()` where no name tells."""
-    return frames.choose(
-        columns,
-        label=request.label,
-        probs=request.probs,
-        logits=request.logits,
-        other=other,
-        by=request.by,
-        score_like=lambda free: _score_like(rows(), free),
-        label_like=lambda free: _label_like(rows(), free),
-    )
+    listed = request.probs is not None and not isinstance(request.probs, str)
+    choice = _choose_class_columns(rows(), request, other) if listed and request.label is None else None
+    if choice is not None:
+        return choice
+    try:
+        return frames.choose(
+            columns,
+            label=request.label,
+            probs=request.probs,
+            logits=request.logits,
+            other=other,
+            by=request.by,
+            score_like=lambda free: _score_like(rows(), free),
+            label_like=lambda free: _label_like(rows(), free),
+        )
+    except InputError:
+        choice = None if request.logits is not None else _choose_class_columns(rows(), request, other)
+        if choice is None:
+            raise
+        return choice
+
+
+def _choose_class_columns(
+    table: "nw.DataFrame[Any]", request: ReadRequest, other: Sequence[str]
+) -> frames.ColumnChoice | None:
+    """Choose columns of fractions that are named after the values of a text column, the label; None where there are none."""
+    free = [name for name in table.columns if name not in (*other, *request.by, request.label)]
+    outputs = _score_like(table, free) if request.probs is None else request.probs
+    labels = [name for name in free if name not in outputs] if request.label is None else [request.label]
+    named = {name for name, value in (("label", request.label), ("predictions", request.probs)) if value is not None}
+    for label in labels:
+        if _are_class_names(table, label, outputs):
+            return frames.ColumnChoice(label, outputs, None, frozenset(named))
+    return None
+
+
+def _are_class_names(table: "nw.DataFrame[Any]", label: str, outputs: str | Sequence[str]) -> bool:
+    """Return whether several listed columns of predictions are named after the values of a text label."""
+    if isinstance(outputs, str) or len(outputs) < 2 or label not in table.columns or table[label].dtype.is_numeric():
+        return False
+    return _distinct_values(table[label]) <= set(outputs)
 
 
 def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
