@@ -494,6 +494,14 @@ class AbstentionCost:
     threshold: float
     n: int
 
+    def __str__(self) -> str:
+        cost = digits.with_interval(self.value, float(self.interval.low), float(self.interval.high))
+        risk = "none" if self.risk is None else f"{self.risk:.2%}"
+        return f"cost {cost} at {self.interval.level:.0%} if {self.rate:.0%} are not answered; wrong {risk}, n={self.n}"
+
+    def __repr__(self) -> str:
+        return f"AbstentionCost: {self}"
+
     def __float__(self) -> float:
         return self.value
 
@@ -620,6 +628,17 @@ class BestThreshold:
     calibrated_cost: float
     n: int
 
+    def __str__(self) -> str:
+        low, high = float(self.threshold_interval.low), float(self.threshold_interval.high)
+        cost = digits.with_interval(self.cost, float(self.interval.low), float(self.interval.high))
+        return (
+            f"answer from a confidence of {self.threshold:.3f} [{low:.3f}, {high:.3f}] on ({self.rate:.0%} not answered): cost "
+            f"{cost} on new rows at {self.interval.level:.0%}; answering all {self.answer_all:.4f}, none {self.answer_none:.4f}"
+        )
+
+    def __repr__(self) -> str:
+        return f"BestThreshold: {self}"
+
 
 @takes_arrays
 def best_threshold(
@@ -737,8 +756,8 @@ RATES = tuple(i / 20 for i in range(20))
 COST_RATIOS = tuple(i / 20 for i in range(1, 21))
 
 
-@dataclass(frozen=True, eq=False)
-class CostMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class CostMap(Tabular):
     """Costs of two models over abstention rates (rows) and cost ratios (columns).
 
     Attributes
@@ -802,6 +821,13 @@ class CostMap:
         }
         order = ("rate", "cost_ratio", "cost_a", "cost_b", "relative", "difference", "low", "high", "supported")
         return Frame({name: np.broadcast_to(columns[name], self.cost_a.shape).ravel() for name in order})
+
+    def __str__(self) -> str:
+        cheaper = int((self.high < 0).sum()), int((self.low > 0).sum())
+        return (
+            f"costs of two models at {len(self.rates)} abstention rates and {len(self.cost_ratios)} cost ratios, n={self.n}: "
+            f"the first is cheaper at {cheaper[0]} rates, the second at {cheaper[1]} ({self.level:.0%}, each rate by itself)"
+        )
 
 
 def cost_map(

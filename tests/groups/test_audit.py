@@ -317,6 +317,19 @@ def test_bad_options_are_refused(options, message):
         tc.audit(preds, **options)
 
 
+def test_gate_names_the_deciding_number():
+    preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
+    strict, lenient = tc.audit(preds, tolerance=0.01), tc.audit(preds, tolerance=0.5)
+    least = f"is off by at least {strict.segments[0].least:.3f}"
+    assert strict.gate.startswith("FAIL: ")
+    assert least in strict.gate
+    assert lenient.gate.startswith("PASS: ")
+    assert least in lenient.gate
+    assert lenient.gate.endswith("and 0.5 is allowed; none is shown to be off by more")
+    nothing = replace(lenient, segments=(), flagged=0)
+    assert nothing.gate.endswith("no segment is shown to be off by more than 0.5; more rows might show one")
+
+
 def test_without_columns_there_is_nothing_to_search():
     with pytest.raises(InputError, match="no column to divide the rows by"):
         tc.audit(tc.Predictions.from_probs([0.1, 0.9] * 50, [0, 1] * 50))

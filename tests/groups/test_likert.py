@@ -1,10 +1,13 @@
 """The Likert report: what each category holds, and whether it keeps its word."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binomtest
 
+import truecal as tc
 from tests.groups.data import simulated
 from truecal.errors import InputError
 from truecal.estimators import BinnedECE, EqualWidth, GeneralizedECE, InterInterval, KDTree, TotalVariation
@@ -162,3 +165,16 @@ def test_the_interval_of_a_broken_category_is_about_its_frequency():
     expected = np.sqrt(0.25 / 1000 / (2 * np.pi))
     assert estimate.chance == pytest.approx(expected, rel=0.15)
     assert 0.17 - 3 * 0.0158 < estimate.interval.low < 0.17 - 0.0158
+
+
+def test_gate_says_what_is_open_and_never_passes_nan():
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    report = tc.likert(rng.random(60) < p, p)
+    assert report.passed
+    assert report.gate.startswith("PASS: at 95% no word is shown to be wrong; ")
+    assert report.gate.endswith("are not certain, and more rows would decide")
+    nan = replace(report.categories[0], outcome_low=float("nan"), outcome_high=float("nan"))
+    broken = replace(report, categories=(nan, *report.categories[1:]))
+    assert not broken.passed
+    assert broken.gate.startswith("FAIL: ")

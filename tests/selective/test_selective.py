@@ -322,3 +322,19 @@ def test_who_never_answers_has_no_risk():
     wrong = tc.Predictions.from_probs([0.9, 0.8, 0.95], [0, 0, 0])
     assert tc.selective.best_threshold(wrong, cost_ratio=0.3, resamples=20).risk is None
     assert tc.selective.abstention_cost(wrong, rate=1.0, cost_ratio=0.3, resamples=20).risk is None
+
+
+def test_results_print_in_a_line():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    cost = str(tc.selective.abstention_cost(y, p, rate=0.5, cost_ratio=0.2))
+    assert cost.startswith("cost 0.1")
+    assert "50% are not answered" in cost
+    best = str(tc.selective.best_threshold(y, p, cost_ratio=0.3))
+    assert best.startswith("answer from a confidence of 0.")
+    a, b = tc.Predictions.from_probs(p, y), tc.Predictions.from_probs(1 - p, y)
+    costs = tc.selective.cost_map(a, b)
+    assert str(costs).endswith("the first is cheaper at 20 rates, the second at 0 (95%, each rate by itself)")
+    assert repr(tc.selective.best_threshold(y, p, cost_ratio=0.3)) == f"BestThreshold: {best}"
+    assert all(len(text) < 240 for text in (cost, best, repr(costs)))

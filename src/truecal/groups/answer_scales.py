@@ -125,15 +125,21 @@ class LikertReport(Tabular):
 
     @property
     def passed(self) -> bool:
-        """Whether no word is shown to be wrong."""
-        return not any(category.holds is False for category in self.categories)
+        """Whether no word is shown to be wrong; a limit that is not a number does not pass."""
+        return not any(c.holds is False or c.outcome_low != c.outcome_low for c in self.categories)
 
     @property
     def gate(self) -> str:
         """PASS or FAIL, the number that decides, and what would change it."""
         if self.passed:
-            return f"PASS: at {self.level:.0%} no word is shown to be wrong"
-        broken = next(category for category in self.categories if category.holds is False)
+            open_words = sum(category.holds is None for category in self.categories)
+            more = (
+                f"; {open_words} of {len(self.categories)} are not certain, and more rows would decide"
+                if open_words
+                else ""
+            )
+            return f"PASS: at {self.level:.0%} no word is shown to be wrong{more}"
+        broken = next(c for c in self.categories if c.holds is False or c.outcome_low != c.outcome_low)
         rate = f"{digits.percent(broken.outcome_low or 0.0)} to {digits.percent(broken.outcome_high or 0.0)}"
         return (
             f"FAIL: at {self.level:.0%} the outcome of {broken.name!r} happens in {rate} of the rows, and the word stands for "

@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimators.generalized import binning
 from truecal.estimators.generalized.binning import EqualWidth, KDTree
 from truecal.lenses.lens import Sample
-from truecal.table import Frame
+from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 18  # probabilities whose logarithms are computed at a time
@@ -22,8 +22,8 @@ _ERRORS = tuple(f"{kind}{end}" for kind in ("traditional", "full") for end in ("
 _BY_METHOD = ("method", *_ERRORS, "entropy", "accuracy")
 
 
-@dataclass(frozen=True, eq=False)
-class BeyondTop:
+@dataclass(frozen=True, eq=False, repr=False)
+class BeyondTop(Tabular):
     """Errors, accuracies and confidences of methods at the top class, at the top k, and over all classes.
 
     Attributes
@@ -50,6 +50,9 @@ class BeyondTop:
     def frame(self) -> Frame:
         """Return a table by method and k: error and interval, accuracy, confidence, difference and ratio to the baseline."""
         return self.by_k
+
+    def __str__(self) -> str:
+        return f"{len(self.by_method)} methods beside {self.baseline!r}, by the number of most probable classes\n{self.by_k}"
 
 
 def beyond_top(

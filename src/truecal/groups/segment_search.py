@@ -121,6 +121,11 @@ class Segment:
         """Share times (mean score - mean outcome): what the segment adds to the mean difference of all rows."""
         return self.share * (self.mean_score - self.mean_outcome)
 
+    @property
+    def least(self) -> float:
+        """Smallest absolute difference between both limits; 0 where they lie on both sides of 0 or one is not a number."""
+        return max(self.low, -self.high, 0.0) if self.low <= self.high else 0.0
+
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """Mark the rows of predictions that belong to this segment.
 
@@ -201,15 +206,17 @@ class Audit(Tabular):
     def gate(self) -> str:
         """PASS or FAIL, the number that decides, and what would change it."""
         sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
-        if self.passed:
+        failing = [segment for segment in self.segments if segment.beyond is not False]
+        if not failing and not self.segments:
             limit = "" if self.tolerance is None else f" by more than {self.tolerance:g}"
-            return f"PASS: {sure}, no segment is shown to be off{limit}"
-        off = [segment for segment in self.segments if segment.beyond is not False]
-        worst = max(off, key=lambda segment: min(abs(segment.low), abs(segment.high)))
-        least = f"{min(abs(worst.low), abs(worst.high)):.{digits.decimals(worst.low, worst.high)}f}"
-        remedy = "recalibrate the model" if not worst.levels else "recalibrate by segment"
+            return f"PASS: {sure}, no segment is shown to be off{limit}; more rows might show one"
+        worst = max(failing or self.segments, key=lambda segment: segment.least)
+        least = f"{worst.least:.{digits.decimals(worst.low, worst.high)}f}"
         where = f"the segment '{worst.name}' is" if worst.levels else "all rows are"
         allowed = "" if self.tolerance is None else f", and {self.tolerance:g} is allowed"
+        if not failing:
+            return f"PASS: {sure}, {where} off by at least {least}{allowed}; none is shown to be off by more"
+        remedy = "recalibrate by segment" if worst.levels else "recalibrate the model"
         return f"FAIL: {sure}, {where} off by at least {least}{allowed}; {remedy}"
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
@@ -276,7 +283,9 @@ class Audit(Tabular):
         for name, s in rows:
             limits = digits.with_interval(s.difference, s.low, s.high, sign=True)
             beyond = "  beyond tolerance" if s.beyond else ""
-            lines.append(f"{name:<{width}}  {s.rows:>9,}  {limits:<26}  {s.p_value:>7.3g}  {s.region}{beyond}")
+            lines.append(
+                f"{name:<{width}}  {s.rows:>9,}  {limits:<26}  {digits.p_text(s.p_value):>7}  {s.region}{beyond}"
+            )
         lines += [f"note: {_shorten(note, _MAX_NOTE)}" for note in self.notes]
         return "\n".join(lines)
 
@@ -498,7 +507,8 @@ def _describe_segment(
         low=low,
         high=high,
         p_value=p_value,
-        beyond=None if tolerance is None else bool(low > tolerance or high < -tolerance),
+        # a limit that is not a number is beyond every tolerance
+        beyond=None if tolerance is None else not (low <= tolerance and high >= -tolerance),
         explains=explains,
         curve=_curve(records, inside),
     )

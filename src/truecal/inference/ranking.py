@@ -97,6 +97,9 @@ class RankingConclusion(Tabular):
         places = digits.decimals(low, high)
         start, over = f"at {self.level:.0%} the error of {worst.a}", f"that of {self.reference} by"
         upper = digits.beside_limit(high, limit, places)
+        if self.passed and high < 0:
+            least = digits.beside_limit(-high, 0.0, places)
+            return f"PASS: {start} is below {over} at least {least}, and an increase of {limit:g} is allowed"
         if self.passed:
             return f"PASS: {start} exceeds {over} at most {upper}, and {limit:g} is allowed"
         if low > limit:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import options
+from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators import sweep
 from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
@@ -65,7 +65,8 @@ class Verdict(Tabular):
     def __str__(self) -> str:
         if np.ndim(self.p_value):
             return f"{self.method}: {np.size(self.p_value)} datasets"
-        return f"{self.method}: statistic {float(self.statistic):.4g}, p = {float(self.p_value):.3g} (if {self.hypothesis})"
+        p = digits.p_equation(float(self.p_value))
+        return f"{self.method}: statistic {float(self.statistic):.4g}, {p} (hypothesis: {self.hypothesis})"
 
 
 def verdict_of(

@@ -279,9 +279,8 @@ class Verification(Tabular):
         if self.explicit is not None:
             bound = f"{self.explicit:.4f}" if isfinite(self.explicit) else "none: the rarest output is too rare"
             lines.append(f"  explicit bound without approximation: {bound}")
-        if self.balance is not None:
-            balanced = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
-            lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {balanced}")
+        if self.outputs is not None:
+            lines.append(f"  {self.outputs} distinct outputs{'' if self.well_balanced else ', not well balanced'}")
         if self.further is not None:
             lines.append(f"  about {digits.about(self.further)} further rows would settle it")
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
@@ -349,7 +348,7 @@ def verify(
       estimate 0.0000, at most 0.0102, at least 0.0000
       assumes: rows are independent draws of the population that the statement is about
       explicit bound without approximation: 0.0473
-      5 distinct outputs, alpha = 1.02: well balanced
+      5 distinct outputs
     """
     if not options.is_number(threshold) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
