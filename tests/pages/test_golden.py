@@ -26,15 +26,19 @@ def numbers(name, *, nudged=False):
     by = "site" if name == "binary" else None
     judged = last_bits_moved(preds) if nudged else preds
     page = gather_model(judged, title="golden", lens=lens, by=by)
-    numbers = plain(page.pick("conclusion", "mean_score", "mean_outcome", "estimates", "classes", "groups"))
-    evaluation = page.recalibration["evaluation"]
-    remedies = plain({key: value for key, value in page.recalibration.items() if key != "evaluation"})
-    remedies |= {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason")}
+    numbers = plain(page.pick("conclusion", "mean_score", "mean_outcome"))
+    numbers["estimates"] = [[title, list(estimate.frame())] for title, estimate in page.estimates]
+    numbers["classes"] = [[row["name"], row["rate"], list(row["estimate"].frame())] for row in page.classes]
+    numbers["groups"] = [list(table.frame()) for table in page.groups]
+    evaluation = page.recalibration
+    remedies = {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason", "tied")}
+    remedies["rows"] = list(evaluation.frame())
+    drawn = plain(page.drawn()["remedies"])
     names = ("estimator_name", "truth", "n", "m", "mean", "bias", "std", "rmse")
     biases = [{name: getattr(trial, name) for name in names} for trial in page.bias.trials]
     shown = {**numbers, "bias": biases, "curves": thin(plain(page.curves))}
-    shown["recalibration"] = {**remedies, "curves": thin(remedies["curves"])}
-    return json.loads(json.dumps(shown))
+    shown["recalibration"] = {**remedies, "curves": thin(drawn)}
+    return json.loads(json.dumps(plain(shown)))
 
 
 def last_bits_moved(preds):

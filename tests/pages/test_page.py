@@ -44,7 +44,15 @@ def test_numbers_are_those_of_the_library(tmp_path):
     assert content["head"]["interval"]["low"] == estimate.interval.low
     assert content["head"]["p_value"] == estimate.p_value
     assert interval(estimate.interval.low, estimate.interval.high) in text
-    assert f"{tc.DebiasedECE()(tc.OneClass()(preds)).value:.4f}" in text
+    rows = {row[0]: row for row in cells_of_table(text, "estimator-table")}
+    for name, estimator in (("Debiased", tc.DebiasedECE()), ("Smooth (smECE)", tc.SmoothECE())):
+        each = tc.measure(preds, estimator=estimator, level=0.9)  # what the command line says of the estimator
+        limits = each.interval.low, each.interval.high
+        assert rows[name][2:4] == [rounded(each.value, *limits), interval(*limits)]
+    assert (
+        content["absolute"]["interval"]["low"]
+        == tc.measure(preds, estimator=tc.RankSeries(norm=1), level=0.9).interval.low
+    )
 
 
 def test_nothing_is_loaded_from_anywhere(tmp_path):
@@ -115,25 +123,25 @@ def test_the_size_is_bounded_for_many_distinct_scores(tmp_path):
 def test_most_classes_are_shown_with_their_numbers(tmp_path):
     preds = multiclass(500, 1200)
     text, _ = written(tmp_path, preds)
-    assert "The 200 classes with smaller errors are not listed." in text
+    assert "The 1,000 classes with smaller errors are not listed." in text
     table = text[text.index('id="class-table"') :]
     table = table[: table.index("</table>")]
-    assert table.count("<tr>") == 1001
+    assert table.count("<tr>") == 201
 
 
 def test_per_class_rows(tmp_path):
     from truecal.pages.model import per_class
 
     preds = multiclass(1000, 4)
-    rows = {row["name"]: row for row in per_class(preds, level=0.95)["rows"]}
+    rows = {row["name"]: row for row in per_class(preds, level=0.95)}
     for k in range(4):
         row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
         assert row["labels"] == (preds.labels == k).sum()
-        assert row["mean"] - row["rate"] == pytest.approx(gap.mean(), abs=1e-12)
+        assert row["rate"] == pytest.approx((preds.labels == k).mean())
+        assert row["estimate"].direction == pytest.approx(gap.mean(), abs=1e-12)
         estimate = tc.measure(preds, lens=tc.OneClass(k))  # what the command line says of the class
-        assert row["value"] == pytest.approx(estimate.value, abs=1e-12)
-        assert row["low"] == pytest.approx(estimate.interval.low, abs=1e-12)
-        assert row["high"] == pytest.approx(estimate.interval.high, abs=1e-12)
+        assert row["estimate"].value == estimate.value
+        assert row["estimate"].interval == estimate.interval
 
 
 def test_clustered_rows_per_class_are_judged_by_cluster():
@@ -143,9 +151,9 @@ def test_clustered_rows_per_class_are_judged_by_cluster():
     preds = tc.Predictions.from_probs(
         base.probs.repeat(4, axis=0), base.labels.repeat(4), clusters=np.arange(1200) // 4
     )
-    for row in per_class(preds, level=0.95)["rows"]:
+    for row in per_class(preds, level=0.95):
         estimate = tc.measure(preds, lens=tc.OneClass(int(row["name"])))
-        assert (row["value"], row["high"]) == (estimate.value, estimate.interval.high)
+        assert (row["estimate"].value, row["estimate"].interval) == (estimate.value, estimate.interval)
 
 
 def test_a_clustered_page_counts_clusters(tmp_path):
@@ -251,8 +259,8 @@ def test_recalibration_of_many_rows_uses_a_sample():
     from truecal.pages.sources import source_of
 
     found = recalibrate(source_of(multiclass(700, 3000), lens=tc.TopLabel(), by=(), level=0.95, rng=0))
-    assert found["sampled"] == 333
-    assert found["rows"][0]["recalibrator"] == "uncalibrated"
+    assert found.rows[0].error.n == 333
+    assert found.rows[0].name == "uncalibrated"
 
 
 def test_the_fingerprint_names_the_data(tmp_path):
@@ -309,7 +317,7 @@ def test_words_for_confidence_can_be_chosen(tmp_path):
     scale = {"low risk": (0.0, 0.1), "high risk": (0.1, 1.0)}
     text, _ = written(tmp_path, binary(), scale=scale)
     assert [row[0] for row in cells_of_table(text, "likert-table")] == ["low risk", "high risk"]
-    assert "Low risk, high risk</h2>" in text
+    assert "Confidence in words</h2>" in text
 
 
 def test_a_pdf_is_printed_or_refused(tmp_path, monkeypatch):

@@ -1,10 +1,8 @@
 """The page of several models: errors, pairs, curves, tasks and abstention."""
 
-from collections.abc import Mapping, Sequence
-from math import isinf
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 import truecal as tc
 from truecal import options
@@ -13,17 +11,16 @@ from truecal.inference.ranking import conclude_ranking
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.pages.model import Row, thin_curve, with_band
-from truecal.pages.records import Provenance, fingerprint
+from truecal.pages.records import Provenance
 from truecal.pages.render import Page
+from truecal.pages.sources import PageSource, source_of
 from truecal.plot.display import fitted_limits
+from truecal.plot.reliability import bin_frame
 from truecal.predictions.predictions import check_predictions
-from truecal.table import Frame
 
 _MAX_MODELS = 8  # curves whose colours and dashes differ
 _BINS = 10  # of equal mass, drawn beside each curve
 _ANSWERED_STEP = 2  # percent of rows answered between the points of a drawn curve
-_MAX_TASKS = 60
-_MIN_TASK_ROWS = 30
 
 
 class ComparisonPage(Page):
@@ -66,26 +63,27 @@ def gather_comparison(
     pairing: dict[str, Any] = {"reference": reference, "key": key, "paired": paired, "resamples": resamples}
     comparisons = tc.inference.compare_many(models, **pairing, **settings)
     conclusion = conclude_ranking(comparisons, level, reference=reference, max_increase=max_increase)
-    estimates = {name: tc.measure(models[name], **settings) for name in conclusion.ranking}
-    profiles = {name: _profile(data, chosen) for name, data in models.items()}
+    sources = {name: source_of(data, by=(), **settings) for name, data in models.items()}
+    estimates = {name: sources[name].measure() for name in conclusion.ranking}
     risks = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in with_rows.items()}
-    words = "scores" if first is None or chosen is None else chosen.describe(first)
     curves = {name: thin_curve(estimates[name].curve) for name in models}
-    ends = [fitted_limits(profile) for profile in profiles.values()]
-    prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in with_rows.items()}
-    used = {"level": level, "lens": words, "resamples": resamples, "rng": rng}
+    ends = [fitted_limits(source.profile) for source in sources.values()]
+    source = next(iter(sources.values()))
     return ComparisonPage(
         title=title,
-        n=conclusion.comparisons[0].n,
-        lens_name=words,
-        top_label=chosen is not None and chosen.outcome_name == "accuracy",
+        lens_name=source.lens_name,
+        top_label=source.top_label,
         level=level,
         paired=first is not None and paired,
         conclusion=conclusion,
         estimates=estimates,
         models=[_model_row(name, e, with_rows.get(name), risks.get(name)) for name, e in estimates.items()],
-        curves={name: with_band(curve, profiles[name], level) for name, curve in curves.items() if curve is not None},
-        bins=[{"name": name, **row} for name, profile in profiles.items() for row in _bins(profile, level)],
+        curves={name: with_band(c, sources[name].profile, level) for name, c in curves.items() if c is not None},
+        bins=[
+            {"name": name, **row}
+            for name, source in sources.items()
+            for row in bin_frame(tc.BinnedECE(bins=_BINS, scheme="mass")(source.profile).bins, level)
+        ],
         limits=(min(low for low, _ in ends), max(high for _, high in ends)),
         abstention=[
             {"name": name, "answered": row["answered"], "risk": row["risk"]}
@@ -93,56 +91,32 @@ def gather_comparison(
             for row in curve.frame()
             if round(100 * row["answered"]) % _ANSWERED_STEP == 0
         ],
-        tasks=_task_rows(with_rows, settings),
-        provenance=Provenance(prints, command, used),
+        tasks=_measure_tasks(sources),
+        provenance=Provenance(
+            {name: source.fingerprint() for name, source in sources.items()},
+            command,
+            {"level": level, "lens": source.lens_name, "resamples": resamples, "rng": rng},
+        ),
     )
-
-
-def _profile(data: Any, lens: Lens | None) -> tc.profile.Profile:
-    """Return the profile of a sketch, or of predictions under a lens."""
-    if isinstance(data, tc.Sketch):
-        return data.to_profile()
-    assert lens is not None
-    return lens.sample(data).profile
-
-
-def _bins(profile: tc.profile.Profile, level: float) -> Frame:
-    """Return a table of bins of equal mass with intervals of their outcomes."""
-    bins = tc.BinnedECE(bins=_BINS, scheme="mass")(profile).bins
-    assert bins is not None
-    low, high = bins.interval(level)
-    return bins.frame().with_columns(low=low, high=high)
 
 
 def _model_row(
     name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
 ) -> Row:
     """Return the error of a model, and accuracy, log loss, Brier score and AURC, which are None for a sketch."""
-    (measured,) = estimate.frame()
-    row = {
-        "name": name,
-        "error": measured["value"],
-        **{key: measured[key] for key in ("n", "low", "high", "direction")},
-    }
-    if preds is None or curve is None:
-        return row | {"accuracy": None, "log_loss": None, "brier": None, "aurc": None, "impossible": False}
-    log_loss = tc.scores.log_loss(preds)
-    row |= {"accuracy": 1 - curve.area.error, "log_loss": log_loss, "brier": tc.scores.brier(preds)}
-    return row | {"aurc": curve.area.value, "impossible": isinf(log_loss)}
+    scores: dict[str, float | None] = dict.fromkeys(("accuracy", "log_loss", "brier", "aurc"))
+    if preds is not None and curve is not None:
+        scores = {"log_loss": tc.scores.log_loss(preds), "brier": tc.scores.brier(preds)}
+        scores |= {"accuracy": 1 - curve.area.error, "aurc": curve.area.value}
+    return {"name": name, **estimate.frame()[0], **scores}
 
 
-def _task_rows(models: Mapping[str, tc.Predictions], settings: Mapping[str, Any]) -> Sequence[Row]:
-    """Measure every model on every task of at least 30 rows, where all have a column `task` with 2 to 60 values; else no rows."""
-    if not models or any("task" not in preds.columns for preds in models.values()):
+def _measure_tasks(sources: Mapping[str, PageSource]) -> list[Row]:
+    """Measure every model on every value of a column `task`, by task; no rows where a model has no such column."""
+    if any(source.preds is None or "task" not in source.preds.columns for source in sources.values()):
         return []
-    columns = {name: np.asarray(preds.columns["task"]).astype(str) for name, preds in models.items()}
-    tasks = np.unique(np.concatenate(list(columns.values())))
-    if not 2 <= len(tasks) <= _MAX_TASKS:
-        return []
-    rows = []
-    for task in tasks.tolist():
-        for name, preds in models.items():
-            part = preds.take(columns[name] == task)
-            if len(part) >= _MIN_TASK_ROWS:
-                rows.append({"task": task, "model": name, **tc.measure(part, **settings).frame()[0]})
-    return rows
+    tasks = {name: replace(source, by=("task",)).subgroups()[0] for name, source in sources.items()}
+    rows = [
+        {"model": name, **row} for name, table in tasks.items() for row in table.frame() if row["error"] is not None
+    ]
+    return sorted(rows, key=lambda row: str(row["group"]))

@@ -5,7 +5,7 @@ Items not about calibration or its evaluation are left to the authors.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ from truecal.clinical.decisions import DecisionCurve
 from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, extra
 from truecal.lenses.lens import Lens
-from truecal.lenses.one_probability import default_lens
-from truecal.pages.model import group_errors
-from truecal.pages.records import Provenance, fingerprint
+from truecal.pages.model import FORESTS, MAX_FOREST_GROUPS, group_errors, slope_of
+from truecal.pages.records import Provenance
 from truecal.pages.render import render, write_page
+from truecal.pages.sources import source_of
 
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
-_MAX_FOREST_GROUPS = 40  # whose forest plot fits on a page; more are in the table only
 
 
 def write_dossier(
@@ -80,65 +79,36 @@ def write_dossier(
     """
 
     def make() -> str:
-        settings: dict[str, Any] = {"level": level, "lens": lens, "rng": rng}
-        numbers = tc.clinical.summary(preds, by=by, **settings)
+        columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+        judged = source_of(preds, lens=lens, by=columns, level=level, rng=rng)
+        numbers = tc.clinical.summary(preds, by=by, **judged.options)
         curve, benefit = (tc.clinical.net_benefit(preds, t, level=level, lens=lens) for t in (None, thresholds))
         if not isinstance(curve, DecisionCurve) or not isinstance(benefit, DecisionCurve):
             raise InputError("a dossier is about one model; give its Predictions")
+        groups = [] if numbers.sites is None else [tc.subgroups(preds, numbers.sites.by, **judged.options)]
+        conclusion = tc.inference.conclude(
+            judged.measure(),
+            tolerance=tolerance,
+            profile=judged.profile,
+            groups=group_errors(groups),
+            slope=slope_of(numbers),
+            rows=rows,
+        )
         used = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
-        prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
-        if rows is None:
-            missing = "rows left out before this page are not known to it"
-        else:
-            missing = rows.sentence.rstrip(".") or f"every one of {rows.read:,} rows read was judged"
         page = {
             "title": title,
             "source": source,
             "result": numbers,
             "benefit": benefit,
-            "conclusion": _conclude(preds, numbers, settings, tolerance, rows),
+            "conclusion": conclusion,
             "clustered": preds.clusters is not None,
-            "missing": missing,
-            "heterogeneity": _heterogeneity(numbers),
+            "rows": rows,
             "figures": _figures(numbers, curve),
-            "provenance": Provenance(prints, command, used),
+            "provenance": Provenance({"data": judged.fingerprint()}, command, used),
         }
         return render("dossier.html", page=page)
 
     return write_page(path, make)
-
-
-def _conclude(
-    preds: tc.Predictions,
-    numbers: Clinical,
-    settings: Mapping[str, Any],
-    tolerance: float,
-    rows: tc.inference.RowCounts | None,
-) -> tc.inference.Conclusion:
-    """Conclude on the calibration of the cohort and its groups against the tolerance."""
-    lens = settings["lens"]
-    groups = [] if numbers.sites is None else [tc.subgroups(preds, list(numbers.sites.by), **settings)]
-    return tc.inference.conclude(
-        tc.measure(preds, **settings),
-        tolerance=tolerance,
-        profile=(default_lens(preds) if lens is None else lens).sample(preds).profile,
-        groups=group_errors(groups),
-        slope=tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high),
-        rows=rows,
-    )
-
-
-def _heterogeneity(result: Clinical) -> str:
-    """Write prediction intervals for a new group and I2 of every pooled quantity, or why there are none."""
-    if result.sites is None:
-        return "not asked for; give a column of sites or groups"
-    if not result.sites.heterogeneity:
-        return "fewer than two groups could be compared"
-    titles = {"oe": "O/E", "intercept": "intercept", "slope": "slope", "c_statistic": "c-statistic"}
-    return "; ".join(
-        f"{titles[name]} in a new group {spread.low:.2f} to {spread.high:.2f} (I2 {spread.i2:.0%})"
-        for name, spread in result.sites.heterogeneity.items()
-    )
 
 
 def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
@@ -150,9 +120,9 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
         "distribution of the risks beneath.": _svg(flexible, 4.6),
         "Decision curve: net benefit of the model, with its interval.": _svg(decision, 4.6),
     }
-    if result.sites is not None and len(result.sites.names) <= _MAX_FOREST_GROUPS:
+    if result.sites is not None and len(result.sites.names) <= MAX_FOREST_GROUPS:
         height = min(1.0 + 0.3 * (len(result.sites.names) + 2), 12.6)  # figure and caption stay on one page
-        for name, title in (("oe", "O/E ratio"), ("slope", "Calibration slope")):
+        for name, title in FORESTS.items():
             display = tc.plot.ForestDisplay.from_sites(result.sites, name, plot=False)
             figures[f"{title} by {' x '.join(result.sites.by)}."] = _svg(display, height)
     return figures

@@ -1,4 +1,4 @@
-"""The page of one model: everything it says, as one record. Templates and scripts draw it."""
+"""The page of one model: results of the library by name, which templates word and scripts draw."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import names, options
+from truecal import options
+from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve
@@ -25,12 +26,11 @@ from truecal.predictions.selection import Selection, check_selection, column
 Row = Mapping[str, Any]
 CurveRow = dict[str, list[float]]  # score, outcome, and the limits low and high of a band
 
+FORESTS = {"oe": "O/E ratio", "slope": "Calibration slope"}  # numbers of a validation that are drawn group by group
+MAX_FOREST_GROUPS = 40  # that can be read on one page
 _CURVE_POINTS = 400
-_MAX_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
-_MAX_CLUSTERED_CLASSES = 50
-_MAX_GROUPS = 200
+_MAX_CLASSES, _MAX_CLUSTERED_CLASSES = 200, 50  # in the table of classes, so that their tests take bounded time
 _MAX_CLINICAL_ROWS = 1_000_000
-_MAX_FOREST_GROUPS = 40
 _FOLDS = 5
 _MIN_ROWS = 100  # to fit a recalibration map, or a simulated world
 _MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES = 200_000, 1_000_000
@@ -39,18 +39,18 @@ _SIMULATED_DATASETS, _MAX_SIMULATED_ROWS = 100, 10_000
 _MAX_WORLD_CELLS = 50_000
 # How well a world fits is judged on datasets of the data's own size, which takes minutes beyond.
 _MAX_WORLD_ROWS = 1_000_000
-_ISOTONIC, _SMOOTH = tc.estimators.IsotonicError(), tc.SmoothECE()
-_OTHERS: tuple[Estimator, ...] = (
-    tc.DebiasedECE(),
-    tc.SweepECE(),
-    tc.NearestECE(),
-    tc.estimators.KernelDensityECE(),
-    tc.BinnedECE(scheme="width"),
-    tc.BinnedECE(scheme="mass"),
-    tc.BinnedECE(scheme="width", norm=np.inf),
-    tc.estimators.LabelBinnedECE(),
-    _SMOOTH,
-    _ISOTONIC,
+_ISOTONIC = tc.estimators.IsotonicError()
+_ESTIMATORS: tuple[tuple[str, Estimator], ...] = (
+    ("Debiased", tc.DebiasedECE()),
+    ("Monotone sweep", tc.SweepECE()),
+    ("Nearest neighbours", tc.NearestECE()),
+    ("Kernel density", tc.estimators.KernelDensityECE()),
+    ("Binned (plug-in), equal width", tc.BinnedECE(scheme="width")),
+    ("Binned (plug-in), equal mass", tc.BinnedECE(scheme="mass")),
+    ("Binned (plug-in), equal width", tc.BinnedECE(scheme="width", norm=np.inf)),
+    ("Label-binned, equal width", tc.estimators.LabelBinnedECE()),
+    ("Smooth (smECE)", tc.SmoothECE()),
+    ("Isotonic (CORP)", _ISOTONIC),
 )
 _SIMULATED: dict[str, Estimator] = {
     "Rank series": tc.RankSeries(),
@@ -98,13 +98,24 @@ class ModelPage(Page):
     def drawn(self) -> dict[str, object]:
         """Return the numbers that scripts draw."""
         errors = {
-            name: {key: getattr(self, name)[key] for key in ("value", "interval", "p_value")}
-            for name in ("head", "absolute")
+            name: {"value": estimate.value, "interval": estimate.interval, "p_value": estimate.p_value}
+            for name, estimate in (("head", self.head), ("absolute", self.absolute))
         }
-        remedies = None if self.recalibration is None else self.recalibration["curves"]
-        forests = {} if self.clinical is None else self.clinical["forests"]
-        more = {"most_bins": MAX_BINS, "remedies": remedies, "forests": forests, **errors}
-        return {**self.pick("cells", "curves", "level", "n", "top_label", "limits"), **more}
+        remedies = () if self.recalibration is None else self.recalibration.rows
+        curves = {row.name: thin_curve(row.error.curve) for row in remedies}
+        return {
+            **self.pick("cells", "curves", "limits", "forests"),
+            **errors,
+            "level": self.settings.level,
+            "n": self.head.n,
+            "top_label": self.source.top_label,
+            "most_bins": MAX_BINS,
+            "remedies": {name: curve for name, curve in curves.items() if curve is not None},
+        }
+
+    def group_name(self, table: tc.groups.Subgroups, group: str) -> str:
+        """Return the name of a group, with its column where there are several tables."""
+        return _group_name(table, group, self.groups)
 
 
 class AbsentPartError(Exception):
@@ -112,97 +123,79 @@ class AbsentPartError(Exception):
 
 
 def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings: Any) -> ModelPage:
-    """Compute the page; settings are those of PageSettings."""
+    """Compute the page of one model; settings are those of PageSettings."""
     check_predictions(data, tc.Sketch, tc.engines.Scan)
     setting = PageSettings(**settings)
-    lens, level, rng, progress = setting.lens, setting.level, setting.rng, setting.progress
+    level, progress = setting.level, setting.progress
     progress("measuring")
-    columns = () if setting.by is None else (setting.by,) if isinstance(setting.by, str) else tuple(setting.by)
-    # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
-    page_lens = None if lens is None or lens.several else lens
-    select = None if setting.select is None or setting.select.uses_labels else setting.select
     if setting.select is not None and not isinstance(data, tc.Predictions):
         raise InputError(
             "select= needs rows, and a sketch keeps sums; select where it is made: tc.scan(..., select=...)"
         )
-    rows = data if select is None or not isinstance(data, tc.Predictions) else select(data)
-    verdicts = rows if isinstance(rows, tc.Predictions) and rows.judge is not None else None
+    # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
+    lens = None if setting.lens is None or setting.lens.several else setting.lens
+    select = None if setting.select is None or setting.select.uses_labels else setting.select
+    rows = select(data) if select is not None and isinstance(data, tc.Predictions) else data
+    judged = rows if isinstance(rows, tc.Predictions) and rows.judge is not None else None
     # everything but the error itself is about the rows with trusted labels
-    rows = rows if verdicts is None else verdicts.take(verdicts.labels >= 0)
-    source = source_of(rows, lens=page_lens, by=columns, level=level, rng=rng)
+    rows = rows if judged is None else judged.take(judged.labels >= 0)
+    columns = () if setting.by is None else (setting.by,) if isinstance(setting.by, str) else tuple(setting.by)
+    source = source_of(rows, lens=lens, by=columns, level=level, rng=setting.rng)
     profile = source.profile
-    alone, absolute = source.estimates()
-    judge = None if verdicts is None else _judge(verdicts, alone, level, rng)
-    head = alone if judge is None else judge["estimate"]
-    progress("asking every estimator")
-    others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in _OTHERS}
-    progress("judging groups")
-    subgroups = _subgroups(source)
-    progress("going through classes")
-    classes = (
-        per_class(source.preds, level=level)
-        if source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
-        else None
-    )
-    likert = None if setting.scale is None else _likert(source, setting.scale)
-    parts, absent = _slow_parts(source, setting)
-    smooth, cells = thin_curve(alone.curve), cells_of(profile)
+    trusted, absolute = source.measure(), source.measure(tc.RankSeries(norm=1))
+    head = trusted if judged is None else tc.measure(judged, level=level, rng=setting.rng)
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
-    if judge is not None and verdicts is not None:
-        score, rate = float(verdicts.probs.mean()), judge["estimate"].accuracy[0]
-    group_names = ", ".join(source.by)
-    used = {
-        "level": level,
-        "tolerance": setting.tolerance,
-        "lens": source.lens_name,
-        "by": group_names or None,
-        "rng": rng,
-    }
-    sketch = None
-    if head.sketch_error is not None:
-        engine = None if source.scan is None else source.scan.engine
-        sketch = {"cells": profile.rows, "error": head.sketch_error, "bound": head.sketch_bound, "engine": engine}
-    clusters = None if source.preds is None or source.preds.clusters is None else len(np.unique(source.preds.clusters))
+    if judged is not None and isinstance(head, tc.inference.JudgedEstimate):
+        score, rate = float(judged.probs.mean()), head.accuracy[0]
+    progress("asking every estimator")
+    others = [(name, source.measure(estimator)) for name, estimator in _ESTIMATORS]
+    progress("judging groups")
+    groups = source.subgroups()
+    progress("going through classes")
+    many = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
+    classes = per_class(source.preds, level=level) if many and source.preds is not None else []
+    parts, absent = _slow_parts(source, setting)
+    cells, smooth = cells_of(profile), thin_curve(trusted.curve)
+    used = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
+    used |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
     progress("measuring in context")
     return ModelPage(
         title=setting.title,
-        source=setting.source,
-        lens_name=source.lens_name,
-        top_label=source.top_label,
-        n=head.n,
-        class_count=source.class_count,
-        clusters=clusters,
-        by=group_names,
-        level=level,
-        tolerance=setting.tolerance,
+        settings=setting,
+        source=source,
+        selected="" if select is None else str(select),
         conclusion=tc.inference.conclude(
             head,
             tolerance=setting.tolerance,
             profile=profile,
-            groups=group_errors(subgroups),
-            slope=None if parts["clinical"] is None else parts["clinical"]["slope"],
+            groups=group_errors(groups),
+            slope=None if parts["clinical"] is None else slope_of(parts["clinical"]),
             rows=setting.rows,
             losses=_losses(rows, setting),
         ),
-        head=head.to_dict(),
-        absolute=absolute.to_dict(),
-        sketch=sketch,
+        head=head,
+        absolute=absolute,
+        trusted=trusted,
+        judges=[] if judged is None else _agreement(judged),
         mean_score=score,
         mean_outcome=rate,
-        estimates=[_estimator_row(estimate) for estimate in (head, absolute, *others.values())],
+        estimates=[
+            ("Rank series" if judged is None else "Rank series, with the judge", head),
+            ("Rank series", absolute),
+            *others,
+        ],
         values=tc.inference.stated_values(profile, level),
         classes=classes,
-        judge=judge,
-        groups=[_group_table(table, subgroups) for table in subgroups],
-        likert=likert,
+        groups=groups,
+        likert=None if setting.scale is None else _likert(source, setting.scale),
         **parts,
-        context=_context(data, setting),
-        selected="" if select is None else str(select),
+        forests={} if parts["clinical"] is None else _forests(parts["clinical"]),
+        context=list(_context(data, setting)),
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         limits=fitted_limits(profile),
         curves={
             "smooth": None if smooth is None else with_band(smooth, profile, level),
-            "isotonic": thin_curve(others[_ISOTONIC].curve, steps=True),
+            "isotonic": thin_curve(others[-1][1].curve, steps=True),
         },
         provenance=Provenance({"": source.fingerprint()}, setting.command, used, setting.files or {}),
         absent=absent,
@@ -212,8 +205,8 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
 def _slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, Any], dict[str, str]]:
     """Compute the parts that take seconds, None where nobody asked for one; and why others are absent, by name."""
     steps: dict[str, tuple[str, Callable[[], Any]]] = {
-        "segments": ("searching for segments", lambda: _segments(source, setting.tolerance)),
-        "clinical": ("validating clinically", lambda: _clinical(source) if setting.clinical else None),
+        "segments": ("searching for segments", lambda: source.audit(setting.tolerance)),
+        "clinical": ("validating clinically", lambda: _validate(source) if setting.clinical else None),
         "recalibration": ("recalibrating on held-out folds", lambda: recalibrate(source)),
         "bias": ("simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
     }
@@ -240,41 +233,19 @@ def _losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
     return [loss.at(t) for t in setting.thresholds]
 
 
-def _judge(preds: tc.Predictions, alone: tc.Estimate, level: float, rng: int) -> dict[str, Any]:
-    """Measure with the judge, and compare each judge with the trusted labels."""
-    both = tc.measure(preds, level=level, rng=rng)
-    assert isinstance(both, tc.inference.JudgedEstimate)
+def _agreement(preds: tc.Predictions) -> list[dict[str, float]]:
+    """Return for each judge the shares of rows with trusted labels where it agrees, accepts right, and accepts wrong answers."""
     assert preds.judge is not None
     trusted = preds.labels >= 0
-    right = preds.labels[trusted] == 1
-    estimates = [
-        {"name": "Trusted labels alone", "labels": both.trusted, **alone.frame()[0]},
-        {"name": "With the judge", "labels": both.worth, **both.frame()[0]},
+    right, accepted = preds.labels[trusted] == 1, preds.judge[trusted] > 0
+    return [
+        {"agrees": float(np.mean(yes == right)), "right": float(yes[right].mean()), "wrong": float(yes[~right].mean())}
+        for yes in accepted.T
     ]
-    judges = []
-    for number, verdicts in enumerate(preds.judge.T, 1):
-        yes = verdicts[trusted] > 0
-        shares = {"accepts_right": float(yes[right].mean()), "accepts_wrong": float(yes[~right].mean())}
-        judges.append({"name": f"Judge {number}", "agreement": float(np.mean(yes == right)), **shares})
-    return {"estimate": both, "estimates": estimates, "judges": judges}
-
-
-def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference.GroupError]:
-    """Return the errors of the groups that were tested, with p-values adjusted for all groups of their table."""
-    for table in tables:
-        for row in table.frame():
-            if row["error"] is not None:
-                error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
-                yield tc.inference.GroupError(_group_name(table, row["group"], tables), row["n"], *error)
-
-
-def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
-    """Return the name of a group, with its column where there are several tables."""
-    return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 
 # ----------------------------------------------------------------------------------------------------
-# Curves, estimators, distinct scores
+# Curves
 
 
 def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
@@ -298,73 +269,43 @@ def with_band(curve: CurveRow, profile: tc.profile.Profile, level: float) -> Cur
     return {**curve, "low": low.tolist(), "high": high.tolist()}
 
 
-def _other(estimator: Estimator, source: PageSource, *, fast: bool) -> tc.Estimate:
-    """Estimate by another method, with a bootstrap interval."""
-    estimate = estimator(source.profile)
-    # every resample of smECE searches its bandwidth anew, which takes longer than the rest of the page
-    interval = None if fast or estimator == _SMOOTH else source.bootstrap_interval(estimator)
-    return estimate if interval is None else estimate.replace(interval=interval)
-
-
-def _estimator_row(estimate: tc.Estimate) -> Row:
-    """Return name, norm, value and interval of an estimate as a row of the table of estimators."""
-    kind, scheme = type(estimate.estimator).__name__, getattr(estimate.estimator, "scheme", None)
-    name = names.ESTIMATORS[names.word_of(kind, names.ESTIMATORS)].title
-    if isinstance(estimate, tc.inference.JudgedEstimate):
-        name += ", with the judge"
-    elif "Binned" in kind and scheme:
-        name += f", equal {scheme}"
-    bins = None if estimate.bins is None else len(estimate.bins.frame())
-    more = {"name": name, "norm": float(estimate.norm), "bins": bins, "sketch_error": estimate.sketch_error}
-    return {**estimate.frame()[0], **more}
-
-
 # ----------------------------------------------------------------------------------------------------
-# Classes, groups, segments, words for confidence
+# Classes, groups, words for confidence, errors in context
 
 
-def per_class(preds: tc.Predictions, *, level: float) -> dict[str, Any]:
-    """Return for every class its labels, frequency, mean probability and error with interval, largest errors first.
+def per_class(preds: tc.Predictions, *, level: float) -> list[dict[str, Any]]:
+    """Return `name`, `labels`, `rate` and `estimate` of the classes with the largest errors, largest first.
 
-    The error is that of ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with its interval.
+    The estimate is ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with interval and test.
     """
-    means = [
-        {
-            "labels": float(sample.outcomes @ (np.ones(len(sample)) if sample.weights is None else sample.weights)),
-            "rate": float(np.average(sample.outcomes, weights=sample.weights)),
-            "mean": float(np.average(sample.scores, weights=sample.weights)),
-        }
-        for sample in tc.ClassWise().samples(preds)
-    ]
-    order: list[int] = list(range(preds.class_count))
-    if preds.clusters is None:
-        errors = [row for part in tc.ClassWise().profiles(preds) for row in tc.RankSeries(level=level)(part).frame()]
-    else:
-        # the classes most off on average, as many as can be judged cluster by cluster in bounded time
-        order = sorted(order, key=lambda k: -abs(means[k]["mean"] - means[k]["rate"]))[:_MAX_CLUSTERED_CLASSES]
-        labels = [k if preds.classes is None else preds.classes[k] for k in order]
-        errors = [tc.measure(preds, lens=tc.OneClass(label), level=level).frame()[0] for label in labels]
-    rows = [{**error, "name": preds.class_name(k), **means[k]} for k, error in zip(order, errors, strict=True)]
-    rows = sorted(rows, key=lambda row: -row["value"])[:_MAX_CLASSES]
-    return {"rows": rows, "left_out": preds.class_count - len(rows)}
+    values = np.concatenate([np.atleast_1d(tc.RankSeries()(part).value) for part in tc.ClassWise().profiles(preds)])
+    limit = _MAX_CLASSES if preds.clusters is None else _MAX_CLUSTERED_CLASSES
+    rows = []
+    for k in np.argsort(-values, kind="stable")[:limit].tolist():
+        lens = tc.OneClass(k if preds.classes is None else preds.classes[k])
+        sample = lens.sample(preds)
+        weights = np.ones(len(sample)) if sample.weights is None else sample.weights
+        labels, estimate = float(sample.outcomes @ weights), tc.measure(preds, lens=lens, level=level)
+        row = {"name": preds.class_name(k), "labels": labels, "rate": labels / weights.sum(), "estimate": estimate}
+        rows.append(row)
+    return sorted(rows, key=lambda row: -float(row["estimate"].value))
 
 
-def _subgroups(source: PageSource) -> list[tc.groups.Subgroups]:
-    """Measure the groups of every column; those of a scan by all its columns together."""
-    settings: dict[str, Any] = {"level": source.level, "rng": source.rng}
-    if source.preds is None or source.lens is None:
-        return [tc.subgroups(source.scan, **settings)] if source.by and source.scan is not None else []
-    return [tc.subgroups(source.preds, name, lens=source.lens.lens, **settings) for name in source.by]
+def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference.GroupError]:
+    """Return the errors of the groups that were tested, with p-values adjusted for all groups of their table."""
+    for table in tables:
+        for row in table.frame():
+            if row["error"] is not None:
+                error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
+                yield tc.inference.GroupError(_group_name(table, row["group"], tables), row["n"], *error)
 
 
-def _group_table(table: tc.groups.Subgroups, tables: Sequence[tc.groups.Subgroups]) -> dict[str, Any]:
-    """Return the rows of a table of groups, each with the name that the conclusion has for it."""
-    rows = [{**row, "name": _group_name(table, row["group"], tables)} for row in table.frame()]
-    left_out = max(0, len(rows) - _MAX_GROUPS)
-    return {"by": ", ".join(table.by), "rows": rows[:_MAX_GROUPS], "left_out": left_out}
+def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
+    """Return the name of a group, with its column where there are several tables."""
+    return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 
-def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> Sequence[Row] | None:
+def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> list[Row] | None:
     """Measure the answer scale; None where it does not apply."""
     preds = source.preds
     if preds is None or not (preds.class_count == 2 or source.top_label):
@@ -372,83 +313,66 @@ def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> Seq
     return list(tc.likert(preds, scale, level=source.level, rng=source.rng).frame())
 
 
-def _segments(source: PageSource, tolerance: float) -> Any:
-    """Search the columns of the page for segments in which the model is off."""
-    if not source.by:
-        return None
-    data, lens = (source.scan, None) if source.lens is None else (source.preds, source.lens.lens)
-    return tc.audit(data, by=list(source.by), lens=lens, level=source.level, tolerance=tolerance)  # type: ignore[arg-type]
+def _context(data: object, setting: PageSettings) -> Iterator[tc.Estimate]:
+    """Measure what was asked for beside the one probability that a page judges.
 
-
-def _context(data: object, setting: PageSettings) -> Sequence[Row]:
-    """Measure what was asked for beside the one probability that a page judges."""
+    That is a lens of several probabilities with its parts, errors among rows selected by label, and multilabel data.
+    """
     if not isinstance(data, tc.Predictions):
-        return []
-    by_label = setting.select is not None and setting.select.uses_labels
-    estimates = [
-        tc.measure(data, lens=part, select=setting.select, level=setting.level, rng=setting.rng)
-        for part in _context_lenses(data, setting.lens, by_label)
-    ]
-    return [
-        {
-            **estimate.frame()[0],
-            "where": estimate.selection.partition(" (")[0] or "all rows",
-            "if_calibrated": estimate.chance,
-        }
-        for estimate in estimates
-    ]
-
-
-def _context_lenses(preds: tc.Predictions, lens: Lens | None, by_label: bool) -> Iterator[Lens]:
-    """Yield the parts of a lens of several probabilities and the lens itself, else the lens where errors by label are asked for."""
+        return
+    lens, select = setting.lens, setting.select
+    lenses: list[Lens] = []
     if lens is not None and lens.several:
-        yield from lens.parts(preds)
-        yield lens
-    elif by_label or (preds.multilabel and lens is None):
-        yield lens or default_lens(preds)
+        lenses = [*lens.parts(data), lens]
+    elif (select is not None and select.uses_labels) or (data.multilabel and lens is None):
+        lenses = [lens or default_lens(data)]
+    for each in lenses:
+        yield tc.measure(data, lens=each, select=select, level=setting.level, rng=setting.rng)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Clinical validation, recalibration, and the bias of estimators
 
 
-def _clinical(source: PageSource) -> dict[str, Any]:
-    """Compute the numbers of `tc.clinical.summary`, and of every group."""
-    preds, lens = source.preds, source.lens
-    if preds is None or lens is None or source.top_label or lens.sample_.pooled:
+def _validate(source: PageSource) -> Clinical:
+    """Compute `tc.clinical.summary`, with its sites where there are columns and their groups allow it."""
+    preds = source.preds
+    if preds is None or source.lens is None or source.top_label or source.lens.sample(preds).pooled:
         raise AbsentPartError("A clinical validation judges the risk of one event, row by row.")
     if len(preds) > _MAX_CLINICAL_ROWS:
         raise AbsentPartError(
             f"Curves of {len(preds):,} rows take longer than the rest of this page, which has them for up to "
             f"{_MAX_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
         )
-    settings: dict[str, Any] = {"lens": lens.lens, "level": source.level, "rng": source.rng}
-    numbers = tc.clinical.summary(preds, **settings)
-    forests: dict[str, Sequence[Row]] = {}
-    without_forest = ""
     groups = len(set(zip(*(column(preds, name).tolist() for name in source.by), strict=True))) if source.by else 0
-    if groups > _MAX_FOREST_GROUPS:
-        without_forest = f"The forest plot is drawn for up to {_MAX_FOREST_GROUPS} groups, not for {groups:,}."
-    elif groups:
+    if 0 < groups <= MAX_FOREST_GROUPS:
         try:
-            sites = tc.clinical.summary(preds, by=list(source.by), **settings).sites
+            return tc.clinical.summary(preds, by=list(source.by), **source.options)
         except InputError as error:
-            without_forest = f"No forest plot of the groups: {error}."
-        else:
-            assert sites is not None
-            for name, title in (("oe", "O/E ratio"), ("slope", "Calibration slope")):
-                forests[title] = list(tc.plot.ForestDisplay.from_sites(sites, name, plot=False).frame())
-    units = f" of {numbers.patients:,} clusters" if preds.clusters is not None else ""
-    counts = f"{numbers.rows:,} rows{units}, {numbers.events:,} events ({numbers.prevalence:.1%})"
-    texts = {"counts": counts, "warnings": numbers.warnings, "without_forest": without_forest}
-    slope = tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
-    return {"rows": list(numbers.frame()), "slope": slope, "forests": forests, **texts}
+            note = f"No forest plot of the groups: {error}"
+    elif groups:
+        note = f"The forest plot is drawn for up to {MAX_FOREST_GROUPS} groups, not for {groups:,}"
+    numbers = tc.clinical.summary(preds, **source.options)
+    return replace(numbers, warnings=(*numbers.warnings, note)) if groups else numbers
 
 
-def recalibrate(source: PageSource) -> dict[str, Any] | None:
+def slope_of(numbers: Clinical) -> tc.inference.Slope:
+    """Return the calibration slope as evidence of a conclusion."""
+    return tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
+
+
+def _forests(numbers: Clinical) -> dict[str, list[Row]]:
+    """Return the rows of the forest plots by their titles; none without sites."""
+    if numbers.sites is None:
+        return {}
+    frames = {name: tc.plot.ForestDisplay.from_sites(numbers.sites, name, plot=False).frame() for name in FORESTS}
+    return {FORESTS[name]: list(frame) for name, frame in frames.items()}
+
+
+def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
     """Compare recalibration maps on rows that they were not fitted on; by the Brier score where log losses are infinite."""
-    preds, lens = source.preds, source.lens
-    if preds is None or lens is None:
+    preds = source.preds
+    if preds is None:
         return None
     if len(preds) < _MIN_ROWS:
         raise AbsentPartError(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_MIN_ROWS} are needed.")
@@ -460,25 +384,12 @@ def recalibrate(source: PageSource) -> dict[str, Any] | None:
         methods["Beta calibration"] = tc.recalibration.BetaCalibration()
         methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
     limit = max(2 * _MIN_ROWS, min(_MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES // preds.class_count))
-    sampled = len(preds) > limit
-    if sampled:
+    if len(preds) > limit:
         preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), limit, replace=False)))
     score = "log loss" if isfinite(tc.scores.log_loss(preds)) else "brier"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
-        evaluation = tc.evaluate(
-            methods, preds, folds=_FOLDS, score=score, lens=lens.lens, level=source.level, rng=source.rng
-        )
-    curves = {row.name: thin_curve(row.error.curve) for row in evaluation.rows}
-    return {
-        "evaluation": evaluation,
-        "rows": [row.record() for row in evaluation.rows],
-        "curves": {name: curve for name, curve in curves.items() if curve is not None},
-        "score": "Brier score" if score == "brier" else score,
-        "tied": [name for name in evaluation.tied if name != evaluation.winner],
-        "sampled": len(preds) if sampled else None,
-        "folds": _FOLDS,
-    }
+        return tc.evaluate(methods, preds, folds=_FOLDS, score=score, **source.options)
 
 
 def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> tc.lab.HowBiased:

@@ -35,25 +35,11 @@ _PRINT_FLAGS = (
     "--virtual-time-budget=10000",
 )
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # characters that HTML forbids
-_SCRIPTS = {
-    "model.html": ("theme.js", "rates.js", "measure.js", "tables.js", "curves.js", "model.js"),
-    "comparison.html": ("theme.js", "tables.js", "curves.js", "comparison.js"),
-    "watch.html": ("theme.js", "tables.js", "watch.js"),
-    "study.html": (
-        "theme.js",
-        "rates.js",
-        "tables.js",
-        "study_numbers.js",
-        "study_charts.js",
-        "study_glance.js",
-        "study.js",
-    ),
-}
-_SPECS = {
-    "model.html": ("reliability", "histogram", "movement", "curves", "forest"),
-    "comparison.html": ("curves", "scatter", "abstention"),
-    "watch.html": ("errors", "evidence", "before_after", "heat"),
-    "study.html": ("models", "diagram", "severity", "panels"),
+_SCRIPTS = {  # of the folder assets, by the template that they draw for
+    "model.html": "theme rates measure tables curves model",
+    "comparison.html": "theme tables curves comparison",
+    "watch.html": "theme tables watch",
+    "study.html": "theme rates tables study_numbers study_charts study_glance study",
 }
 
 
@@ -79,8 +65,8 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
     """Return the HTML text of a page; `data` are the numbers that its scripts draw."""
     scripts: dict[str, str] = {}
     if data is not None:
-        specs = {name: json.loads(asset(f"specs/{name}.json")) for name in _SPECS[template]}
-        code = "\n".join(asset(f"assets/{name}") for name in _SCRIPTS[template])
+        code = "\n".join(asset(f"assets/{name}.js") for name in _SCRIPTS[template].split())
+        specs = {name: json.loads(asset(f"specs/{name}.json")) for name in re.findall(r"chartSpec\('(\w+)'", code)}
         scripts = {
             "library": charting_bundle(),
             "numbers": script_json(plain({**data, "specs": specs})),
@@ -121,10 +107,10 @@ def _environment() -> Any:
 def rounded(value: float | None, low: float | None = None, high: float | None = None, sign: str = "") -> str:
     """Write a number with the decimals that its interval allows.
 
-    >>> rounded(0.03217, 0.021, 0.043), rounded(0.1), rounded(float("inf")), rounded(None)
-    ('0.032', '0.1000', 'infinite', '')
+    >>> rounded(0.03217, 0.021, 0.043), rounded(-0.0001, -0.02, 0.02), rounded(float("inf")), rounded(None)
+    ('0.032', '0.000', 'infinite', '')
     """
-    return formatted(value, f"{sign}.{digits.decimals(low, high)}f")
+    return formatted(value, f"{sign}z.{digits.decimals(low, high)}f")
 
 
 def interval(low: float | None, high: float | None, sign: str = "", missing: str = "") -> str:

@@ -4,8 +4,9 @@ The browser never decides where a bin begins. Python's own edge and tie rules se
 the page takes differences of the same prefix sums, so its errors equal those of `truecal.BinnedECE` to the last digits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator
 from truecal.estimators.bins import distinct_cut
-from truecal.estimators.estimate import Interval
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
 from truecal.pages.records import fingerprint
@@ -22,7 +22,6 @@ from truecal.types import Float64s, Indices
 
 MAX_BINS = 100  # equal-width edges of 1..100 bins are 3044 edges, equal-mass ones as many: a bounded page for any n
 _MAX_SWEEP_BINS = 1000
-_RESAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -84,66 +83,66 @@ def _borders(cut: Cut) -> Float64s:
     return cut.below[0] + (0.0 if cut.fraction is None else cut.fraction[0])
 
 
-@dataclass(frozen=True)
-class CachedLens(Lens):
-    """A lens whose one sample is computed and sorted once for the whole page."""
-
-    lens: Lens
-    sample_: tc.lenses.Sample
-
-    def samples(self, preds: tc.Predictions) -> Iterator[tc.lenses.Sample]:
-        yield self.sample_
-
-    def describe(self, preds: tc.Predictions) -> str:
-        return self.lens.describe(preds)
-
-    @property
-    def outcome_name(self) -> str:
-        return self.lens.outcome_name
-
-
 @dataclass(frozen=True, eq=False)
 class PageSource:
-    """The data of a page at one level and seed: a profile, and the rows or the scan behind it where there are some."""
+    """What a page judges at one level and seed, by one interface for rows in memory, sketches and scans."""
 
+    data: tc.Predictions | tc.Sketch | tc.engines.Scan
     profile: tc.profile.Profile
     level: float
     rng: int
+    lens: Lens | None = None  # of rows; a sketch and a scan were made with theirs
     lens_name: str = "scores"
     by: tuple[str, ...] = ()
     top_label: bool = False
     class_count: int | None = None
-    preds: tc.Predictions | None = None
-    lens: CachedLens | None = None
-    scan: tc.engines.Scan | None = None
 
-    def estimates(self) -> tuple[tc.Estimate, tc.Estimate]:
-        """Estimate the root-mean-square and the mean absolute error by rank series, with interval and test."""
-        absolute = tc.RankSeries(norm=1, level=self.level)
-        if self.preds is not None:
-            head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
-            if self.preds.clusters is not None:
-                return head, tc.measure(self.preds, estimator=absolute, lens=self.lens, level=self.level, rng=self.rng)
-        else:
-            squared = tc.RankSeries(level=self.level)
-            p_value = float(squared.test(self.profile, rng=self.rng).p_value[0])
-            head = squared(self.profile).replace(p_value=p_value)
-            head = head if self.scan is None else self.scan.with_notes(head)
-        return head, absolute(self.profile).replace(p_value=head.p_value)  # the test is the same for both norms
+    @property
+    def preds(self) -> tc.Predictions | None:
+        """The rows, None for a sketch or a scan."""
+        return self.data if isinstance(self.data, tc.Predictions) else None
 
-    def bootstrap_interval(self, estimator: Estimator) -> Interval | None:
-        """Resample another estimator."""
-        if self.profile.rows < 2:
+    @property
+    def scan(self) -> tc.engines.Scan | None:
+        """The scan, None for rows or a sketch."""
+        return self.data if isinstance(self.data, tc.engines.Scan) else None
+
+    @property
+    def clusters(self) -> int:
+        """Number of clusters; 0 where rows are independent."""
+        return 0 if self.preds is None or self.preds.clusters is None else len(np.unique(self.preds.clusters))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of every call that judges the rows."""
+        return {"lens": self.lens, "level": self.level, "rng": self.rng}
+
+    def measure(self, estimator: Estimator | None = None) -> tc.Estimate:
+        """Estimate the error with interval and test; by rank series unless an estimator is given."""
+        if isinstance(self.data, tc.engines.Scan):
+            return self.data.measure(estimator=estimator, level=self.level, rng=self.rng)
+        return tc.measure(self.data, estimator=estimator, **self.options)
+
+    def subgroups(self) -> list[tc.groups.Subgroups]:
+        """Measure the groups of every column; those of a scan by all its columns together."""
+        data: Any = self.data
+        if self.scan is not None and self.by:
+            return [tc.subgroups(data, level=self.level, rng=self.rng)]
+        return [tc.subgroups(data, name, **self.options) for name in self.by]
+
+    def audit(self, tolerance: float) -> Any:
+        """Search the columns for segments in which the model is off; None without columns."""
+        if not self.by:
             return None
-        clustered = self.lens is not None and not self.lens.sample_.independent
-        data, lens = (self.preds, {"lens": self.lens}) if clustered else (self.profile, {})
-        settings = {"resamples": _RESAMPLES, "level": self.level, "rng": self.rng, **lens}
-        return tc.inference.bootstrap(estimator, data, **settings).interval()
+        data: Any = self.data
+        return tc.audit(data, by=list(self.by), lens=self.lens, level=self.level, tolerance=tolerance)
 
     def design_effect(self) -> float:
-        """Return by how much clusters enlarge the variance of a rate, against as many independent rows."""
-        sample = None if self.lens is None or self.preds is None or self.preds.clusters is None else self.lens.sample_
-        if sample is None or sample.units is None:
+        """Return by how much clusters enlarge the variance of a rate, against as many independent rows; at least 1."""
+        if self.preds is None or self.lens is None or self.preds.clusters is None:
+            return 1.0
+        sample = self.lens.sample(self.preds)
+        if sample.units is None:
             return 1.0
         gap = sample.outcomes.astype(np.float64) - sample.scores
         weight = np.ones(len(gap)) if sample.weights is None else sample.weights
@@ -161,40 +160,23 @@ class PageSource:
 def source_of(
     data: tc.Predictions | tc.Sketch | tc.engines.Scan, *, lens: Lens | None, by: Sequence[str], level: float, rng: int
 ) -> PageSource:
-    """Return the source of a page; refuse what it cannot judge."""
-    if isinstance(data, tc.Predictions):
-        lens = (tc.AllLabels() if data.multilabel else default_lens(data)) if lens is None else lens
-        if lens.shares(data) is not None:
-            raise InputError(
-                "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
-            )
-        sample = lens.sample(data)
-        return PageSource(
-            sample.profile,
-            level,
-            rng,
-            lens_name=lens.describe(data),
-            by=tuple(by),
-            top_label=lens.outcome_name == "accuracy",
-            class_count=data.class_count,
-            preds=data,
-            lens=CachedLens(lens, sample),
-        )
-    if lens is not None or by:
+    """Return the source of a page; refuse a lens on several datasets, and a lens or columns for what holds no rows."""
+    if not isinstance(data, tc.Predictions) and (lens is not None or by):
         raise InputError("a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)")
     if isinstance(data, tc.Sketch):
-        return PageSource(data.to_profile(), level, rng)
-    if data.shares is not None:
+        return PageSource(data, data.to_profile(), level, rng)
+    if isinstance(data, tc.engines.Scan):
+        if data.shares is not None:
+            raise InputError(
+                "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
+            )
+        top_label = data.lens.outcome_name == "accuracy"
+        cells, columns = data.sketch.to_profile(), tuple(data.by)
+        return PageSource(data, cells, level, rng, None, data.lens_name, columns, top_label, data.classes)
+    lens = (tc.AllLabels() if data.multilabel else default_lens(data)) if lens is None else lens
+    if lens.shares(data) is not None:
         raise InputError(
-            "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
+            "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
         )
-    return PageSource(
-        data.sketch.to_profile(),
-        level,
-        rng,
-        lens_name=data.lens_name,
-        by=tuple(data.by),
-        top_label=data.lens.outcome_name == "accuracy",
-        class_count=data.classes,
-        scan=data,
-    )
+    top_label, profile = lens.outcome_name == "accuracy", lens.sample(data).profile
+    return PageSource(data, profile, level, rng, lens, lens.describe(data), tuple(by), top_label, data.class_count)

@@ -9,55 +9,48 @@ from truecal.pages.render import Page
 from truecal.watch.conclusion import conclude_watch
 from truecal.watch.state import WatchedGroup
 
-_LINE = ("at", "rows", "batch_error", "error", "low", "high", "log_e", "restart")
-
 
 class WatchPage(Page):
-    """The page of a watch; `groups` hold for each group its step, its time line, and its diagrams before and after."""
+    """The page of a watch; `groups` are those of its state, in the order of `conclusion.step.groups`."""
 
     template = "watch.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return groups, tolerance and name of the outcome, which scripts draw."""
-        groups = [{name: group[name] for name in group if name != "step"} for group in self.groups]
+        """Return history and diagrams of every group, tolerance and name of the outcome, which scripts draw."""
+        groups = [
+            {
+                "name": group.name,
+                "limit": self.conclusion.limits[group.key],
+                "line": group.history.frame().to_dict(),
+                **_diagrams(group),
+            }
+            for group in self.groups
+        ]
         outcome = "Accuracy" if self.lens_name == "top label" else "Frequency"
         return {"groups": groups, "tolerance": self.settings.tolerance, "outcome": outcome}
 
 
 def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", command: str | None = None) -> WatchPage:
     """Read the content of the page from the state of a watch."""
-    conclusion, settings = conclude_watch(watch), watch.settings
-    steps = conclusion.step.groups
+    settings = watch.settings
     used = {"tolerance": settings.tolerance, "alpha": settings.alpha, "run length": settings.run_length}
     return WatchPage(
         title=title,
-        conclusion=conclusion,
+        conclusion=conclude_watch(watch),
         settings=settings,
         lens_name=watch.lens_name,
-        groups=[_group(watch.group(*key), steps[key], conclusion.limits[key]) for key in watch.groups],
+        groups=[watch.group(*key) for key in watch.groups],
         provenance=Provenance({}, command, used),
     )
 
 
-def _group(group: WatchedGroup, step: Any, limit: float) -> Mapping[str, Any]:
-    """Return a group's step, history and diagrams; at `limit` its log e-value alone raises the alarm."""
+def _diagrams(group: WatchedGroup) -> Mapping[str, list[dict[str, Any]]]:
+    """Return mean score, frequency and rows of the filled bins, before and after the estimated start of a change."""
     stream = group.streams[group.leader]
-    before, after = stream.blocks.split(stream.start)
+    parts = dict(zip(("before", "after"), stream.blocks.split(stream.start), strict=True))
     return {
-        "name": group.name,
-        "step": step,
-        "limit": limit,
-        "line": {name: [getattr(line, name) for line in group.history.lines] for name in _LINE},
-        "before": _diagram(before.tolist()),
-        "after": _diagram(after.tolist()),
-    }
-
-
-def _diagram(sums: list[list[float]]) -> Mapping[str, Any]:
-    """Return mean score, frequency and rows of the filled bins, from sums (rows, ones, scores) by bin."""
-    filled = [(n, ones, scores) for n, ones, scores in zip(*sums, strict=True) if n > 0]
-    return {
-        "score": [scores / n for n, _, scores in filled],
-        "frequency": [ones / n for n, ones, _ in filled],
-        "rows": [round(n) for n, _, _ in filled],
+        name: [
+            {"score": scores / n, "frequency": ones / n, "rows": round(n)} for n, ones, scores in sums.T.tolist() if n
+        ]
+        for name, sums in parts.items()
     }

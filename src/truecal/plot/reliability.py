@@ -44,7 +44,7 @@ _CLASS_LETTERS, _CLASS_LETTERS_NARROW = 24, 12  # of a class name above a small 
 _WIDE = 4.0  # inches in which four small diagrams fit side by side
 
 
-def _bin_frame(bins: Bins | None, level: float) -> Frame:
+def bin_frame(bins: Bins | None, level: float) -> Frame:
     """Return score, outcome with its limits, and count of every bin."""
     assert bins is not None
     low, high = bins.interval(level)
@@ -107,7 +107,7 @@ def reliability_numbers(
     steps = tc.estimators.IsotonicError()(profile).curve
     assert steps is not None
     return ReliabilityNumbers(
-        bins=_bin_frame(binned.bins, level),
+        bins=bin_frame(binned.bins, level),
         smooth=_smooth_frame(profile, estimate, level),
         isotonic=Frame({"score": steps.score, "outcome": steps.outcome}),
         histogram=_histogram(profile, np.linspace(*limits, _HISTOGRAM_BINS + 1)),
@@ -458,7 +458,7 @@ class ClassWiseDisplay(Display):
         rows: list[dict[str, Any]] = []
         for k in worst:
             binned = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
-            rows += [{"class": preds.class_name(k), **row} for row in _bin_frame(binned, level)]
+            rows += [{"class": preds.class_name(k), **row} for row in bin_frame(binned, level)]
         return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._plot_if(plot, ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -18,7 +18,7 @@ function hull(limits, values) {
 function curvesSpec(curves, bins, description) {
   const names = Object.keys(curves);
   const rowsOf = (name) => curves[name].score.map((x, order) => ({ name, order, x, y: curves[name].outcome[order], low: curves[name].low?.[order], high: curves[name].high?.[order] }));
-  const points = bins.map((bin) => ({ ...bin, x: bin.mean_score, y: bin.mean_outcome }));
+  const points = bins.map((bin) => ({ ...bin, x: bin.score, y: bin.outcome }));
   const inView = names.flatMap((name) => rowsOf(name).filter(({ x }) => x >= content.limits[0] && x <= content.limits[1]).map(({ y }) => y));
   const outcome = content.top_label ? 'Accuracy' : 'Outcome rate';
   const spec = chartSpec('curves', {

@@ -64,7 +64,7 @@ function histogramRows(zoom) {
 
 function scaleOf(zoom, domain) {
   if (zoom === 'low' || zoom === 'high') return { type: 'log', domain: [FLOOR, 1], reverse: zoom === 'high', clamp: true, nice: false };
-  return { domain, nice: false };
+  return { domain, nice: false, padding: 6 }; // dots at the ends are drawn whole
 }
 
 function axisOf(title, zoom, more) {
@@ -78,7 +78,9 @@ function axisOf(title, zoom, more) {
 // Where outcomes lie that belong to the scores in view.
 function outcomeDomain() {
   const rows = binsOf(borders('mass', 10)).filter((row) => row.confidence >= content.limits[0] && row.confidence <= content.limits[1]);
-  return hull(content.limits, withIntervals(rows).flatMap((row) => [row.low, row.high]));
+  const ends = withIntervals(rows).flatMap((row) => [row.low, row.high]);
+  const curve = curveRows(content.curves.smooth, 'fit').filter(({ x }) => x >= content.limits[0] && x <= content.limits[1]);
+  return hull(content.limits, [...ends, ...curve.map(({ y }) => y)]);
 }
 
 function sharesOutside() {
@@ -171,6 +173,7 @@ function forestSpec(title, rows) {
 
 async function refresh() {
   for (const [chart, datasets] of Object.entries(rowsOf(settings()))) {
+    if (!views[chart]) continue;
     for (const [name, rows] of Object.entries(datasets)) if (chart !== 'reliability' || drawnParts.has(name)) views[chart].data(name, rows);
     await views[chart].runAsync();
   }
@@ -182,7 +185,7 @@ async function draw() {
   const specs = specsOf(state);
   drawnParts = new Set(specs.reliability.layer.map(({ name }) => name));
   for (const [chart, datasets] of Object.entries(rowsOf(state))) await embed(chart, { ...specs[chart], datasets });
-  if (content.remedies) await embed('remedies', curvesSpec(content.remedies, [], 'Calibration curves before and after recalibration, on held-out rows.'));
+  if (document.getElementById('remedies')) await embed('remedies', curvesSpec(content.remedies, [], 'Calibration curves before and after recalibration, on held-out rows.'));
   let index = 0;
   for (const [title, rows] of Object.entries(content.forests)) await embed(`forest-${index += 1}`, forestSpec(title, rows));
 }

@@ -55,11 +55,10 @@ function addPaging(table) {
   refresh();
 }
 
-// A table that is wider than the page says so: its edges are shaded, and a line below tells that it scrolls.
+// A line below a table that is wider than the page says that it scrolls.
 function showOverflow() {
   for (const box of document.querySelectorAll('.scroll')) {
     const wide = box.scrollWidth > box.clientWidth + 1;
-    box.classList.toggle('wide', wide);
     let line = box.nextElementSibling?.classList.contains('sideways') ? box.nextElementSibling : null;
     if (wide && !line) {
       line = document.createElement('p');

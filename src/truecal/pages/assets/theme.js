@@ -63,6 +63,7 @@ const ERRORS_ONLY = 1;
 const views = {};
 
 async function embed(chart, spec) {
+  if (!document.getElementById(chart)) return;
   if (views[chart]) views[chart].finalize();
   const options = {
     mode: 'vega-lite',

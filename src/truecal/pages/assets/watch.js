@@ -20,7 +20,7 @@ function evidenceSpec({ line, limit }) {
 }
 
 function diagramSpec(group) {
-  const parts = ['before', 'after'].flatMap((name) => group[name].score.map((x, i) => ({ name, x, y: group[name].frequency[i], rows: group[name].rows[i] })));
+  const parts = ['before', 'after'].flatMap((name) => group[name].map((bin) => ({ name, x: bin.score, y: bin.frequency, rows: bin.rows })));
   const scale = { domain: [0, 1], nice: false };
   const spec = chartSpec('before_after', { scaleX: scale, scaleY: scale, axisX: probabilityAxis('Score'), axisY: probabilityAxis(content.outcome, AXIS_WIDTH) });
   return { ...spec, datasets: { diagonal: DIAGONAL, parts } };
