@@ -26,7 +26,7 @@ from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling.cells import CELLS, Counted, cell_starts, collapse_at
 from truecal.resampling.draws import REDRAWS, CellBatch, RedrawTest, RowSums, block_sizes, redraw_test
-from truecal.special import positive, root
+from truecal.special import kish, positive, root
 from truecal.types import Float64s
 
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
@@ -330,14 +330,28 @@ class VectorEstimator(Estimator):
         return (preds if select is None else select(preds)), select
 
 
-def mean_direction(sample: Sample) -> float:
-    """Compute mean score minus frequency: of all explicit events, or of the most probable one where all are explicit."""
+def sample_estimate(estimator: Estimator, sample: Sample, value: float, power: float) -> Estimate:
+    """Build the Estimate of one or several probabilities of the rows of a sample, without an interval.
+
+    The direction is that of all explicit events together, or of the most probable one where all are explicit.
+    """
+    weights = sample.weights
+    counted = weights is None or bool((weights == np.rint(weights)).all())
+    total = float(len(sample) if weights is None else weights.sum())
     if sample.implied is not None:
         scores, outcomes = sample.probs.sum(axis=1, dtype=np.float64), sample.labels != sample.implied
     else:
         top = sample.probs.argmax(axis=1)
         scores, outcomes = sample.probs[np.arange(len(sample)), top].astype(np.float64), top == sample.labels
-    return float(np.average(scores, weights=sample.weights) - np.average(outcomes, weights=sample.weights))
+    return Estimate(
+        value=value,
+        power=power,
+        n=round(total) if counted else len(sample),
+        effective_n=total if counted or weights is None else float(kish(weights)),
+        estimator=estimator,
+        norm=estimator.norm,
+        direction=float(np.average(scores, weights=weights) - np.average(outcomes, weights=weights)),
+    )
 
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)

@@ -21,7 +21,7 @@ from truecal.estimators.base import (
     FixedBinsEstimator,
     SketchBound,
     VectorEstimator,
-    mean_direction,
+    sample_estimate,
 )
 from truecal.estimators.bins import Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
@@ -86,17 +86,9 @@ class PairEstimator(VectorEstimator):
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
         """Build the Estimate of a sample from its power, with the bandwidth as a setting."""
-        return Estimate(
-            value=min(float(root(np.array([power]), self.norm)[0]), 1.0),
-            power=power,
-            n=len(sample),
-            effective_n=float(len(sample)),
-            estimator=self,
-            norm=self.norm,
-            direction=mean_direction(sample),
-            interval=interval,
-            settings={"bandwidth": np.array([bandwidth])},
-        )
+        value = min(float(root(power, self.norm)), 1.0)
+        estimate = sample_estimate(self, sample, value, power)
+        return estimate.replace(interval=interval, settings={"bandwidth": np.array([bandwidth])})
 
 
 def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s, Float64s]]:

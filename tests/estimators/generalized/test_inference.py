@@ -10,8 +10,8 @@ from tests.groups.data import drawn, simulated
 from tests.simulations import datasets
 from truecal.estimators import ClassWeighted, EqualMass, GeneralizedECE, InterInterval, KDTree, Lp, TotalVariation
 from truecal.estimators.generalized.binning import VectorBins
-from truecal.estimators.generalized.direction import directed_error, fitted_outputs, standard_error
-from truecal.estimators.generalized.inference import CalibratedErrors, largest_error
+from truecal.estimators.generalized.direction import fitted_outputs
+from truecal.estimators.generalized.inference import BinnedSample, joint_p_value, largest_error
 from truecal.lenses import Canonical, OneClass, TopK
 from truecal.predictions import Predictions
 
@@ -141,9 +141,11 @@ def test_along_the_true_direction_the_error_is_found_without_bias(norm, distance
     for _ in range(150):
         again = replace(sample, outcomes=drawn(rates, rng))
         bins = VectorBins.of(again, partition)
-        error, slope = directed_error(again, partition, bins, distance, norm, rates.T)
+        binned = BinnedSample(again, partition, bins, distance, norm, 99)
+        vars(binned)["fitted"] = rates.T
+        error, slopes = binned.directed
         found.append(error)
-        spread.append(standard_error(again, partition, bins, slope, rates.T))
+        spread.append(binned._standard_error(slopes))
     truth = np.stack([np.bincount(partition.bin_of, rate, partition.count) for rate in rates.T], axis=1) / bins.safe
     far = distance.between(truth - bins.mean_output, truth, 0)
     error = far.max() if norm == np.inf else (bins.share @ far**norm) ** (1 / norm)
@@ -172,11 +174,10 @@ def test_an_interval_of_a_debiased_value_need_not_reach_the_biased_one():
 
 
 def test_the_p_value_is_the_rank_of_the_rarer_statistic():
-    chance = CalibratedErrors(np.arange(99.0), np.zeros(99) + np.arange(99) / 1000, 0.0)
-    assert chance.p_value(200.0) == pytest.approx(1 / 100, abs=0.011)
-    tilted = replace(chance, tilt=-5.0)
-    assert tilted.p_value(-1.0) <= 0.03
-    assert chance.p_value(-1.0) == 1.0
+    redrawn = np.arange(99.0), np.arange(99) / 1000
+    assert joint_p_value(redrawn, (200.0, 0.0)) == pytest.approx(1 / 100, abs=0.011)
+    assert joint_p_value(redrawn, (-1.0, 5.0)) <= 0.03
+    assert joint_p_value(redrawn, (-1.0, 0.0)) == 1.0
 
 
 def test_one_row_one_bin_and_outputs_of_0_and_1_have_an_interval():

@@ -20,7 +20,7 @@ from truecal.estimators import (
     TotalVariation,
 )
 from truecal.estimators.generalized.binning import Partition, VectorBins
-from truecal.lenses import Canonical, ClassWise, OneClass, TopK, TopLabel
+from truecal.lenses import Canonical, OneClass, TopK, TopLabel
 from truecal.predictions import Predictions
 
 
@@ -116,16 +116,6 @@ def test_chance_shrinks_with_the_square_root_of_the_rows():
     assert few / many == pytest.approx(4, rel=0.15)
 
 
-def test_class_wise_draws_the_same_rows_for_every_class():
-    rng = np.random.default_rng(0)
-    p = rng.random(800)
-    held = Predictions.from_probs(np.stack([1 - p, p], axis=1), (rng.random(800) < p**2).astype(int))
-    both = GeneralizedECE(lens=ClassWise(), binning=KDTree(0.1))(held)
-    one = GeneralizedECE(lens=OneClass(1), binning=KDTree(0.1), replicates=4000)(held)
-    # Two classes err alike, so that their mean varies as one does; drawn apart it would vary less.
-    assert both.interval.high - both.value == pytest.approx(one.interval.high - one.value, rel=0.12)
-
-
 def truth_of(vector, partition, outcome_probs, distance=None):
     """The error of the bins' means when outcomes are replaced by their probabilities."""
     distance = TotalVariation() if distance is None else distance
@@ -177,7 +167,7 @@ def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
     assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
 
 
-@pytest.mark.parametrize("lens", [Canonical(), TopK(2), ClassWise()], ids=repr)
+@pytest.mark.parametrize("lens", [Canonical(), TopK(2)], ids=repr)
 def test_a_debiased_value_is_nearer_to_the_truth_and_inside_its_interval(lens):
     """Eight calibrated datasets of 300 rows and six classes: the truth is 0."""
     values = []

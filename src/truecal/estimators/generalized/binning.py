@@ -16,7 +16,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.lenses.lens import Sample
-from truecal.profile.binning import Cut, width_edges
+from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
@@ -58,7 +58,7 @@ class VectorBinning(ABC):
 
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
-    """Cut every probability into intervals of equal width.
+    """Cut one probability into intervals of equal width.
 
     Parameters
     ----------
@@ -67,11 +67,14 @@ class EqualWidth(VectorBinning):
     closed : {"left", "right"}, default "left"
         Interval j is [j/b, (j+1)/b), the last one closed; "right" gives (j/b, (j+1)/b].
 
+    Raises
+    ------
+    InputError
+        If the lens sees more than two events.
+
     Notes
     -----
-    Two events are cut along the event of interest alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of
-    them, so that the order of the classes does not matter; only cells that hold data count. The number of cells grows as
-    bins^events and most hold one row: prefer :class:`KDTree`.
+    The event of interest is cut, exactly as :class:`BinnedECE` does.
 
     See Also
     --------
@@ -93,30 +96,10 @@ class EqualWidth(VectorBinning):
         options.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
-        if vector.dimension == 2:
-            return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
-        code = np.zeros(len(vector), np.intp)
-        cells = 1
-        for column in vector.columns:
-            if cells > np.iinfo(np.intp).max // self.bins:
-                code, cells = _renumber(code)
-            code = code * self.bins + self._interval(column)
-            cells *= self.bins
-        return Partition(*_renumber(code))
-
-    def _interval(self, scores: Floats) -> Indices:
-        """Find the interval of each score by the edges of Profile.width_cut."""
-        edges = width_edges(self.bins, scores.dtype)[1:-1]
-        return np.searchsorted(edges, scores, "right" if self.closed == "left" else "left")
+        return _partition_event(self, vector, lambda profile: profile.width_cut(self.bins, self.closed))
 
     def __str__(self) -> str:
         return f"{self.bins} intervals of equal width"
-
-
-def _renumber(code: Indices) -> tuple[Indices, int]:
-    """Renumber groups 0..count-1; return the numbers and their count."""
-    groups, index = np.unique(code, return_inverse=True)
-    return index.astype(np.intp, copy=False), len(groups)
 
 
 @dataclass(frozen=True)
@@ -151,16 +134,17 @@ class EqualMass(VectorBinning):
         options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
-        if vector.dimension != 2:
-            raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
-        return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
+        return _partition_event(self, vector, lambda profile: profile.mass_cut(self.bins))
 
     def __str__(self) -> str:
         return f"{self.bins} bins of equal mass"
 
 
-def _partition_event(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
-    """Partition rows by a one-dimensional rule for the probability of the judged event."""
+def _partition_event(binning: VectorBinning, vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
+    """Partition rows by cuts of the probability of the judged event; refuse more than two events."""
+    if vector.dimension != 2:
+        name, events = type(binning).__name__, vector.dimension
+        raise InputError(f"{name} cuts one probability, but the lens sees {events} events; use KDTree")
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
@@ -259,9 +243,15 @@ class VectorBins:
 
 
 def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
-    """Take one row for every row that a whole-number weight stands for; other weights stay."""
+    """Take one row for every row that a whole-number weight stands for; other weights, and those of units, stay."""
     weights = sample.weights
-    if weights is None or (weights == 1).all() or (weights != np.rint(weights)).any() or weights.sum() > _MAX_WRITTEN:
+    if (
+        weights is None
+        or sample.units is not None
+        or (weights == 1).all()
+        or (weights != np.rint(weights)).any()
+        or weights.sum() > _MAX_WRITTEN
+    ):
         return sample, partition
     rows = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
     return replace(sample.take(rows), weights=None), replace(partition, bin_of=partition.bin_of[rows])

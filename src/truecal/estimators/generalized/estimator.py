@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import VectorEstimator, mean_direction
+from truecal.estimators.base import VectorEstimator, sample_estimate
 from truecal.estimators.bins import combine_powers
-from truecal.estimators.estimate import Estimate, Interval
-from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins
+from truecal.estimators.estimate import Estimate
+from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins, write_out
 from truecal.estimators.generalized.distances import Distance, TotalVariation
 from truecal.estimators.generalized.inference import BinnedSample
 from truecal.lenses.lens import Lens, Sample, check_lens
@@ -21,10 +21,9 @@ from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.special import kish, root
+from truecal.special import root
 from truecal.types import Float64s, Indices
 
-_MAX_PAIRS = 8_000_000  # rows times classes up to which a class-wise error has an interval
 _FEW_ROWS = 10  # derived: a mean of so many outcomes has a standard error of up to 0.16
 
 
@@ -73,10 +72,10 @@ class GeneralizedECE(VectorEstimator):
     biased upwards, most of all with many events. The lower limit is free of that bias: it is the error along the direction in
     which labels and outputs differ (over- or underconfidence, events too frequent or too rare), minus its deviation; 0 unless
     the test rejects. The upper limit is lowered by the bias that any such error has, but holds the value. What bins average
-    away no interval shows: see :func:`sweep_granularity`. A class-wise lens is measured on its pairs of row and class, drawn
-    by rows.
+    away no interval shows: see :func:`sweep_granularity`. A class-wise lens has the mean over its classes, without interval
+    and test.
 
-    The p-value is of labels redrawn from the outputs (of clusters and classes: of random signs), two-sided: errors larger than
+    The p-value is of labels redrawn from the outputs (of clusters: of random signs), two-sided: errors larger than
     chance, and models that are over- or underconfident; an underconfident one may show less than chance. The interval distance
     of an answer scale has none.
 
@@ -164,7 +163,7 @@ class GeneralizedECE(VectorEstimator):
 
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
         if shares is not None:
-            return self._class_wise(list(samples), shares, rng)
+            return self._class_wise(samples, shares)
         (sample,) = samples
         sample.refuse_pooled()
         return self.measure_sample(sample, rng)
@@ -190,6 +189,7 @@ class GeneralizedECE(VectorEstimator):
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
         bins = VectorBins.of(sample, partition) if bins is None else bins
+        sample, partition = write_out(sample, partition)
         return BinnedSample(sample, partition, bins, self.distance, self.norm, self.replicates)
 
     def measure_sample(
@@ -217,7 +217,12 @@ class GeneralizedECE(VectorEstimator):
         Estimate
         """
         binned = self.binned(sample, partition, bins)
-        estimate = self._inferred(self._estimate(sample, binned.value), binned, rng)
+        interval, p_value, chance = None, None, None
+        if self.level is None:
+            value = binned.debiased() if self.debiased else binned.value
+        else:
+            value, interval, p_value, chance = binned.infer(self.level, rng, debiased=self.debiased)
+        estimate = self._estimate(sample, value).replace(interval=interval, p_value=p_value, chance=chance)
         bins = binned.bins
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW_ROWS:
@@ -269,77 +274,26 @@ class GeneralizedECE(VectorEstimator):
         sample.refuse_pooled()
         binned = self.binned(sample.with_units(units).weighing())
         drawn = binned.resample(resamples, rng)
-        return binned.value, drawn, binned.calibrated_errors(rng).p_value(binned.value)
+        return binned.value, drawn, binned.calibrated_errors(rng)[1]
 
-    def _inferred(self, estimate: Estimate, binned: BinnedSample, rng: np.random.Generator) -> Estimate:
-        """Add interval, p-value and chance level, and a value without bias where that is asked for."""
-        if self.level is None:
-            value = binned.debiased() if self.debiased else float(estimate.value)
-            return replace(estimate, value=value, power=self._power(value))
-        inference = binned.infer(self.level, rng, debiased=self.debiased)
-        return replace(
-            estimate,
-            value=inference.value,
-            power=self._power(inference.value),
-            interval=Interval(inference.low, inference.high, self.level, "in fixed bins, along the fitted direction"),
-            p_value=inference.p_value,
-            chance=inference.chance,
+    def _class_wise(self, samples: Iterable[Sample], shares: Float64s) -> Estimate:
+        """Combine the errors of all classes to their power mean, without an interval."""
+        estimator = replace(self, level=None)
+        estimates = [estimator.measure_sample(sample, np.random.default_rng(0)) for sample in samples]
+        parts = np.array([float(estimate.value) for estimate in estimates])
+        powers = np.array([estimate.power for estimate in estimates])
+        power = float(combine_powers(powers, shares, self.norm))
+        return estimates[0].replace(
+            value=float(root(power, self.norm)),
+            power=power,
+            direction=float(shares @ np.array([estimate.direction for estimate in estimates])),
+            estimator=self,
+            bins=None,
+            vector_bins=None,
+            parts=parts,
+            warnings=("no interval for all classes together; one class has one: lens=tc.OneClass(name)",),
         )
-
-    def _class_wise(self, samples: Sequence[Sample], shares: Float64s, rng: np.random.Generator) -> Estimate:
-        """Combine one error per class to their power mean; pairs of row and class are drawn by rows."""
-        binned = [self.binned(sample) for sample in samples]
-        powers = np.array([self._power(one.value) for one in binned])
-        value = float(root(combine_powers(powers, shares, self.norm), self.norm))
-        estimate = self._estimate(samples[0], value)
-        if self.level is not None or self.debiased:
-            if len(samples[0]) * len(shares) > _MAX_PAIRS:
-                note = f"no interval: {len(samples[0])} rows x {len(shares)} classes are too many; use OneClass"
-                estimate = replace(estimate, warnings=(note,))
-            else:
-                pairs = self.binned(*_pool_classes(binned, shares))
-                class_fits = np.concatenate([one.fitted for one in binned], axis=1)
-                estimate = self._inferred(estimate, replace(pairs, class_fits=class_fits), rng)
-        direction = float(shares @ np.array([mean_direction(sample) for sample in samples]))
-        return replace(estimate, parts=np.array([one.value for one in binned]), direction=direction)
-
-    def _power(self, value: float) -> float:
-        """Raise an error to the power of the norm, as :attr:`Estimate.power` holds it."""
-        return value if self.norm in (1, np.inf) else value**self.norm
 
     def _estimate(self, sample: Sample, value: float) -> Estimate:
-        """Build the Estimate of a sample: rows, effective sample size and direction, without an interval."""
-        w = sample.weights
-        counted = w is None or bool((w == np.rint(w)).all())
-        total = float(len(sample) if w is None else w.sum())
-        return Estimate(
-            value=value,
-            power=self._power(value),
-            n=round(total) if counted else len(sample),
-            effective_n=total if counted or w is None else float(kish(w)),
-            estimator=self,
-            norm=self.norm,
-            direction=mean_direction(sample),
-        )
-
-
-def _pool_classes(binned: Sequence[BinnedSample], shares: Float64s) -> tuple[Sample, Partition]:
-    """Pool pairs of row and class, weighted by the shares of the classes; the unit is the row, or its cluster."""
-    samples = [one.sample for one in binned]
-    units = np.arange(len(samples[0])) if samples[0].units is None else samples[0].units
-    relative = shares * len(shares)
-    weights = [
-        np.full(len(sample), share) if sample.weights is None else share * sample.weights
-        for sample, share in zip(samples, relative, strict=True)
-    ]
-    counts = [one.partition.count for one in binned]
-    first = np.cumsum(counts) - counts
-    pooled = replace(
-        samples[0],
-        scores=np.concatenate([sample.scores for sample in samples]),
-        outcomes=np.concatenate([sample.outcomes for sample in samples]),
-        weights=np.concatenate(weights),
-        units=np.tile(units, len(samples)),
-    )
-    bin_of = np.concatenate([one.partition.bin_of + start for one, start in zip(binned, first, strict=True)])
-    return pooled, Partition(bin_of, sum(counts))
+        """Build the Estimate of a sample from its value."""
+        return sample_estimate(self, sample, value, value if self.norm in (1, np.inf) else value**self.norm)

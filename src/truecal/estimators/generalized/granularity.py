@@ -168,7 +168,7 @@ def sweep_granularity(
     for tree in trees:
         partition = grown.pruned(tree.minimum(sample))
         binned = estimator.binned(sample, partition)
-        chance = binned.calibrated_errors(options.generator(rng)).errors.mean()
+        chance = binned.calibrated_errors(options.generator(rng))[0].mean()
         filled = binned.bins.count[binned.bins.weight > 0]
         sizes = filled.min(), np.median(filled), filled.max()
         table.append((binned.value, binned.deviation(), chance, binned.bins.filled, *sizes))
