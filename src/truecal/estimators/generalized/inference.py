@@ -168,6 +168,7 @@ class BinnedSample:
         from scipy.sparse import csr_array
 
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape
+        assert sample.units is not None
         weight = np.ones(len(sample)) if sample.weights is None else sample.weights
         unit = np.unique(sample.units, return_inverse=True)[1]
         residual = -weight * columns
@@ -219,8 +220,8 @@ class BinnedSample:
             for each, q in zip(by_event, self.fitted, strict=True):
                 mean += each.take(bin_of) * q[rows]
             np.subtract(slopes.take(bin_of * slopes.shape[1] + sample.labels[rows]), mean, out=noise[rows])
-        noise = weighted(noise, sample.weights) / float(self.bins.weight.sum())
-        return noise if sample.units is None else np.bincount(sample.units, noise)
+        shares: Float64s = weighted(noise, sample.weights) / float(self.bins.weight.sum())
+        return shares if sample.units is None else np.bincount(sample.units, shares).astype(np.float64, copy=False)
 
     def _standard_error(self, slopes: Float64s) -> float:
         """Compute the standard error of (1), with two pseudo-units of even odds and of the largest weight there is."""
