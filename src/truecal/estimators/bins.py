@@ -29,7 +29,6 @@ from truecal.types import Float64s, Indices
 _GAP_ROUNDING = 1e-9  # derived: rounding of a gap; smaller ones have no sign
 _CLASS_DESIGN_EFFECT = 2.0  # derived: diag(p) - pp' is at most twice its diagonal
 _MIN_OTHERS = 0.05  # derived: 1 less the largest leverage of the rank series
-_FADE = 2.0  # standard deviations of a gap within which its sign fades
 
 # ----------------------------------------------------------------------------------------------------
 # Bins: what a binned estimator saw, kept whole (counts and sums, not only means)
@@ -339,74 +338,49 @@ def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
 
 
 def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
-    """Compute what limits of E|m| are made of, for the bins of every dataset.
+    """Compute what limits of E|m| are made of, for the bins of every dataset; rows are worth 1 / `design_effect` each.
 
-    Rows count as so many times fewer independent ones; they have one sign for the ones of a bin and one for its zeros.
+    A row has the sign of the gap of its bin without that row: one sign for the ones of a bin and one for its zeros. A leave-one-out
+    sign is not biased towards the row, so the mean of sign times residual is at most E|m| up to chance.
     """
     from scipy.special import ndtr
 
-    counts, gap = bins.count, bins.gap
+    counts, gap, n = bins.count, bins.gap, bins.count.sum(axis=1)
     scores = np.clip(bins.score_sum / bins.safe, 0.0, 1.0)
     rate = np.clip(scores + gap, 0.0, 1.0)
     leverage = np.minimum(design_effect / positive(counts), 1.0)
-    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15) of docs/methods/rank-series.md
-    width = _FADE * np.sqrt(leverage * shrunk * (1 - shrunk))
     ones = counts * bins.rate
-    total = np.zeros((4, len(counts)))
+    value, square = np.zeros(len(counts)), np.zeros(len(counts))
     for number, residual in ((ones, 1 - scores), (counts - ones, -scores)):
-        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # (7), the gap without a row
-        plain = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
-        fading = np.where(width > 0, np.clip(others / positive(width), -1.0, 1.0), plain)
-        squares = np.where(np.abs(fading) < 1, 2.0, 1.0) * residual**2 * fading**2
-        total += np.vecdot(number, np.stack([fading * residual, squares, plain * residual, residual**2]))
-    fading, fading_square, plain, plain_square = total / counts.sum(axis=1)
+        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # the gap without a row
+        signs = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
+        value += np.vecdot(number, signs * residual) / n
+        square += np.vecdot(number, residual**2) / n
     deviation, size = np.sqrt(leverage * rate * (1 - rate)), np.abs(gap)
     cost = np.where(deviation > 0, 2 * size * ndtr(-size / positive(deviation)), 0.0)
-    return SignBounds(
-        fading,
-        np.maximum(fading_square - fading**2, 0.0) / counts.sum(axis=1),
-        plain,
-        np.maximum(plain_square - plain**2, 0.0) / counts.sum(axis=1),
-        np.vecdot(counts, cost) / counts.sum(axis=1),
-    )
+    variance = design_effect * np.maximum(square - value**2, 0.0) / n
+    return SignBounds(value, variance, np.vecdot(counts, cost) / n)
 
 
 @dataclass(frozen=True, eq=False)
 class SignBounds:
-    """V with fading and with plain signs, their variances, and the expected cost of wrong signs, shape (m,)."""
+    """The mean of leave-one-out signs times residuals, its variance, and the expected loss by wrong signs, shape (m,)."""
 
-    fading: Float64s
-    fading_variance: Float64s
-    plain: Float64s
-    plain_variance: Float64s
+    value: Float64s
+    variance: Float64s
     cost: Float64s
-
-    def scale_variance(self, design_effect: float) -> SignBounds:
-        """Multiply the variances by a design effect."""
-        return replace(
-            self,
-            fading_variance=design_effect * self.fading_variance,
-            plain_variance=design_effect * self.plain_variance,
-        )
 
     @classmethod
     def combine(cls, parts: Sequence[SignBounds], shares: Float64s) -> SignBounds:
         """Average datasets by their shares; classes of one label per row vary together at most twice as much."""
-        variance_shares = (_CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0) * shares**2
-
-        def total(name: str, weights: Float64s) -> Float64s:
-            return np.array([float(weights @ np.concatenate([getattr(part, name) for part in parts]))])
-
-        return cls(
-            total("fading", shares),
-            total("fading_variance", variance_shares),
-            total("plain", shares),
-            total("plain_variance", variance_shares),
-            total("cost", shares),
+        value, variance, cost = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "variance", "cost")
         )
+        together = _CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0
+        sums = shares @ value, together * shares**2 @ variance, shares @ cost
+        return cls(*(np.array([float(total)]) for total in sums))
 
     def limits(self, level: float) -> tuple[Float64s, Float64s]:
         """Compute the lower and the upper limit of E|m|, without regard to a point estimate."""
-        z = NormalDist().inv_cdf(0.5 + level / 2)
-        lower = np.maximum(self.fading - z * np.sqrt(self.fading_variance), 0.0)
-        return lower, np.maximum(self.plain, self.fading) + z * np.sqrt(self.plain_variance) + self.cost
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variance)
+        return np.maximum(self.value - reach, 0.0), self.value + reach + self.cost

@@ -264,7 +264,7 @@ class _FoldedBias:
             ratio = float((bins.share[0] ** 2) @ gaps.var(axis=0)) / independent if independent > 0 else 1.0
             design_effect = max(1.0, ratio)
         self._shares.append(share)
-        self._signs.append(sign_bounds(bins, design_effect).scale_variance(design_effect))
+        self._signs.append(sign_bounds(bins, design_effect))
         self._weights.append((share[:, None] * bins.share)[filled])
         self._variances.append(variance[filled] * design_effect)
         self._square += float(share @ (bins.share * bins.gap**2).sum(axis=1))

@@ -220,7 +220,7 @@ class BinnedSample:
             for each, q in zip(by_event, self.fitted, strict=True):
                 mean += each.take(bin_of) * q[rows]
             np.subtract(slopes.take(bin_of * slopes.shape[1] + sample.labels[rows]), mean, out=noise[rows])
-        shares: Float64s = weighted(noise, sample.weights) / float(self.bins.weight.sum())
+        shares = noise * (1.0 if sample.weights is None else sample.weights) / float(self.bins.weight.sum())
         return shares if sample.units is None else np.bincount(sample.units, shares).astype(np.float64, copy=False)
 
     def _standard_error(self, slopes: Float64s) -> float:
