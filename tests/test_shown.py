@@ -77,3 +77,36 @@ def test_a_sketch_is_measured_like_the_rows_it_saw():
     assert float(tc.measure(sketch)) == pytest.approx(float(tc.measure(PREDS)), abs=1e-6)
     with pytest.raises(tc.InputError, match="made with its lens"):
         tc.measure(sketch, lens=tc.TopLabel())
+
+
+PRINTED = {
+    **RESULTS,
+    "Predictions": lambda: PREDS,
+    "Conclusion": lambda: tc.inference.conclude(tc.measure(PREDS), tolerance=0.02),
+    "RiskCoverage": lambda: tc.selective.risk_coverage(PREDS),
+    "Area": lambda: tc.selective.aurc(PREDS),
+    "Summary": lambda: tc.scores.summary(PREDS),
+    "DecisionLoss": lambda: tc.decision_loss(PREDS),
+    "Clinical": lambda: tc.clinical.summary(PREDS),
+    "DecisionCurve": lambda: tc.clinical.net_benefit(PREDS, [0.1, 0.2]),
+    "SampleSize": lambda: tc.clinical.sample_size(prevalence=0.1, c_statistic=0.8),
+    "EvaluationRow": lambda: tc.evaluate({"platt": tc.recalibration.PlattScaling()}, PREDS)["platt"],
+    "Sketch": lambda: tc.Sketch.from_arrays(P, PREDS.labels),
+    "Scan": lambda: tc.scan(_frame(), label="y", score="p", by="site"),
+    "WorldFit": lambda: tc.lab.fit_world(tc.OneClass()(PREDS)),
+    "SamplesNeeded": lambda: tc.lab.samples_needed(tc.RankSeries(), error=0.1, m=5),
+}
+
+
+def _frame():
+    import polars as pl
+
+    return pl.DataFrame({"p": P, "y": PREDS.labels.astype(int), "site": PREDS.columns["site"]})
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_print_fits_a_screen(name):
+    lines = str(PRINTED[name]()).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 250
+    assert not re.search(r"array\(|\d\.\d{8}|object at 0x", "\n".join(lines))

@@ -87,7 +87,7 @@ def points_between(low: float, high: float, word: str) -> str:
     >>> points_between(0.0212, 0.104, "to")
     '2.1 to 10.4 points'
     """
-    decimals = _interval_decimals(low, high, 2)
+    decimals = significant_decimals(100 * low, 100 * high)
     return f"{100 * low:.{decimals}f} {word} {100 * high:.{decimals}f} points"
 
 
@@ -97,14 +97,18 @@ def points_within(value: float, low: float, high: float) -> str:
     >>> points_within(0.1402, 0.1335, 0.1466), points_within(0.14, 0.08, 0.28)
     ('14.02 points', '14 points')
     """
-    return f"{100 * value:.{_interval_decimals(low, high, 2)}f} points"
+    return f"{100 * value:.{significant_decimals(100 * low, 100 * high)}f} points"
 
 
-def _interval_decimals(low: float, high: float, digits: int) -> int:
-    """Return the decimals of percentages that show half of an interval with so many significant digits, from 0 to 4."""
+def significant_decimals(low: float, high: float, digits: int = 2) -> int:
+    """Return the decimals, from 0 to 4, that show half of an interval with so many significant digits; 1 without a width.
+
+    >>> significant_decimals(2.3, 20.2), significant_decimals(2.3, 2.9), significant_decimals(2, 2)
+    (1, 2, 1)
+    """
     if high == low or not isfinite(high - low):
         return 1
-    return min(4, max(0, digits - 1 - floor(log10(50 * (high - low)))))
+    return min(4, max(0, digits - 1 - floor(log10((high - low) / 2))))
 
 
 def percents(low: float, high: float, *values: float) -> list[str]:
@@ -115,7 +119,7 @@ def percents(low: float, high: float, *values: float) -> list[str]:
     """
     if low == high:
         return [percent(value) for value in values]
-    decimals = _interval_decimals(low, high, 1)
+    decimals = significant_decimals(100 * low, 100 * high, 1)
     texts = []
     for value in values:
         text, step = f"{100 * value:.{decimals}f}", 10.0**-decimals

@@ -309,6 +309,12 @@ class Summary:
     log_loss: float
     brier: float
 
+    def __str__(self) -> str:
+        return (
+            f"accuracy {self.accuracy:.4f}, mean confidence {self.mean_confidence:.4f}, log loss {self.log_loss:.4f}, "
+            f"Brier score {self.brier:.4f} (n = {self.n:,})"
+        )
+
     @property
     def overconfidence(self) -> float:
         """Mean confidence minus accuracy; negative means underconfident."""

@@ -147,12 +147,13 @@ def power(
         {"n": n, "power": needed.curve[n], "simulated": d.rate, "simulated_se": d.standard_error}
         for n, d in needed.tried.items()
     )
-    text = (
-        f"about n = {needed.n} rows detect an error of {error:g} (norm {estimator.norm:g}) with probability {target:g} by "
-        f"{tried.estimator}; simulation error: {needed.low} to {needed.high} rows (95 %)"
-    )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **question}
-    return _answer("lab power", rows, {"estimator": tried.estimator, **numbers}, f"{text}\n\n{rows.to_text()}")
+    return _answer(
+        "lab power",
+        rows,
+        {"estimator": tried.estimator, **numbers},
+        f"{tried.estimator}, norm {estimator.norm:g}: {needed}\n\n{rows.to_text()}",
+    )
 
 
 def _width(word: str) -> tuple[str, float]:

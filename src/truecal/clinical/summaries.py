@@ -233,10 +233,29 @@ class Clinical(Tabular):
             + (f", {self.patients:,} patients" if self.cohort.units is not None else "")
             + f"; intervals at {self.level:.0%}"
         )
-        lines = [f"{title:<22}{getattr(self, name)!s:<26}{reading}" for name, title, _, reading in QUANTITIES]
+        lines = []
+        for name, title, _, meaning in QUANTITIES:
+            number = getattr(self, name)
+            lines.append(f"{title:<22}{number!s:<26}{_finding(name, number) or meaning}")
         notes = [f"warning: {note}" for note in self.warnings]
         more = [] if self.sites is None else ["", str(self.sites)]
         return "\n".join([head, *lines, *notes, *more])
+
+
+def _finding(name: str, number: Quantity) -> str:
+    """Say what an O/E ratio, intercept or slope shows of the risks, in words; empty for the other numbers."""
+    if name not in ("oe", "intercept", "slope"):
+        return ""
+    calibrated = 0 if name == "intercept" else 1
+    if not (number.low > calibrated or number.high < calibrated):
+        return f"{calibrated}, a calibrated model, is not excluded"
+    above = number.value > calibrated
+    if name == "slope":
+        return f"risks are too {'moderate' if above else 'extreme'}"
+    events = (
+        f"{abs(number.value - 1):.0%} {'more' if above else 'fewer'} events than predicted: " if name == "oe" else ""
+    )
+    return f"{events}risks are too {'low' if above else 'high'}{'' if events else ' overall'}"
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,10 @@ class Scan:
     selection: str = ""
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        groups = f"{len(self.sketches)} groups by {', '.join(self.by)}, " if self.by else ""
+        return f"Scan({self.rows:,} rows, {groups}{self.lens_name}, {self.engine})"
+
     @property
     def sketch(self) -> tc.Sketch:
         """The one sketch of a scan without `by` and without a class-wise lens."""

@@ -188,8 +188,9 @@ class LossAt:
 
     def __str__(self) -> str:
         value, low, high = (_PER * x for x in (self.value, self.low, self.high))
+        spec = f".{digits.significant_decimals(low, high)}f"
         return (
-            f"acting at {self.threshold:g}, miscalibration costs {value:.3g} per {_PER:,} cases [{low:.3g}, {high:.3g}] "
+            f"acting at {self.threshold:g}, miscalibration costs {value:{spec}} per {_PER:,} cases [{low:{spec}}, {high:{spec}}] "
             f"(a false alarm costs {self.unit * self.threshold:.3g}, a missed event {self.unit * (1 - self.threshold):.3g})"
         )
 
@@ -293,7 +294,7 @@ class DecisionLoss(Tabular):
 
     def __str__(self) -> str:
         few = len(self.thresholds) <= 5
-        lines = [str(self.at(t)) for t in self.thresholds] if few else [f"at most: {self.maximum}"]
+        lines = [str(self.at(t)) for t in self.thresholds] if few else [f"largest loss: {self.maximum}"]
         test = f"test that miscalibration costs nothing at any threshold: {digits.p_equation(self.p_value)}"
         verdict = f"{test}; n={self.n:,}, {self.lens}"
         return "\n".join([f"{self.name}: {line}" for line in lines] + [verdict])

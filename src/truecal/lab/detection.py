@@ -420,6 +420,12 @@ class SamplesNeeded:
     tried: dict[int, Detection]
     curve: dict[int, float]
 
+    def __str__(self) -> str:
+        return (
+            f"about n = {self.n:,} rows detect an error of {self.error:g} with probability {self.target:g}; simulation error: "
+            f"{self.low:,} to {self.high:,} rows (95%)"
+        )
+
 
 def samples_needed(
     estimator: Estimator | ErrorFunction,

@@ -447,6 +447,13 @@ class WorldFit:
         """World of the fitted Beta distribution and the best curve."""
         return World(self.beta.scores, self.best.curve)
 
+    def __str__(self) -> str:
+        curve = self.best.curve
+        return (
+            f"scores {self.beta.scores.describe()}, curve {self.best.name} (b0 {curve.b0:.3g}, b1 {curve.b1:.3g}), "
+            f"true error {self.world.true_error():.4f} (norm 2)"
+        )
+
     @property
     def empirical_world(self) -> World:
         """World of the best curve on the scores of the data, interpolated where at least 90 % differ and rows have no

@@ -72,6 +72,12 @@ class EvaluationRow:
     underconfidence: float | None
     parameters: int
 
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: log loss {self.log_loss:.4f}, Brier score {self.brier:.4f}, accuracy {self.accuracy:.4f}, "
+            f"{self.parameters} parameters; {self.error}"
+        )
+
     def record(self) -> dict[str, Any]:
         """Return the row as a flat record of numbers, intervals as columns `_low` and `_high`."""
         record: dict[str, Any] = {"recalibrator": self.name}
