@@ -88,7 +88,6 @@ def test_clinical_numbers_in_the_shell_and_on_the_page(run):
     assert '"patients": 400' in out
     preds = tc.read("cohort.csv", label="died", score="risk")
     assert len(tc.clinical.net_benefit(preds).frame())
-    assert len(tc.clinical.calibration_belt(preds).frame())
     assert callable(tc.clinical.sample_size)
     tc.report(preds, "page.html", fast=True, scale={"low risk": (0, 0.1), "high risk": (0.1, 1)})
     assert "high risk" in Path("page.html").read_text()

@@ -23,7 +23,6 @@ TAKES_PREDICTIONS = {
     "clinical": tc.clinical.summary,
     "net_benefit": tc.clinical.net_benefit,
     "flexible_curve": tc.clinical.flexible_curve,
-    "calibration_belt": tc.clinical.calibration_belt,
     "likert": tc.likert,
     "below": lambda preds: tc.inference.below(preds, 0.1),
     "bootstrap": lambda preds: tc.inference.bootstrap(tc.BinnedECE(), preds),

@@ -1,5 +1,5 @@
 """How often the intervals hold the truth. `python -m tests.clinical.coverage 500` prints the tables of docs/clinical.md (20 minutes
-on one core): all, or those named (numbers, spline, belt, steps, benefit, prevalence, censoring), in the worlds that were
+on one core): all, or those named (numbers, spline, steps, benefit, prevalence, censoring), in the worlds that were
 looked at while methods were chosen (WORLDS), in those kept apart (`kept`), or in those named; `rows=300` for other cohorts than
 of 800 rows, `first=1000` for other seeds."""
 
@@ -34,10 +34,7 @@ def band_coverage(world: World, cohorts: Iterable[tc.Predictions], kind: str) ->
 
 
 def _holds(world: World, preds: tc.Predictions, kind: str) -> bool:
-    if kind == "belt":
-        belt = tc.clinical.calibration_belt(preds, levels=(0.95,))
-        score, low, high = belt.score, belt.low[0], belt.high[0]
-    elif kind == "steps":
+    if kind == "steps":
         score = np.linspace(*np.quantile(preds.probs, [0.01, 0.99]), 101)
         low, high = tc.inference.band(tc.OneClass(1)(preds)).at(score)
     else:
@@ -146,7 +143,6 @@ TITLES = {
 TABLES = {
     "numbers": numbers_coverage,
     "spline": lambda world, cohorts: band_coverage(world, cohorts, "spline"),
-    "belt": lambda world, cohorts: band_coverage(world, cohorts, "belt"),
     "steps": lambda world, cohorts: band_coverage(world, cohorts, "steps"),
     "benefit": benefit_coverage,
 }

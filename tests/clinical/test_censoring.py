@@ -38,29 +38,6 @@ def test_a_censored_cohort_gives_the_uncensored_answer_at_the_stated_rate():
         assert at_most(round(share * trials), trials, 0.95), name
 
 
-def test_missing_outcomes_are_weighted_by_covariates():
-    rng = np.random.default_rng(0)
-    p = rng.random(4000)
-    y = (rng.random(4000) < p).astype(float)
-    gone = rng.random(4000) < 0.6 * p  # high risks are lost more often
-    labels = np.where(gone, np.nan, y)
-    weighted = tc.clinical.missing_outcomes(labels, p)
-    assert weighted.unknown == gone.sum()
-    assert len(weighted.predictions(p)) == 4000 - gone.sum()
-    assert tc.clinical.missing_outcomes(y, p).predictions(p).weights is None
-    assert weighted.weights.sum() == pytest.approx(4000, rel=0.02)
-    mean = np.average(y[~gone], weights=weighted.weights[~gone])
-    assert abs(mean - 0.5) < abs(y[~gone].mean() - 0.5) / 3
-    with pytest.raises(tc.InputError, match="finite"):
-        tc.clinical.missing_outcomes(labels, np.full(4000, np.nan))
-    with pytest.raises(tc.InputError, match="row 1 is 2"):
-        tc.clinical.missing_outcomes([0, 2], [0.1, 0.2])
-    with pytest.raises(tc.InputError, match="every outcome is missing"):
-        tc.clinical.missing_outcomes([None, None], [0.1, 0.2])
-    with pytest.raises(tc.InputError, match="determine exactly"):
-        tc.clinical.missing_outcomes([0, 1, None, None], [0.1, 0.2, 0.3, 0.4])
-
-
 @pytest.mark.parametrize(
     ("time", "event", "horizon", "message"),
     [

@@ -1,11 +1,10 @@
-"""Flexible curves, their bands and the belt."""
+"""Flexible curves and their bands."""
 
 import numpy as np
 import pytest
 
 import truecal as tc
 from tests.clinical.worlds import WORLDS
-from tests.simulations import at_least, at_most, datasets
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curves import fit_spline
 from truecal.clinical.distances import parameter_covariance
@@ -56,39 +55,14 @@ def test_a_band_at_one_score_is_that_of_the_whole_curve_there():
     assert whole.lowest[90] < one.lowest[0] <= one.low[0] < one.high[0] <= one.highest[0] < whole.highest[90]
 
 
-def test_the_belt_finds_where_risks_are_off():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.05, 0.95, 3000)
-    belt = tc.clinical.calibration_belt(tc.Predictions.from_probs(p, rng.random(3000) < p**1.5))
-    high, low = belt.deviations(0.95)
-    assert belt.p_value < 0.001
-    assert len(high) == 1
-    assert not low
-    assert (belt.low[1] <= belt.low[0]).all()
-    assert belt.frame().columns[:3] == ("score", "outcome", "low_0.8")
-    with pytest.raises(tc.InputError, match="among those of the belt"):
-        belt.deviations(0.9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 8])
-def test_the_belt_rejects_a_calibrated_model_as_rarely_as_it_says(size):
-    """100 calibrated cohorts: p-values below 0.05 and 0.5 as rarely and as often as in one of 1000 simulations (binomial tests)."""
-    trials = datasets(100)
-    cohorts = (WORLDS[0].preds(np.random.default_rng([r, size]), 800, size) for r in range(trials))
-    values = np.array([tc.clinical.calibration_belt(preds).p_value for preds in cohorts])
-    assert at_most((values < 0.05).sum(), trials, 0.05)
-    assert at_least((values < 0.5).sum(), trials, 0.5)
-
-
-def test_belt_refuses_scores_without_log_odds():
+def test_curve_refuses_scores_out_of_range():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 400)
     preds = tc.Predictions.from_probs(p, rng.random(400) < p)
-    assert tc.clinical.calibration_belt(preds, scores=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
-    for scores in (np.array(3), [0.5, 1.0], [], ["a"]):
+    assert tc.clinical.flexible_curve(preds, scores=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
+    for scores in (np.array(3), [0.5, 1.1], [], ["a"]):
         with pytest.raises(tc.InputError, match="scores must"):
-            tc.clinical.calibration_belt(preds, scores=scores)
+            tc.clinical.flexible_curve(preds, scores=scores)
 
 
 def test_scores_whose_outcomes_are_all_ones_have_a_band():

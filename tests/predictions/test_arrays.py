@@ -26,7 +26,6 @@ CALLS = {
     "clinical.summary": (lambda f, *x, **o: f(*x, **o), str),
     "clinical.net_benefit": (lambda f, *x, **o: f(*x, thresholds=[0.2, 0.4], **o), str),
     "clinical.flexible_curve": (lambda f, *x, **o: f(*x, **o), lambda r: r.frame()),
-    "clinical.calibration_belt": (lambda f, *x, **o: f(*x, **o), lambda r: r.frame()),
     "scores.brier": (lambda f, *x, **o: f(*x, **o), float),
     "scores.log_loss": (lambda f, *x, **o: f(*x, **o), float),
     "scores.accuracy": (lambda f, *x, **o: f(*x, **o), float),

@@ -1,7 +1,4 @@
-"""Weights for cohorts whose outcomes are censored or missing.
-
-Each function returns which rows have an observed outcome, their weights, and how many have none.
-"""
+"""Weights for cohorts whose outcomes are censored."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
-from truecal import options, special
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import validation
 from truecal.special import positive
@@ -94,7 +91,7 @@ def censoring_weights(
 
     See Also
     --------
-    missing_outcomes : For outcomes that are missing without a follow-up time.
+    summary : Takes the weighted predictions.
 
     Examples
     --------
@@ -126,69 +123,6 @@ def censoring_weights(
         weights[rows] = np.where(is_known[rows], 1 / positive(chance), 0.0)
     unknown = int(np.count_nonzero(~is_known))
     return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
-
-
-def missing_outcomes(labels: ArrayLike, covariates: ArrayLike) -> ObservedOutcomes:
-    """Weight the rows whose outcome (0 or 1) is observed for those whose outcome is missing (NaN or None).
-
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-        0, 1 or missing.
-    covariates : array-like of shape (n,) or (n, k)
-        What missingness may depend on. Each observed row has the weight 1 / P(observed | covariates), by logistic regression.
-
-    Returns
-    -------
-    outcomes : ObservedOutcomes
-        The observed rows, with weights.
-
-    Raises
-    ------
-    InputError
-        An outcome is not 0, 1 or missing, all are missing, or the covariates determine exactly which are missing.
-
-    Notes
-    -----
-    Right if missingness depends on the covariates alone. Where outcomes are missing completely at random, judge the other rows as
-    they are.
-
-    See Also
-    --------
-    censoring_weights : For outcomes that are censored.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> outcomes = missing_outcomes([1, 0, np.nan, 1], [0.9, 0.1, 0.8, 0.2])
-    >>> outcomes.unknown, outcomes.observed.tolist()
-    (1, [True, True, False, True])
-    """
-    values = np.asarray(validation.as_array(labels, "labels"), dtype=object)
-    if values.ndim != 1:
-        raise InputError(f"labels must be one-dimensional, not of shape {values.shape}")
-    is_known = ~validation.find_missing(values.tolist())
-    wrong = [i for i in np.flatnonzero(is_known) if values[i] not in (0, 1)]
-    if wrong:
-        raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {values[wrong[0]]}")
-    if not is_known.any():
-        raise InputError("every outcome is missing")
-    x = validation.as_floats(covariates, "covariates").astype(np.float64)
-    x = x[:, None] if x.ndim == 1 else x
-    if x.ndim != 2 or len(x) != len(is_known) or not np.isfinite(x).all():
-        raise InputError("covariates must be finite numbers, one row per outcome")
-    unknown = int(np.count_nonzero(~is_known))
-    chance = np.ones(len(x))
-    if unknown:
-        fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), is_known.astype(np.float64))
-        if not fit.converged:
-            raise InputError(
-                "the covariates determine exactly which outcomes are missing; no weights can replace the missing ones"
-            )
-        chance = fit.probs
-    outcome = np.where(is_known, values, 0).astype(np.intp)
-    weights = np.where(is_known, 1 / chance, 0.0)
-    return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of observation, logistic")
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:

@@ -279,7 +279,6 @@ def flexible_curve(
 
     See Also
     --------
-    calibration_belt : A polynomial curve with a test.
     summary : The distances of the spline curve from the diagonal (ICI, E50, E90, Emax).
 
     Examples
@@ -327,7 +326,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
     one = student(curve.df, level)
-    all_ = max(one, float(critical_value(jacobian, curve.covariance, curve.df, level, rng)))
+    all_ = max(one, critical_value(jacobian, curve.covariance, curve.df, level, rng))
     se = stabilised_error(
         *(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial))
     )
@@ -364,8 +363,8 @@ def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
 
 
 def critical_value(
-    jacobian: Float64s, covariance: Float64s, df: float, level: float | tuple[float, ...], rng: np.random.Generator
-) -> Float64s:
+    jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator
+) -> float:
     """Return the quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for Student errors e with this covariance."""
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
@@ -373,4 +372,4 @@ def critical_value(
     standard = (jacobian[size > 0] / size[size > 0, None]).T
     errors = rng.standard_normal((_DRAWS, len(covariance))) @ (special.symmetric_root(covariance) @ standard)
     largest = np.maximum(errors.max(axis=1), -errors.min(axis=1)) / np.sqrt(rng.chisquare(df, _DRAWS) / df)
-    return np.asarray(np.quantile(largest, level))
+    return float(np.quantile(largest, level))
