@@ -66,10 +66,10 @@ def test_thresholds_are_refused_by_name(wrong):
 
 
 def test_treating_everyone_has_wilsons_interval():
-    from truecal.clinical.cohort import student
+    from truecal.clinical.cohort import student_quantile
 
     curve = tc.clinical.net_benefit(tc.Predictions.from_probs(np.full(len(Y), 0.6), Y), [0.2, 0.5])
-    share, n, z = Y.mean(), len(Y), student(len(Y) - 1, 0.95)
+    share, n, z = Y.mean(), len(Y), student_quantile(len(Y) - 1, 0.95)
     centre, spread = share + z**2 / 2 / n, z * np.sqrt(share * (1 - share) / n + z**2 / 4 / n**2)
     for i, odds in enumerate((0.25, 1.0)):
         low, high = ((centre + side * spread) / (1 + z**2 / n) * (1 + odds) - odds for side in (-1, 1))

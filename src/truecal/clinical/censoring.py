@@ -157,9 +157,9 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
 
 
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
-    """Return the Kaplan-Meier estimate of not being censored: the times of censoring, and the survival beyond each."""
+    """Compute the Kaplan-Meier estimate of not being censored: the times of censoring, and the survival beyond each."""
     steps, censored = np.unique(times[~happened], return_counts=True)
     # at risk of censoring at t: followed to t, and without an event at t itself
-    beyond = len(times) - np.searchsorted(np.sort(times), steps, "right")
-    at_risk = beyond + censored
+    followed_longer = len(times) - np.searchsorted(np.sort(times), steps, "right")
+    at_risk = followed_longer + censored
     return steps, np.cumprod(1 - censored / at_risk).astype(np.float64)

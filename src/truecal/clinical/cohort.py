@@ -1,4 +1,4 @@
-"""Cohorts, numbers with intervals, and the calibration line of clinical summaries."""
+"""Risks and outcomes of a cohort, estimates with intervals, and the logistic calibration line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,30 @@ from truecal.special import expit, logit
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# A number with its interval
+# An estimate with its interval
 
 Scale = Literal["plain", "log", "logit"]
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value with its interval; `se` is the standard error, None where the interval is not built from one."""
+    """An estimate with its interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low : float
+        Lower limit.
+    high : float
+        Upper limit.
+    level : float
+        Level of the interval.
+    se : float or None
+        Standard error; None where the interval is not built from one.
+    method : str
+        How the interval was computed.
+    """
 
     value: float
     low: float
@@ -44,7 +60,7 @@ class Quantity:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def student(df: float, level: float) -> float:
+def student_quantile(df: float, level: float) -> float:
     """Return the two-sided critical value of Student's distribution."""
     from scipy.special import stdtrit
 
@@ -52,7 +68,7 @@ def student(df: float, level: float) -> float:
 
 
 def quantity(value: float, se: float, df: float, *, level: float, scale: Scale = "plain", method: str) -> Quantity:
-    """Return a value with the interval value -+ t se, built on a scale on which the value is nearly normal.
+    """Compute the interval value -+ t se of an estimate on a scale on which it is nearly normal.
 
     "log" keeps positive numbers positive, "logit" keeps shares in (0, 1); the standard error is carried over by the derivative
     of the scale. A value at the end of its scale has no such interval.
@@ -60,35 +76,40 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
     >>> str(quantity(1.0, 0.1, 99, level=0.95, scale="log", method="example"))
     '1.000 [0.820, 1.219]'
     """
-    centre, slope = onto(value, scale)
-    half_width = student(df, level) * se * slope
+    centre, slope = to_scale(value, scale)
+    half_width = student_quantile(df, level) * se * slope
     return Quantity(
-        float(value), back(centre - half_width, scale), back(centre + half_width, scale), level, float(se), method
+        float(value),
+        from_scale(centre - half_width, scale),
+        from_scale(centre + half_width, scale),
+        level,
+        float(se),
+        method,
     )
 
 
-def onto(value: float, scale: Scale) -> tuple[float, float]:
-    """Transform a value to a scale; also the derivative of the scale there."""
+def to_scale(value: float, scale: Scale) -> tuple[float, float]:
+    """Transform a value to a scale; return also the derivative of the transformation at the value."""
     if scale == "plain":
         return value, 1.0
     return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
 
 
-def back(position: float, scale: Scale) -> float:
-    """Transform a position on a scale back to a value."""
-    return float(position if scale == "plain" else np.exp(position) if scale == "log" else expit(position))
+def from_scale(transformed: float, scale: Scale) -> float:
+    """Invert :func:`to_scale`: return the value whose transformation is `transformed`."""
+    return float(transformed if scale == "plain" else np.exp(transformed) if scale == "log" else expit(transformed))
 
 
-def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
-    """Return a value with an interval corrected for the skewness of its error (Hall 1992, JRSS B 54:221-228).
+def skewness_corrected(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
+    """Compute the interval of an estimate, corrected for the skewness of its error (Hall 1992, JRSS B 54:221-228).
 
     T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the
     skewness of the value. Its inverse puts the two limits at different distances.
 
-    >>> str(skewed(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
+    >>> str(skewness_corrected(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
     '1.000 [0.835, 1.270]'
     """
-    critical_value = student(df, level)
+    critical_value = student_quantile(df, level)
     ends = [critical_value, -critical_value]
     if abs(skewness) > 1e-9:
         ends = [3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1) for x in ends]
@@ -187,8 +208,8 @@ class Cohort:
         """Compute the weighted mean of values of the rows."""
         return float(self.weights @ values / self.weights.sum())
 
-    def reactions(self, influence: Float64s) -> Float64s:
-        """Return the contributions (units, k) of independent units to the error of estimates, from influence values of the rows."""
+    def contributions(self, influence: Float64s) -> Float64s:
+        """Sum influence values of rows, (n,) or (n, k), to the contributions of independent units, (units, k)."""
         psi = influence[:, None] if influence.ndim == 1 else influence
         # with a known share of events only the variation within events and within non-events is error
         if self.stratified:
@@ -204,8 +225,8 @@ class Cohort:
 
     def covariance(self, influence: Float64s, fitted: int = 1) -> Float64s:
         """Return the covariance of k estimates with these influence values: summed over J units, times J / (J - fitted)."""
-        each = self.reactions(influence)
-        return np.asarray(each.T @ each) * (self.patients / max(self.patients - fitted, 1))
+        contributions = self.contributions(influence)
+        return np.asarray(contributions.T @ contributions) * (self.patients / max(self.patients - fitted, 1))
 
     def degrees(self, influence: Float64s) -> float:
         """Return the degrees of freedom of the covariance of k estimates, by Satterthwaite's rule.
@@ -214,24 +235,33 @@ class Cohort:
         contributions the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few dominating events give about two
         each.
         """
-        each = self.reactions(influence)
-        lengths = np.einsum("ij,jk,ik->i", each, np.linalg.pinv(each.T @ each, hermitian=True), each)
+        contributions = self.contributions(influence)
+        metric = np.linalg.pinv(contributions.T @ contributions, hermitian=True)
+        lengths = np.einsum("ij,jk,ik->i", contributions, metric, contributions)
         k = round(float(lengths.sum()))
-        often = self.weights if self.units is None and self.counted else np.ones(len(lengths))
-        noise = float((lengths[often > 0] ** 2 / often[often > 0]).sum()) - k**2 / self.patients
+        repetitions = self._repetitions(len(lengths))
+        noise = float((lengths[repetitions > 0] ** 2 / repetitions[repetitions > 0]).sum()) - k**2 / self.patients
         return _satterthwaite(float(k), noise, self.df)
 
     def spread(self, influence: Float64s, fitted: int = 1) -> Spread:
-        """Return the standard error of one estimate with these influence values (n,), its degrees of freedom, and the skewness."""
-        each = self.reactions(influence)[:, 0]
-        second = float(each @ each)
-        if second == 0:
+        """Compute standard error, degrees of freedom and skewness of one estimate with influence values (n,).
+
+        The variance is that over J units, times J / (J - fitted); without variation it is 0.
+        """
+        contributions = self.contributions(influence)[:, 0]
+        squares = float(contributions @ contributions)
+        if squares == 0:
             return Spread(0.0, self.df, 0.0, self.df)
-        often = self.weights if self.units is None and self.counted else np.ones(len(each))
-        skewness = float((each[often > 0] ** 3 / np.sqrt(often[often > 0])).sum()) / second**1.5
+        repetitions = self._repetitions(len(contributions))
+        positive = repetitions > 0
+        skewness = float((contributions[positive] ** 3 / np.sqrt(repetitions[positive])).sum()) / squares**1.5
         df = self.degrees(influence)
-        beyond = _satterthwaite(1.0, 2 / df - skewness**2, self.df) if df < self.df else self.df
-        return Spread((second * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, beyond)
+        conditional_df = _satterthwaite(1.0, 2 / df - skewness**2, self.df) if df < self.df else self.df
+        return Spread((squares * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, conditional_df)
+
+    def _repetitions(self, units: int) -> Float64s:
+        """Return how many rows each contribution stands for: the weights that count independent rows, else 1, (units,)."""
+        return self.weights if self.units is None and self.counted else np.ones(units)
 
 
 def _number_units(units: Indices) -> Indices:
@@ -244,10 +274,10 @@ def refuse_one_class(cohort: Cohort, name: str) -> None:
     share = cohort.prevalence
     if 0 < share < 1:
         return
-    kind, other = ("no events", "event") if share == 0 else ("nothing but events", "non-event")
+    kind, missing = ("no events", "event") if share == 0 else ("nothing but events", "non-event")
     raise InputError(
         f"{name} has {kind} among its {cohort.rows:,} rows of positive weight; O/E, slope and c-statistic need at least one "
-        f"{other}: merge it with other data or leave it out"
+        f"{missing}: merge it with other data or leave it out"
     )
 
 
@@ -271,20 +301,22 @@ class Spread:
 
     Attributes
     ----------
-    se : its standard error.
+    se : standard error of the estimate.
     df : degrees of freedom of the standard error (:meth:`Cohort.degrees`).
-    skewness : of the estimate.
-    df_beyond : degrees of freedom given the estimate, for intervals corrected for skewness.
+    skewness : skewness of the estimate.
+    conditional_df : degrees of freedom given the estimate, for intervals corrected for skewness.
     """
 
     se: float
     df: float
     skewness: float
-    df_beyond: float
+    conditional_df: float
 
 
 # ----------------------------------------------------------------------------------------------------
 # The calibration line (Cox 1958)
+
+MIN_REMAINDER = 0.1  # derived: 1 - leverage that a residual is divided by, so that a row with leverage 1 stays finite
 
 
 @dataclass(frozen=True)
@@ -347,15 +379,14 @@ def _jackknife_influence(rows: Cohort, design: Float64s, fit: special.LogisticFi
 
     The step uses the information of the others (CR3, Bell and McCaffrey 2002): residuals are too small by the leverage.
     """
-    residual, curved = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
+    residual, variance = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()
     if rows.units is None:
         inverse = np.linalg.inv(fit.information)
-        pull = curved * np.einsum("ij,jk,ik->i", design, inverse, design) * (1 if rows.counted else rows.weights)
-        return np.asarray(total * (design @ inverse[1]) * residual / np.maximum(1 - pull, 0.1))
-    z, heavy = design[:, 1], rows.weights * curved
-    unit_information = np.stack([np.bincount(rows.units, heavy * z**power) for power in (0, 1, 1, 2)], axis=1).reshape(
-        -1, 2, 2
-    )
+        leverage = variance * np.einsum("ij,jk,ik->i", design, inverse, design) * (1 if rows.counted else rows.weights)
+        return np.asarray(total * (design @ inverse[1]) * residual / np.maximum(1 - leverage, MIN_REMAINDER))
+    z, weighted = design[:, 1], rows.weights * variance
+    sums = [np.bincount(rows.units, weighted * z**power) for power in (0, 1, 1, 2)]
+    unit_information = np.stack(sums, axis=1).reshape(-1, 2, 2)
     inverses = np.linalg.pinv(fit.information - unit_information, hermitian=True)[rows.units, 1]
     return np.asarray(total * (design * inverses).sum(axis=1) * residual)

@@ -1,4 +1,4 @@
-"""Flexible calibration curves: restricted cubic splines and their bands."""
+"""Calibration curves by restricted cubic splines of the log odds, and their confidence bands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
 from truecal import options, special
-from truecal.clinical.cohort import Cohort, student, weighted_quantiles
+from truecal.clinical.cohort import MIN_REMAINDER, Cohort, student_quantile, weighted_quantiles
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
@@ -74,15 +74,15 @@ class SplineCurve:
         return np.where(self.cells[position] == scores, position, -1)
 
     def design(self, scores: Float64s) -> Float64s:
-        """Basis functions at scores strictly between 0 and 1, (n, k)."""
+        """Evaluate the basis functions at scores strictly between 0 and 1, shape (n, k)."""
         return spline_basis(logit(scores), self.knots)
 
-    def at(self, scores: Float64s) -> Float64s:
+    def evaluate(self, scores: Float64s) -> Float64s:
         """Evaluate the curve at any scores; between cells (without a spline) by linear interpolation of their rates."""
-        return self.through(scores)(self.parameters[None])[0]
+        return self.evaluator(scores)(self.parameters[None])[0]
 
-    def through(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
-        """Return the function from parameter vectors (r, k) to their curves at these scores (n,): (r, n)."""
+    def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
+        """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n)."""
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
             return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
@@ -90,20 +90,22 @@ class SplineCurve:
         basis = self.design(scores[smooth]).T
         if smooth.all():
             return lambda parameters: expit(parameters[:, :count] @ basis)
-        in_cell, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
+        in_cell = cell >= 0
+        at_limit = (cell < 0) & ~smooth  # 0 or 1 without a row there, the limit of the line
 
-        def curves(parameters: Float64s) -> Float64s:
+        def evaluate(parameters: Float64s) -> Float64s:
+            """Evaluate curves of parameters (r, k) at the scores."""
             values = np.empty((len(parameters), len(scores)))
             values[:, in_cell] = parameters[:, count + cell[in_cell]]
             values[:, smooth] = expit(parameters[:, :count] @ basis)
-            values[:, beyond] = scores[beyond]
+            values[:, at_limit] = scores[at_limit]
             return values
 
-        return curves
+        return evaluate
 
 
 def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
-    """1, z and the restricted cubic spline functions of z (linear beyond the outer knots; Stone and Koo 1985)."""
+    """Evaluate 1, z and the restricted cubic spline functions of z (linear beyond the outer knots; Stone and Koo 1985)."""
     columns = [np.ones(len(z)), z]
     if len(knots) > 2:
         first, before, last = knots[0], knots[-2], knots[-1]
@@ -117,12 +119,12 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
 
 def fit_spline(cohort: Cohort) -> SplineCurve:
     """Fit the curve of a cohort with :func:`max_knots` knots, fewer where the outcomes are separated along the spline."""
-    heavy = cohort.weights > 0
+    positive_weight = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
-    different = np.unique(cohort.scores[inner & heavy])
-    if len(different) <= _MAX_CELLS:
-        return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
-    cells = np.unique(cohort.scores[heavy & ~inner])
+    distinct = np.unique(cohort.scores[inner & positive_weight])
+    if len(distinct) <= _MAX_CELLS:
+        return _with_cells(cohort, np.unique(cohort.scores[positive_weight]), None, np.array([]))
+    cells = np.unique(cohort.scores[positive_weight & ~inner])
     count = max_knots(cohort)
     while True:
         knot_positions = _knots(cohort, inner, count)
@@ -183,27 +185,47 @@ def sandwich(
     """Return the influence (n, k) of rows on the coefficients fitted to them, and the covariance for independent rows."""
     total, weights = cohort.weights.sum(), cohort.weights[rows]
     bread = np.linalg.pinv(fit.information / total, hermitian=True)
-    spread = fit.probs * (1 - fit.probs)
+    variance = fit.probs * (1 - fit.probs)
     # the jackknife's correction: a residual is too small by the leverage of its row
-    pull = spread * np.einsum("ij,ij->i", design @ bread, design) / total * (1 if cohort.counted else weights)
-    residual = (cohort.outcomes[rows] - fit.probs) / np.maximum(1 - pull, 0.1)
-    chance = weights ** (1 if cohort.counted else 2) * spread
-    binomial = bread @ ((design * chance[:, None]).T @ design) @ bread / total**2
+    leverage = variance * np.einsum("ij,ij->i", design @ bread, design) / total * (1 if cohort.counted else weights)
+    residual = (cohort.outcomes[rows] - fit.probs) / np.maximum(1 - leverage, MIN_REMAINDER)
+    noise = weights ** (1 if cohort.counted else 2) * variance
+    binomial = bread @ ((design * noise[:, None]).T @ design) @ bread / total**2
     return (design * residual[:, None]) @ bread, binomial
 
 
 # ----------------------------------------------------------------------------------------------------
 # Pointwise and simultaneous bands of a flexible calibration curve
 
-_DRAWS = 5000  # of the largest standardised error of the curve
+_DRAWS = 5000  # Student errors of which the largest is compared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FlexibleCurve(Tabular):
-    """A calibration curve with two bands, at the scores `score`.
+    """A calibration curve with a pointwise and a simultaneous band.
 
-    `low` to `high` covers the true curve at any one score with probability `level`; `lowest` to `highest` covers it at all of them
-    simultaneously. `method` names the estimator.
+    Attributes
+    ----------
+    score : ndarray of shape (m,)
+        Scores at which the curve is computed, ascending.
+    outcome : ndarray of shape (m,)
+        Fitted outcome rate at each score.
+    low : ndarray of shape (m,)
+        Lower limits of the pointwise band, which covers the true curve at any one score with probability `level`.
+    high : ndarray of shape (m,)
+        Upper limits of the pointwise band.
+    lowest : ndarray of shape (m,)
+        Lower limits of the simultaneous band, which covers the true curve at all scores with probability `level`.
+    highest : ndarray of shape (m,)
+        Upper limits of the simultaneous band.
+    level : float
+        Level of both bands.
+    method : str
+        How the curve was fitted.
+
+    See Also
+    --------
+    flexible_curve : Computes it.
     """
 
     score: Float64s
@@ -320,29 +342,29 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
     smooth = (cell < 0) & (points > 0) & (points < 1)
     keep = smooth | (cell >= 0)
     points, cell, smooth = points[keep], cell[keep], smooth[keep]
-    outcome = np.clip(curve.at(points), 0.0, 1.0)  # a mean of ones may round past 1
+    outcome = np.clip(curve.evaluate(points), 0.0, 1.0)  # a mean of ones may round past 1
     jacobian = np.zeros((len(points), count + len(curve.cells)))
     if count:
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
-    one = student(curve.df, level)
-    all_ = max(one, critical_value(jacobian, curve.covariance, curve.df, level, rng))
+    pointwise = student_quantile(curve.df, level)
+    simultaneous = max(pointwise, critical_value(jacobian, curve.covariance, curve.df, level, rng))
     se = stabilised_error(
         *(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial))
     )
-    edges = []
-    for factor in (-one, one, -all_, all_):
-        edge = outcome.copy()
+    limits = []
+    for factor in (-pointwise, pointwise, -simultaneous, simultaneous):
+        limit = outcome.copy()
         if count:
-            edge[smooth] = expit(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
-        edge[cell >= 0] = [_binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
-        edges.append(edge)
+            limit[smooth] = expit(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
+        limit[cell >= 0] = [_binomial_limit(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
+        limits.append(limit)
     knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
     method = f"restricted cubic spline of the log odds, {knots}"
-    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, method)
+    return FlexibleCurve(points, outcome, limits[0], limits[1], limits[2], limits[3], level, method)
 
 
-def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
+def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
     """Return a limit of the Clopper-Pearson interval for as many independent rows as would give the standard error."""
     from scipy.special import ndtr
 
@@ -352,13 +374,13 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 
 
 def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
-    """Return standard errors (..., k) not below those of independent rows times the design effect of the whole curve.
+    """Compute standard errors (..., k) not below those of independent rows times the design effect of the whole curve.
 
     In a tail with few events the variance between patients is estimated from very little, and mostly too low.
     """
-    positive_ = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # in every curve
-    ratio = variance[..., positive_] / binomial[..., positive_]
-    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if positive_.any() else 1.0
+    has_noise = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # in every curve
+    ratio = variance[..., has_noise] / binomial[..., has_noise]
+    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if has_noise.any() else 1.0
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 

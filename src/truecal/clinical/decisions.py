@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options
-from truecal.clinical.cohort import Cohort, student
+from truecal.clinical.cohort import Cohort, student_quantile
 from truecal.errors import InputError
 from truecal.inference.decisions import check_thresholds
 from truecal.lenses.lens import Lens
@@ -23,13 +23,13 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # Score intervals of means of values on a known, finite support, such as the benefit of a decision
 
-_HALVINGS = 50
+_HALVINGS = 50  # of the step; derived: to the precision of floats
 
 
-def score_interval(
+def score_intervals(
     cohort: Cohort, values: Float64s, support: Float64s, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Return weighted means of columns (n, k) and their interval limits; `support` (k, m) are the values of each column.
+    """Compute weighted means of columns (n, k) and their interval limits; `support` (k, m) are the values of each column.
 
     Where few people are treated mean +- t se fails: with none of them the standard error is 0. Here a mean d is inside unless the
     observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support whose mean
@@ -41,11 +41,11 @@ def score_interval(
     frequencies = np.stack([share @ (values == column) for column in support.T], axis=1)
     for j in range(1, support.shape[1]):  # a value that is listed twice (odds of 1) is counted once
         frequencies[(support[:, :j] == support[:, j : j + 1]).any(axis=1), j] = 0.0
-    rows = _independent(cohort, values - mean, (frequencies * (support - mean[:, None]) ** 2).sum(axis=1))
-    reach = student(cohort.df, level) / np.sqrt(rows)
-    beyond = support - mean[:, None]
+    rows = _effective_rows(cohort, values - mean, (frequencies * (support - mean[:, None]) ** 2).sum(axis=1))
+    reach = student_quantile(cohort.df, level) / np.sqrt(rows)
+    deviations = support - mean[:, None]
     below, above = np.split(
-        _farthest(np.tile(frequencies, (2, 1)), np.concatenate([-beyond, beyond]), np.tile(reach, 2)), 2
+        _upper_distances(np.tile(frequencies, (2, 1)), np.concatenate([-deviations, deviations]), np.tile(reach, 2)), 2
     )
     return mean, mean - below, mean + above
 
@@ -55,9 +55,9 @@ def _benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
 
-def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Float64s:
-    """Return how many independent rows would give each mean its variance over patients; at most the rows, unless stratified."""
-    size = (cohort.reactions(deviations) ** 2).sum(axis=0)
+def _effective_rows(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Float64s:
+    """Compute how many independent rows would give each mean its variance over patients; at most all rows, unless stratified."""
+    size = (cohort.contributions(deviations) ** 2).sum(axis=0)
     if cohort.stratified:
         return np.divide(variance, size, out=np.full(len(size), np.inf), where=size > 1e-30)
     max_rows = cohort.rows if cohort.counted else float(kish(cohort.weights))
@@ -67,29 +67,29 @@ def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Fl
     return np.minimum(estimate, max_rows)
 
 
-def _farthest(frequencies: Float64s, support: Float64s, reach: Float64s) -> Float64s:
-    """Return how far above the observed mean (0) the true one can be.
+def _upper_distances(frequencies: Float64s, support: Float64s, reach: Float64s) -> Float64s:
+    """Compute how far the upper limits of means are above the observed ones, which are 0, shape (k,).
 
     The likeliest distributions with larger means are proportional to frequency / (1 - s value), s from 0 to 1 / largest value;
     then, if that value was not observed, a growing share of the mass is on it.
     """
     largest = np.maximum(support.max(axis=1), 1e-300)
-    spare = np.where(support == largest[:, None], frequencies, 0.0).sum(axis=1) == 0
+    unobserved = np.where(support == largest[:, None], frequencies, 0.0).sum(axis=1) == 0
 
     powers = np.stack([np.ones_like(support), support, support**2])
     weighted, scaled = frequencies * powers, support / largest[:, None]
 
     def tilted(step: Float64s) -> tuple[Float64s, Float64s]:
-        """Return mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
-        room = 1 - np.minimum(step, 1.0)[:, None] * scaled
-        room[room <= 0] = np.inf
-        mass, first, second = (weighted / room).sum(axis=2)
+        """Compute mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
+        divisor = 1 - np.minimum(step, 1.0)[:, None] * scaled
+        divisor[divisor <= 0] = np.inf
+        mass, first, second = (weighted / divisor).sum(axis=2)
         moved_share = np.maximum(step - 1, 0.0)
         first = (1 - moved_share) * first / mass + moved_share * largest
         second = (1 - moved_share) * second / mass + moved_share * largest**2
         return first, np.maximum(second - first**2, 0.0)
 
-    low, high = np.zeros(len(reach)), np.where(spare, 2.0, 1.0 - 1e-12)
+    low, high = np.zeros(len(reach)), np.where(unobserved, 2.0, 1.0 - 1e-12)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         mean, variance = tilted(middle)
@@ -110,14 +110,34 @@ class DecisionCurve(Tabular):
     ----------
     thresholds : ndarray of shape (k,)
         Risks from which people are treated.
-    net_benefit, low, high : ndarray of shape (k,)
-        Net benefit of treating those at or above the threshold, and its interval.
+    net_benefit : ndarray of shape (k,)
+        Net benefit of treating those at or above the threshold.
+    low : ndarray of shape (k,)
+        Lower limits of the net benefit.
+    high : ndarray of shape (k,)
+        Upper limits of the net benefit.
     treat_all : ndarray of shape (k,)
         Net benefit of treating everyone; treating no one has net benefit 0.
-    gain, gain_low, gain_high : ndarray of shape (k,)
-        Net benefit less the better of treating everyone and no one, and its interval.
+    gain : ndarray of shape (k,)
+        Net benefit less the better of treating everyone and no one.
+    gain_low : ndarray of shape (k,)
+        Lower limits of the gain.
+    gain_high : ndarray of shape (k,)
+        Upper limits of the gain.
     treated : ndarray of shape (k,)
         Share of people at or above each threshold.
+    name : str
+        Name of the model.
+    level : float
+        Level of the intervals.
+    benefits : ndarray of shape (n, k)
+        Net benefit of each row, for paired comparisons.
+    cohort : Cohort
+        Scores, outcomes, weights and patients.
+
+    See Also
+    --------
+    net_benefit : Computes it.
     """
 
     thresholds: Float64s
@@ -131,7 +151,7 @@ class DecisionCurve(Tabular):
     treated: Float64s
     name: str
     level: float
-    benefits: Float64s = field(repr=False)  # (n, thresholds) net benefit of each row, for paired comparisons
+    benefits: Float64s = field(repr=False)
     cohort: Cohort = field(repr=False)
 
     def frame(self) -> Frame:
@@ -162,15 +182,15 @@ def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str
     """Compute the net benefit of one model at every threshold, with intervals."""
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
-    worth = y - (1 - y) * odds  # net benefit of treating a row
+    if_treated = y - (1 - y) * odds  # net benefit of treating a row
     treats = cohort.scores[:, None] >= thresholds
-    benefit = worth * treats
+    benefit = if_treated * treats
     support = _benefit_support(odds, 1, -odds, 0)
-    value, low, high = score_interval(cohort, benefit, support, level)
-    treat_all = cohort.weights @ worth / cohort.weights.sum()
+    value, low, high = score_intervals(cohort, benefit, support, level)
+    treat_all = cohort.weights @ if_treated / cohort.weights.sum()
     is_best = treat_all > 0
     sign = np.where(is_best, -1, 1)[:, None]
-    gain, gain_low, gain_high = score_interval(cohort, benefit - worth * is_best, sign * support, level)
+    gain, gain_low, gain_high = score_intervals(cohort, benefit - if_treated * is_best, sign * support, level)
     treated = cohort.weights @ treats / cohort.weights.sum()
     return DecisionCurve(
         *(thresholds, value, low, high, treat_all, gain, gain_low, gain_high, treated), name, level, benefit, cohort
@@ -188,23 +208,23 @@ def _paired_difference(a: DecisionCurve, b: DecisionCurve) -> tuple[Float64s, Fl
     more, fewer = more.any(axis=0), fewer.any(axis=0)
     more, fewer = more | ~fewer, fewer | ~more
     support = _benefit_support(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer)
-    return score_interval(a.cohort, a.benefits - b.benefits, support, a.level)
+    return score_intervals(a.cohort, a.benefits - b.benefits, support, a.level)
 
 
 def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
     """Refuse models that were not evaluated on the same rows."""
     (first_name, first), *others = cohorts.items()
     count = len(first.outcomes)
-    for name, other in others:
-        if len(other.outcomes) != count:
+    for name, cohort in others:
+        if len(cohort.outcomes) != count:
             raise InputError(
-                f"{first_name!r} has {count:,} rows and {name!r} {len(other.outcomes):,}; models are compared on the same rows"
+                f"{first_name!r} has {count:,} rows and {name!r} {len(cohort.outcomes):,}; models are compared on the same rows"
             )
-        different = np.flatnonzero(other.outcomes != first.outcomes)
+        different = np.flatnonzero(cohort.outcomes != first.outcomes)
         if len(different):
             row = int(different[0])
             raise InputError(
-                f"row {row} has outcome {first.outcomes[row]:g} under {first_name!r} and {other.outcomes[row]:g} under {name!r}; "
+                f"row {row} has outcome {first.outcomes[row]:g} under {first_name!r} and {cohort.outcomes[row]:g} under {name!r}; "
                 "models are compared on the same rows in the same order"
             )
 
@@ -215,7 +235,19 @@ def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DecisionComparison:
-    """Decision curves of several models on the same rows, by name; `curves[name]` is one of them."""
+    """Decision curves of several models on the same rows.
+
+    Attributes
+    ----------
+    curves : mapping of str to DecisionCurve
+        Curves by the name of the model.
+    level : float
+        Level of the intervals.
+
+    See Also
+    --------
+    net_benefit : Computes it from several named Predictions.
+    """
 
     curves: Mapping[str, DecisionCurve]
     level: float

@@ -20,12 +20,11 @@ _HYPOTHESES = 17  # hypotheses off the diagonal
 _MAX_DISTANCE = 4.0  # standard errors between the fitted parameters and the farthest hypothesis
 
 
-Quick = Callable[[Float64s], Float64s]
-Errors = Callable[[Float64s], Float64s]  # errors of the parameters, of parameters that are true
+ArrayMap = Callable[[Float64s], Float64s]
 
 
-def _percentile(share: float) -> Quick:
-    """Return the function that computes a quantile of |gap| over the points, for gaps of shape (draws, points)."""
+def _percentile(share: float) -> ArrayMap:
+    """Return the function that computes a quantile of |gap| over the 60 points, for gaps of shape (draws, 62)."""
     rank = int(_POINTS * share) - 1
     return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
@@ -36,28 +35,28 @@ class _Distance:
 
     Attributes
     ----------
-    of : the distance of gaps (r, 62) at the points.
-    spent : size of the test far from the diagonal, as a share of 1 - level. Tuned on four simulated worlds of 250 cohorts: with 1,
-        0.937 of true means were covered and 0.962 of quantiles, which are no smooth functions of the curve.
-    tail : whether it depends on a few events, whose variance is uncertain (Student errors).
+    compute : function from gaps (r, 62) at the points to distances (r,).
+    size_share : size of the test far from the diagonal, as a share of 1 - level. Tuned on four simulated worlds of 250 cohorts:
+        with 1, 0.937 of true means were covered and 0.962 of quantiles, which are no smooth functions of the curve.
+    student : whether it depends on a few events, whose variance is uncertain (Student errors).
     """
 
-    of: Quick
-    spent: float
-    tail: bool
+    compute: ArrayMap
+    size_share: float
+    student: bool
 
 
 _NAMES = ("ici", "e50", "e90", "emax")
 _DISTANCES = (
-    _Distance(lambda gap: np.abs(gap[:, :_POINTS]).mean(axis=1), 0.8, tail=False),
-    _Distance(_percentile(0.5), 1.2, tail=False),
-    _Distance(_percentile(0.9), 1.2, tail=True),
-    _Distance(lambda gap: np.abs(gap).max(axis=1), 1.2, tail=True),
+    _Distance(lambda gap: np.abs(gap[:, :_POINTS]).mean(axis=1), 0.8, student=False),
+    _Distance(_percentile(0.5), 1.2, student=False),
+    _Distance(_percentile(0.9), 1.2, student=True),
+    _Distance(lambda gap: np.abs(gap).max(axis=1), 1.2, student=True),
 )
 
 
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
-    """Compute ICI, E50, E90 and Emax of gaps (..., n) with weights (n,): (4, ...)."""
+    """Compute ICI, E50, E90 and Emax of gaps (..., n) between curve and diagonal with weights (n,): shape (4, ...)."""
     positive = weights > 0
     size, weight = np.abs(gap[..., positive]), weights[positive] / weights[positive].sum()
     order = np.argsort(size, axis=-1)
@@ -82,7 +81,7 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
     distances drawn, at size 1 - level. At the diagonal a distance can only be too large, so the test is one-sided there; with
     growing distance it becomes two-sided. The interval is the range of the distances that are not rejected, and contains the value.
     """
-    value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
+    value = distances(curve.evaluate(cohort.scores) - cohort.scores, cohort.weights)
     covariance = parameter_covariance(cohort, curve)
     if not curve.converged or not covariance.any():
         reason = "the rows leave the curve" if curve.converged else "the outcomes are separated: the curve has"
@@ -91,22 +90,24 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
     points = _points(cohort)
     noise = _draw_errors(covariance, rng)
     errors = _errors_at(curve, points, noise)
-    tried, far = _draw_candidates(curve, covariance, rng)
-    through = curve.through(points)
-    gaps, gap = through(tried) - points, through(curve.parameters[None]) - points
-    chance = _stratified_probabilities(len(noise), rng)
-    each = []
+    candidates, mahalanobis = _draw_candidates(curve, covariance, rng)
+    curves_at = curve.evaluator(points)
+    gaps, gap = curves_at(candidates) - points, curves_at(curve.parameters[None]) - points
+    probabilities = _stratified_probabilities(len(noise), rng)
+    intervals = []
     for v, distance in zip(value, _DISTANCES, strict=True):
-        exact, nearest = _select_hypotheses(distance.of(gaps), far)
-        truths = np.vstack([curve.calibrated, tried[nearest]])
+        true_distances, nearest = _select_hypotheses(distance.compute(gaps), mahalanobis)
+        hypotheses = np.vstack([curve.calibrated, candidates[nearest]])
 
         @cache
-        def drawn(i: int, near: float, distance: _Distance = distance, truths: Float64s = truths) -> Float64s:
-            factor = _student_factors(chance, curve, near) if distance.tail else 1.0
-            return distance.of(through(truths[i] + factor * errors(truths[i])) - points)
+        def draw(i: int, near: float, distance: _Distance = distance, hypotheses: Float64s = hypotheses) -> Float64s:
+            """Draw distances of estimated curves where hypothesis i is true; `near` is its closeness to the diagonal."""
+            factor = _student_factors(probabilities, curve, near) if distance.student else 1.0
+            return distance.compute(curves_at(hypotheses[i] + factor * errors(hypotheses[i])) - points)
 
-        each.append(_invert(float(v), float(distance.of(gap)[0]), exact, drawn, distance.spent * (1 - level), level))
-    ici, e50, e90, emax = each
+        observed, size = float(distance.compute(gap)[0]), distance.size_share * (1 - level)
+        intervals.append(_invert(float(v), observed, true_distances, draw, size, level))
+    ici, e50, e90, emax = intervals
     # a mean is at least half of the median and a tenth of the 90th percentile, which is not above the largest distance
     e50, e90 = replace(e50, low=min(e50.low, 2 * ici.low)), replace(e90, low=min(e90.low, 10 * ici.low))
     emax = replace(emax, low=min(max(emax.low, e90.low), emax.value))
@@ -118,25 +119,27 @@ def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Ge
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)
     standard = np.linalg.pinv(root, rcond=1e-6, hermitian=True)
-    # within the span of the covariance: directions without variance are not tried
+    # within the span of the covariance: directions without variance are left out
     direction = rng.standard_normal((_CANDIDATES, len(root))) @ (root @ standard)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     size = rng.uniform(0, _MAX_DISTANCE, _CANDIDATES) * (rng.random(_CANDIDATES) < 0.9)
     reach = _MAX_DISTANCE / max(float(np.linalg.norm(step @ standard)), 1e-9)
     along = rng.uniform(max(1 - reach, 0.0), 1 + reach, _CANDIDATES)
-    tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root
-    off = (tried - curve.parameters) @ standard
-    return tried, np.einsum("ij,ij->i", off, off)
+    candidates = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root
+    deviations = (candidates - curve.parameters) @ standard
+    return candidates, np.einsum("ij,ij->i", deviations, deviations)
 
 
-def _select_hypotheses(distance: Float64s, far: Float64s) -> tuple[Float64s, Indices]:
+def _select_hypotheses(distance: Float64s, mahalanobis: Float64s) -> tuple[Float64s, Indices]:
     """Select hypotheses: growing distances from 0 (the diagonal) on, and the candidate of each that is nearest to the fit."""
-    near = distance[far <= _MAX_DISTANCE**2]
-    edges = np.linspace(near.min() ** 0.5, near.max() ** 0.5, _HYPOTHESES + 1) ** 2
-    edges[0], edges[-1] = near.min(), near.max()  # as they are: a root squared may be on either side
+    plausible = distance[mahalanobis <= _MAX_DISTANCE**2]
+    edges = np.linspace(plausible.min() ** 0.5, plausible.max() ** 0.5, _HYPOTHESES + 1) ** 2
+    edges[0], edges[-1] = plausible.min(), plausible.max()  # as they are: a root squared may be on either side
     bins = np.searchsorted(edges, distance, side="right")
     best = [
-        np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(1, _HYPOTHESES + 2) if (bins == j).any()
+        np.flatnonzero(bins == j)[np.argmin(mahalanobis[bins == j])]
+        for j in range(1, _HYPOTHESES + 2)
+        if (bins == j).any()
     ]
     nearest = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
     return np.concatenate([[0.0], distance[nearest]]), nearest
@@ -189,8 +192,8 @@ def _stratified_probabilities(count: int, rng: np.random.Generator) -> Float64s:
     return np.asarray((rng.permutation(count) + 0.5) / count)
 
 
-def _student_factors(chance: Float64s, curve: SplineCurve, near: float) -> Float64s:
-    """Return factors (draws, 1) that turn normal errors into Student's, from uniform probabilities `chance` (draws,).
+def _student_factors(probabilities: Float64s, curve: SplineCurve, near: float) -> Float64s:
+    """Return factors (draws, 1) that turn normal errors into Student's, from uniform `probabilities` (draws,).
 
     Far from the diagonal a distance depends on one direction of the parameters; on it (`near` is 1) on all k of them, whose
     joint variance has k times the degrees of freedom.
@@ -199,12 +202,12 @@ def _student_factors(chance: Float64s, curve: SplineCurve, near: float) -> Float
 
     df = curve.effective_df * (1 + (len(curve.parameters) - 1) * near)
     # interpolated: its error is negligible beside that of the draws
-    few = np.linspace(0, 1, len(chance) // 5 + 1)[1:-1]
-    return np.sqrt(df / np.exp(np.interp(chance, few, np.log(chdtri(df, few)))))[:, None]
+    nodes = np.linspace(0, 1, len(probabilities) // 5 + 1)[1:-1]
+    return np.sqrt(df / np.exp(np.interp(probabilities, nodes, np.log(chdtri(df, nodes)))))[:, None]
 
 
-def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
-    """Return the function from true parameters to the errors that the fit would have there.
+def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> ArrayMap:
+    """Return the function from true parameters (k,) to errors (draws, k) that a fit would have if they were true.
 
     The covariance of the coefficients is A^-1 M A^-1 with A = L L' the information of independent rows. L^-1 M L^-T, the effect of
     clusters and weights, is taken from the fit; A is evaluated at the true parameters.
@@ -217,6 +220,7 @@ def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
     design = curve.design(inside)
 
     def root(parameters: Float64s) -> Float64s:
+        """Compute the Cholesky root L of the information at parameters."""
         rate = expit(design @ parameters[:count])
         information = (design * np.maximum(rate * (1 - rate), 1e-12)[:, None]).T @ design
         return np.asarray(np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal())))
@@ -224,44 +228,52 @@ def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
     standardised = noise[:, :count] @ root(curve.parameters)
 
     def errors(truth: Float64s) -> Float64s:
+        """Scale the standardised errors by the information at the true parameters."""
         return np.hstack([np.linalg.solve(root(truth).T, standardised.T).T, noise[:, count:]])
 
     return errors
 
 
 def _invert(
-    value: float, observed: float, exact: Float64s, drawn: Callable[[int, float], Float64s], spent: float, level: float
+    value: float,
+    observed: float,
+    true_distances: Float64s,
+    draw: Callable[[int, float], Float64s],
+    size: float,
+    level: float,
 ) -> Quantity:
-    """Return the range of true distances (among `exact`, growing) that are not rejected by the observed one.
+    """Compute the range of true distances (ascending) that the observed one does not reject, as the interval of `value`.
 
-    `drawn(i, near)` are the distances of curves drawn about hypothesis i, whose closeness to the diagonal is `near` (1: on it);
-    `spent` is the size of the tests far from it.
+    `draw(i, near)` are the distances of curves drawn about hypothesis i, whose closeness to the diagonal is `near` (1: on it);
+    `size` is that of the tests far from it.
     """
-    scale = max(float(np.median(drawn(0, 1.0))), 1e-300)  # median distance under calibration
-    near = [float(np.exp(-e / scale)) for e in exact]
+    scale = max(float(np.median(draw(0, 1.0))), 1e-300)  # median distance under calibration
+    near = [float(np.exp(-distance / scale)) for distance in true_distances]
 
-    def above(i: int) -> float:
-        tail = (1 - near[i]) * spent / 2 + near[i] * (1 - level)
-        return float(np.quantile(drawn(i, near[i]), 1 - tail)) - observed
+    def upper_excess(i: int) -> float:
+        """Compute the upper quantile of distances under hypothesis i less the observed one."""
+        tail = (1 - near[i]) * size / 2 + near[i] * (1 - level)
+        return float(np.quantile(draw(i, near[i]), 1 - tail)) - observed
 
-    def below(i: int) -> float:
-        return float(np.quantile(drawn(i, near[i]), (1 - near[i]) * spent / 2)) - observed if i else -observed
+    def lower_excess(i: int) -> float:
+        """Compute the lower quantile of distances under hypothesis i less the observed one."""
+        return float(np.quantile(draw(i, near[i]), (1 - near[i]) * size / 2)) - observed if i else -observed
 
-    middle = int(np.searchsorted(exact, observed))
-    low, high = _solve_crossing(exact, above, middle), _solve_crossing(exact, below, middle)
+    middle = int(np.searchsorted(true_distances, observed))
+    low, high = (_solve_crossing(true_distances, excess, middle) for excess in (upper_excess, lower_excess))
     ratio = value / observed if observed > 0 else 1.0
     return Quantity(value, min(low * ratio, value), min(max(high * ratio, value), 1.0), level, None, "test inversion")
 
 
-def _solve_crossing(exact: Float64s, excess: Callable[[int], float], middle: int) -> float:
-    """Solve for the distance at which a quantile that grows with the true distance reaches the observed one, by bisection."""
+def _solve_crossing(true_distances: Float64s, excess: Callable[[int], float], middle: int) -> float:
+    """Solve by bisection, from `middle` on, for the true distance at which an excess that grows with it is 0."""
     if excess(0) >= -1e-12:
-        return float(exact[0])
-    first, last = 0, len(exact)
+        return float(true_distances[0])
+    first, last = 0, len(true_distances)
     while last - first > 1:
         middle = middle if first < middle < last else (first + last) // 2
         first, last = (first, middle) if excess(middle) >= 0 else (middle, last)
-    if last == len(exact):
-        return float(exact[first])
+    if last == len(true_distances):
+        return float(true_distances[first])
     share = -excess(first) / (excess(last) - excess(first))
-    return float(exact[first] + share * (exact[last] - exact[first]))
+    return float(true_distances[first] + share * (true_distances[last] - true_distances[first]))

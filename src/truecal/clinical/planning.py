@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal import options
-from truecal.clinical.cohort import student
+from truecal.clinical.cohort import student_quantile
 from truecal.clinical.summaries import summary
 from truecal.errors import InputError
 from truecal.predictions import validation
@@ -29,7 +29,17 @@ _SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statis
 class SampleSize:
     """Rows and events needed for each number to reach its target width, and for all of them.
 
-    `frame()` has one row per number: its target width, rows and events needed, and the method.
+    Attributes
+    ----------
+    needed : Frame
+        One row per number: its target width, rows and events needed, and the method.
+    prevalence : float
+        Share of events.
+
+    See Also
+    --------
+    sample_size : By formula.
+    sample_size_by_simulation : By simulated cohorts.
     """
 
     needed: Frame
@@ -261,7 +271,7 @@ def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> i
 
 
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
-    """Return the risks of the population: those passed, or normal log odds with a prevalence and c-statistic."""
+    """Check the risks of a population, or compute those of normal log odds with a prevalence and c-statistic."""
     if risks is not None:
         if prevalence is not None or c_statistic is not None:
             raise InputError("give risks, or prevalence and c_statistic, not both")
@@ -281,16 +291,17 @@ def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: 
     z = ndtri((np.arange(_QUADRATURE) + 0.5) / _QUADRATURE)
 
     def population(spread: float) -> Float64s:
-        def off(mean: float) -> float:
+        """Compute risks of log odds with this standard deviation and the mean that gives the prevalence."""
+
+        def excess(mean: float) -> float:
+            """Compute the mean risk less the prevalence."""
             return float((0.5 * (1 + np.tanh((mean + spread * z) / 2))).mean() - prevalence)
 
-        mean = brentq(off, -60, 60, xtol=1e-8)
+        mean = brentq(excess, -60, 60, xtol=1e-8)
         return np.asarray(0.5 * (1 + np.tanh((mean + spread * z) / 2)))
 
-    def surplus(spread: float) -> float:
-        return _concordance(population(spread)) - c_statistic
-
-    p = population(float(brentq(surplus, 1e-3, 15, xtol=1e-6)))
+    spread = brentq(lambda sd: _concordance(population(sd)) - c_statistic, 1e-3, 15, xtol=1e-6)
+    p = population(float(spread))
     return np.asarray(np.clip(p, 1e-12, 1 - 1e-12))
 
 
@@ -301,20 +312,20 @@ def _concordance(p: Float64s) -> float:
 
 def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: float) -> list[tuple[str, int]]:
     """Compute the rows at which the interval of a quantity has a width, from its asymptotic variance, by (name, rows)."""
-    z, share = student(np.inf, level), float(p.mean())
+    z, share = student_quantile(np.inf, level), float(p.mean())
     se = width / (2 * z)
     if name == "oe":
         se = float(np.arcsinh(width / 2)) / z  # exp(z se) - exp(-z se) = width
-        return [(name, _whole((1 - share) / (share * se**2)))]
+        return [(name, _round_up((1 - share) / (share * se**2)))]
     spread = p * (1 - p)
     if name == "intercept":
-        return [(name, _whole(1 / (spread.mean() * se**2)))]
+        return [(name, _round_up(1 / (spread.mean() * se**2)))]
     if name == "slope":
         score = logit(p)
         a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
         if not a * c - b**2 > 1e-12 * a * c:
             raise InputError("a slope needs risks that differ; these are all equal")
-        return [(name, _whole(a / (se**2 * (a * c - b**2))))]
+        return [(name, _round_up(a / (se**2 * (a * c - b**2))))]
     if name == "c_statistic":
         return [(name, _newcombe(_concordance(np.sort(p)), share, se))]
     if not len(points):
@@ -326,7 +337,7 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
         s, f = float(p[treated].sum() / p.sum()), float((1 - p[treated]).sum() / (1 - p).sum())
         w = (1 - share) / share * t / (1 - t)
         variance = s * (1 - s) / share + w**2 * f * (1 - f) / (1 - share) + w**2 * f**2 / (share * (1 - share))
-        answers.append((f"net_benefit at {t:g}", _whole(variance / se**2)))
+        answers.append((f"net_benefit at {t:g}", _round_up(variance / se**2)))
     return answers
 
 
@@ -337,9 +348,9 @@ def _newcombe(c: float, share: float, se: float) -> int:
     """
     k = (1 - c) / (2 - c) + c / (1 + c)
     square, linear, constant = se**2 * share * (1 - share), c * (1 - c) * k / 2, c * (1 - c) * (1 - k)
-    return _whole((linear + float(np.sqrt(linear**2 + 4 * square * constant))) / (2 * square))
+    return _round_up((linear + float(np.sqrt(linear**2 + 4 * square * constant))) / (2 * square))
 
 
-def _whole(n: float) -> int:
+def _round_up(n: float) -> int:
     """Round up to a whole number, up to rounding errors."""
     return int(np.ceil(n - 1e-9))

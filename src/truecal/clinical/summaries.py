@@ -16,13 +16,13 @@ from truecal.clinical.cohort import (
     Cohort,
     Quantity,
     Scale,
-    back,
     calibration_line,
-    onto,
+    from_scale,
     quantity,
     refuse_one_class,
-    skewed,
-    student,
+    skewness_corrected,
+    student_quantile,
+    to_scale,
 )
 from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, score_grid, spline_band
 from truecal.clinical.distances import curve_distances
@@ -38,7 +38,7 @@ from truecal.types import Float64s
 
 
 def observed_expected(cohort: Cohort, level: float) -> Quantity:
-    """O/E = sum of w y / sum of w p: observed over expected number of events; below 1, risks are too high.
+    """Compute O/E = sum of w y / sum of w p, observed over expected events; below 1, risks are too high.
 
     The influence of a row is (y - p O/E) / mean(p); the interval is built for log O/E.
     """
@@ -67,7 +67,7 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 
 
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
-    """1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
+    """Compute 1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
     It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992).
     """
@@ -78,10 +78,10 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     if ratio == 0:
         bound = brier_score(cohort, level)
         return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
-    change = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
-    noise = cohort.spread(change)
-    return skewed(
-        1 - ratio, noise.se, noise.df_beyond, noise.skewness, level=level, method="influence function, skewness"
+    influence = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
+    noise = cohort.spread(influence)
+    return skewness_corrected(
+        1 - ratio, noise.se, noise.conditional_df, noise.skewness, level=level, method="influence function, skewness"
     )
 
 
@@ -150,20 +150,48 @@ class Clinical(Tabular):
         Of the logistic recalibration with slope 1.
     slope : Quantity
         Of the logistic recalibration.
-    ici, e50, e90, emax : Quantity
-        Mean, median, 90th percentile and maximum of the distance between spline curve and diagonal.
-    c_statistic, brier, scaled_brier : Quantity
-        Discrimination and overall error.
-    rows, events, patients : int
-        Amount of data; patients are the clusters, or the rows where there are none.
+    ici : Quantity
+        Mean distance between spline curve and diagonal.
+    e50 : Quantity
+        Median distance.
+    e90 : Quantity
+        90th percentile of the distance.
+    emax : Quantity
+        Largest distance.
+    c_statistic : Quantity
+        Probability that an event has a higher risk than a non-event.
+    brier : Quantity
+        Mean squared error of the risks.
+    scaled_brier : Quantity
+        1 less the Brier score divided by that of the prevalence.
+    rows : int
+        Rows of positive weight.
+    events : int
+        Rows with the outcome.
+    patients : int
+        Clusters, or rows where there are none.
     prevalence : float
         Weighted share of events.
     left_out : int
         Rows without a log odds (scores of exactly 0 or 1), which intercept and slope leave out.
     impossible : int
         Those among them whose outcome contradicts the score.
+    level : float
+        Level of the intervals.
+    lens : str
+        What was judged, in words.
+    warnings : tuple of str
+        What to know before quoting the numbers.
     sites : Sites or None
         The same per value of a column, with heterogeneity.
+    cohort : Cohort
+        Risks, outcomes, weights and patients.
+    fit : SplineCurve
+        The spline behind `curve`.
+
+    See Also
+    --------
+    summary : Computes it.
     """
 
     oe: Quantity
@@ -215,6 +243,7 @@ class Clinical(Tabular):
         """Return plain values for JSON; infinite limits are None."""
 
         def plain(x: float) -> float | None:
+            """Replace an infinite number by None."""
             return float(x) if np.isfinite(x) else None
 
         counts = ("level", "lens", "prevalence", "rows", "events", "patients", "left_out", "impossible")
@@ -266,8 +295,10 @@ class Heterogeneity:
     ----------
     pooled : Quantity
         The mean over sites, with a confidence interval.
-    low, high : float
-        Prediction interval: contains the number of a new site with probability `pooled.level`.
+    low : float
+        Lower limit of the prediction interval, which contains the number of a new site with probability `pooled.level`.
+    high : float
+        Upper limit of the prediction interval.
     tau : float
         Standard deviation between sites, on the scale of the pooling (log, logit or plain).
     i2 : float
@@ -288,7 +319,20 @@ class Heterogeneity:
 class Sites:
     """Clinical summaries of sites, in the order of their names, and the heterogeneity between them.
 
-    `heterogeneity` is that of O/E, intercept, slope and c-statistic; empty where fewer than two sites have an estimate.
+    Attributes
+    ----------
+    by : tuple of str
+        Columns whose values are the sites.
+    names : tuple of str
+        Name of each site.
+    results : tuple of Clinical
+        Summary of each site.
+    heterogeneity : dict of str to Heterogeneity
+        Of O/E, intercept, slope and c-statistic; empty where fewer than two sites have an estimate.
+
+    See Also
+    --------
+    summary : Computes it where `by` is given.
     """
 
     by: tuple[str, ...]
@@ -337,8 +381,8 @@ class Sites:
             }
             for name, h in self.heterogeneity.items()
         }
-        each = {name: site.to_dict() for name, site in zip(self.names, self.results, strict=True)}
-        return {"by": list(self.by), "each": each, "heterogeneity": spread}
+        sites = {name: site.to_dict() for name, site in zip(self.names, self.results, strict=True)}
+        return {"by": list(self.by), "each": sites, "heterogeneity": spread}
 
     def __str__(self) -> str:
         columns = ("oe", "slope", "ici", "c_statistic")
@@ -456,7 +500,7 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
     estimates = [n for n in numbers if n.se is not None and n.se > 0 and np.isfinite(n.value)]
     if len(estimates) < 2:
         return None
-    x, slope = np.array([onto(n.value, scale) for n in estimates]).T
+    x, slope = np.array([to_scale(n.value, scale) for n in estimates]).T
     variance = np.array([float(n.se or 0.0) for n in estimates]) ** 2 * slope**2
     k = len(estimates)
     tau2 = _paule_mandel(x, variance)
@@ -466,12 +510,14 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
     se = float(np.sqrt(max(dispersion, 1.0) / weight.sum()))
     fixed = 1 / variance
     q = float(fixed @ (x - fixed @ x / fixed.sum()) ** 2)
-    half_width, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
-    low, value, high = (back(v, scale) for v in (mean - half_width, mean, mean + half_width))
+    half_width = student_quantile(k - 1, level) * se
+    prediction_width = student_quantile(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
+    low, value, high, new_low, new_high = (
+        from_scale(mean + shift, scale) for shift in (-half_width, 0.0, half_width, -prediction_width, prediction_width)
+    )
     pool = Quantity(value, low, high, level, None, "random effects, Hartung-Knapp")
     i2 = max(0.0, (q - (k - 1)) / q) if q > 0 else 0.0
-    p_value = float(chdtrc(k - 1, q))
-    return Heterogeneity(pool, back(mean - far, scale), back(mean + far, scale), float(np.sqrt(tau2)), i2, p_value)
+    return Heterogeneity(pool, new_low, new_high, float(np.sqrt(tau2)), i2, float(chdtrc(k - 1, q)))
 
 
 def _paule_mandel(x: Float64s, variance: Float64s) -> float:
@@ -479,6 +525,7 @@ def _paule_mandel(x: Float64s, variance: Float64s) -> float:
     from scipy.optimize import brentq
 
     def excess(tau2: float) -> float:
+        """Compute the generalised Q less its expectation."""
         weight = 1 / (variance + tau2)
         return float(weight @ (x - weight @ x / weight.sum()) ** 2) - (len(x) - 1)
 
