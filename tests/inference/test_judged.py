@@ -27,7 +27,7 @@ def test_all_labels_trusted_is_the_default():
 def test_coefficients_and_covariance_match_naive_loops():
     c, _, judge, labels = draw(120, 40, 0.8)
     series = JudgedSeries.of(tc.Predictions.from_probs(c, labels, judge=judge))
-    phi, (everywhere, out_of_fold) = series.rows.polynomials, series.rows.predicted
+    phi, (everywhere, out_of_fold) = series.functions, series.rows.predicted
     np.testing.assert_allclose(phi.T @ phi / len(c), np.eye(phi.shape[1]), atol=1e-12)
     rows, trusted, n = len(c), series.rows.trusted, len(series.rows.trusted)
     added = n / sum((labels[i] - c[i]) ** 2 for i in trusted)
@@ -184,6 +184,19 @@ def test_intervals_cover_in_a_few_datasets():
     inside, rejected = simulate(40, 0.9, 1.0)
     assert inside >= 0.8
     assert rejected <= 0.15
+
+
+def test_an_accurate_judge_covers_a_curve_with_a_step():
+    grid = (np.arange(10**5) + 0.5) / 10**5
+    true, inside = np.sqrt(np.mean((np.where(grid < 0.5, 0.6 * grid, 0.4 + 0.6 * grid) - grid) ** 2)), 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        c = rng.random(2000)
+        y = (rng.random(2000) < np.where(c < 0.5, 0.6 * c, 0.4 + 0.6 * c)).astype(float)
+        judge, labels = np.where(rng.random(2000) < 0.98, y, 1 - y), np.where(np.arange(2000) < 200, y, np.nan)
+        interval = tc.calibration_error(labels, c, judge=judge, level=0.9).interval
+        inside += interval.low <= true <= interval.high
+    assert inside >= 23
 
 
 @pytest.mark.full

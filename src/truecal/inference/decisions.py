@@ -41,10 +41,8 @@ from truecal.types import Float64s, Indices
 _REDRAWS = 400  # of losses; the smallest p-value is 1 / 401
 _MAX_CUTS = 512  # candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
 _MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; tuned on nine worlds: covers empty tails
-# Errors that the band of one curve may make for each of the union of four; tuned on six hard worlds, 300 rows, at 95 %:
-# with 1, 2 and 3 the union covered 0.99, 0.98 (worst 0.95) and 0.95 (worst 0.89), and was 0 %, 8 % and 15 % shorter.
-_ERRORS_PER_CURVE = 2.0
 _PER = 1000  # cases in sentences and tables
+_MAX_LISTED = 5  # thresholds that are printed line by line
 
 
 # ---------------------------------------------------------------------- cells
@@ -108,14 +106,14 @@ class DecisionCells:
     def values(self, counts: Float64s, events: Float64s) -> tuple[Float64s, Float64s]:
         """Compute losses and costs (1) of cells given as (B, G), shape (B, T) each."""
         n = counts.sum(axis=1, keepdims=True)
-        above, reached = (
+        rows_above, events_above = (
             np.pad(np.cumsum(a[:, ::-1], axis=1)[:, ::-1] / n, ((0, 0), (0, 1))) for a in (counts, events)
         )
         losses, costs = np.empty((2, len(counts), len(self.thresholds)))
         for j, (t, cut) in enumerate(zip(self.thresholds, self.cuts, strict=True)):
-            worth = reached - t * above
-            losses[:, j] = worth.max(axis=1) - worth[:, cut]
-            costs[:, j] = (1 - t) * reached[:, 0] - worth[:, cut]
+            savings = events_above - t * rows_above  # V_t at every cut
+            losses[:, j] = savings.max(axis=1) - savings[:, cut]
+            costs[:, j] = (1 - t) * events_above[:, 0] - savings[:, cut]
         return losses, costs
 
     def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
@@ -294,8 +292,8 @@ class DecisionLoss(Tabular):
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
     def __str__(self) -> str:
-        few = len(self.thresholds) <= 5
-        lines = [str(self.at(t)) for t in self.thresholds] if few else [f"largest loss: {self.maximum}"]
+        listed = len(self.thresholds) <= _MAX_LISTED
+        lines = [str(self.at(t)) for t in self.thresholds] if listed else [f"largest loss: {self.maximum}"]
         test = f"test that miscalibration costs nothing at any threshold: {digits.p_equation(self.p_value)}"
         verdict = f"{test}; n={self.n:,}, {self.lens}"
         return "\n".join([f"{self.name}: {line}" for line in lines] + [verdict])
@@ -471,19 +469,20 @@ def decision_loss(
     if not models:
         raise InputError("there is no model to judge: the mapping is empty")
     generator = options.generator(rng)
-    each, samples = {}, []
+    losses, samples = {}, []
     for name, model in models.items():
         check_predictions(model)
-        judge = default_lens(model) if lens is None else lens
-        samples.append(judge.sample(model))
-        each[name] = _losses(samples[-1], grid, unit, level, generator.spawn(1)[0], judge.describe(model), name)
+        model_lens = default_lens(model) if lens is None else lens
+        samples.append(model_lens.sample(model))
+        words = model_lens.describe(model)
+        losses[name] = _losses(samples[-1], grid, unit, level, generator.spawn(1)[0], words, name)
     if not isinstance(preds, Mapping):
-        return each["model"]
-    for one, other in pairwise(samples):
-        if len(one) != len(other) or not np.array_equal(one.outcomes, other.outcomes):
+        return losses["model"]
+    for a, b in pairwise(samples):
+        if len(a) != len(b) or not np.array_equal(a.outcomes, b.outcomes):
             raise InputError("models are compared on the same rows in the same order, and outcomes differ")
-    first, *others = each.values()
-    return DecisionLosses(each, tuple(_difference(first, other, generator.spawn(1)[0]) for other in others))
+    first, *others = losses.values()
+    return DecisionLosses(losses, tuple(_difference(first, loss, generator.spawn(1)[0]) for loss in others))
 
 
 def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> tuple[Float64s, float]:
@@ -559,12 +558,13 @@ def _losses(
     loss = np.maximum(cells.losses - redraws[0].bias, 0.0)
 
     def union(reaches: Sequence[float], significant: Any) -> tuple[Float64s, Float64s]:
-        each = [one.limits(cells.losses, reach) for one, reach in zip(redraws, reaches, strict=True)]
-        lows, highs = (np.array(ends) for ends in zip(*each, strict=True))
+        """Compute the lowest and highest limits over the curves, 0 below where the test is not `significant`."""
+        limits = [draws.limits(cells.losses, reach) for draws, reach in zip(redraws, reaches, strict=True)]
+        lows, highs = (np.array(ends) for ends in zip(*limits, strict=True))
         return unit * np.minimum(lows.min(axis=0) * significant, loss), unit * np.maximum(highs.max(axis=0), loss)
 
-    z, curve_level = NormalDist().inv_cdf(0.5 + level / 2), 1 - min(_ERRORS_PER_CURVE * (1 - level), 1.0)
-    low, high = union([max(one.simultaneous_reach(curve_level), z) for one in redraws], p_value <= 1 - level)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    low, high = union([max(draws.simultaneous_reach(level), z) for draws in redraws], p_value <= 1 - level)
     point_low, point_high = union([z] * len(redraws), p_values <= 1 - level)
     cost = cells.values(cells.counts[None], cells.events[None])[1][0]
     error = z * simulations[0][2].std(axis=0)
@@ -595,7 +595,7 @@ def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> L
     assert b.cells is not None
     draws = Draws.of(a.cells.unit_counts.shape[1], rng)
     redraws = [cells.simulate(cells.rates, draws, rng) for cells in (a.cells, b.cells)]
-    true, losses, costs = (one - other for one, other in zip(*redraws, strict=True))
+    true, losses, costs = (of_a - of_b for of_a, of_b in zip(*redraws, strict=True))
     bias = losses.mean(axis=0) - true
     loss_deviations = a.unit * (losses - losses.mean(axis=0))
     scale = np.maximum(loss_deviations.std(axis=0), np.finfo(float).tiny)
@@ -742,6 +742,7 @@ def decompose_score(
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def normal(value: float, redraws: Float64s) -> tuple[float, float, float]:
+        """Return a value with normal limits, the lower one at least 0, from the scatter of its redraws."""
         return value, max(value - z * float(redraws.std()), 0.0), value + z * float(redraws.std())
 
     if score == "brier":

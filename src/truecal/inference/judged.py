@@ -51,6 +51,7 @@ _MIN_WORTH = 1.05  # labels per trusted label; tuned on six worlds: 1 lengthens 
 _MIN_TRUSTED = 20  # rows; derived: two of each of the five folds and five coefficients
 _FEW_TRUSTED = 100  # labels below which the interval gets a warning; n = 100 is the smallest number simulated
 _REDRAWS = 999  # of the test; the smallest p-value is 1 / 1000
+_MAX_VALUES = 1 << 25  # of polynomials at all rows: 256 MiB
 _REDRAWN_AT_ONCE = 1 << 20  # redrawn outcomes held at a time: 8 MiB
 ASSUMPTION = (
     "trusted labels must be a random sample of the rows, or have sampling weights; "
@@ -129,6 +130,7 @@ class JudgedEstimate(Estimate):
         )
 
     def frame(self) -> Frame:
+        """Return one row: the columns of an Estimate, trusted, worth and accuracy."""
         return super().frame().with_columns(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
 
 
@@ -182,15 +184,13 @@ class JudgedRows:
         squares = float(self.weights @ (self.outcomes - self.scores[self.trusted]) ** 2)
         return n / max(squares, 1.0)
 
-    @cached_property
-    def polynomials(self) -> Float64s:
-        """Polynomials orthonormal in the mid-rank of the score over all rows, shape (N, K)."""
+    def polynomials(self, order: int) -> Float64s:
+        """Compute polynomials orthonormal in the mid-rank of the score over all rows, shape (N, order); fewer if scores are few."""
         values, group, counts = np.unique(self.scores, return_inverse=True, return_counts=True)
         shares = counts / len(self.scores)
         ranks = np.cumsum(shares) - shares / 2
-        order = int(min(max_order(np.array([self.size]))[0], len(values)))
         roots = np.sqrt(shares)[:, None]
-        q, r = np.linalg.qr(np.polynomial.legendre.legvander(2 * ranks - 1, order - 1) * roots)
+        q, r = np.linalg.qr(np.polynomial.legendre.legvander(2 * ranks - 1, min(order, len(values)) - 1) * roots)
         return np.asarray((q * np.where(r.diagonal() < 0, -1, 1) / roots)[group])
 
     @cached_property
@@ -257,70 +257,110 @@ class JudgedMeans(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JudgedSeries:
-    """The series (1) of one model."""
+    """The series (1) of one model: `terms` for its value, twice as many for its upper limit, fewer for its test."""
 
     rows: JudgedRows
-    means: JudgedMeans
+    functions: Float64s  # (N, up to 2 terms)
+    means: JudgedMeans  # of the functions
+    terms: int  # as many as the rank series has for `worth` labels
+    test_terms: int  # as many as it has for the trusted rows: no outcome has chosen them
+    worth: float  # number of trusted labels that would give the same precision without the judge
 
     @classmethod
     def of(cls, preds: Predictions) -> JudgedSeries:
         """Fit the series of binary predictions with a judge."""
         rows = JudgedRows.of(preds)
-        return cls(rows, rows.estimate_means(rows.polynomials))
-
-    @property
-    def _noise(self) -> Float64s:
-        """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the noise, (2 units, K)."""
-        f = self.rows.fraction
-        return np.vstack([np.sqrt(1 - f) * self.means.label_noise, np.sqrt(f) * self.means.row_noise])
-
-    @property
-    def worth(self) -> float:
-        """Number of trusted labels that would give the same precision without the judge."""
-        ratio = float((self.means.row_noise**2).sum() / np.trace(self.means.covariance))
-        return min(len(self.rows.trusted) * ratio, float(len(self.rows.scores)))
+        test_terms = int(max_order(np.array([rows.size]))[0])
+        means = rows.estimate_means(rows.polynomials(test_terms))
+        ratio = float((means.row_noise**2).sum() / np.trace(means.covariance))
+        worth = min(len(rows.trusted) * ratio, float(len(rows.scores)))
+        terms = int(max_order(np.array([max(rows.size * ratio, rows.size)]))[0])
+        functions = rows.polynomials(max(min(2 * terms, _MAX_VALUES // len(rows.scores)), test_terms))
+        return cls(rows, functions, rows.estimate_means(functions), terms, test_terms, worth)
 
     @property
     def judge_helps(self) -> bool:
         """Whether the judge is worth more labels than chance correlation with the outcome would be."""
         return self.worth > _MIN_WORTH * len(self.rows.trusted)
 
-    @cached_property
-    def theta(self) -> Float64s:
-        """Estimates of the squared error with 1, ..., K terms."""
-        return np.cumsum(self.means.values**2 - self.means.covariance.diagonal())
-
-    @cached_property
-    def order(self) -> int:
-        """Number of terms that minimises the risk, as in the rank series."""
-        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self.means.covariance.diagonal()))) + 1
+    @property
+    def power(self) -> float:
+        """Estimate of the squared error with the chosen number of terms, below 0 by chance."""
+        return float(self._theta[self._order - 1])
 
     @property
     def value(self) -> float:
         """The error with the chosen number of terms, 0 to 1."""
-        return float(min(np.sqrt(max(self.theta[self.order - 1], 0.0)), 1.0))
+        return float(min(np.sqrt(max(self.power, 0.0)), 1.0))
 
     @property
     def pivot(self) -> Pivot:
         """The estimate with all terms, with the variance that it has for an error of the shape of the chosen terms."""
-        beta, covariance, center = self.means.values[: self.order], self.means.covariance, self.theta[-1:]
-        null_variance = 2 * float((covariance**2).sum())
-        noise = float(beta @ covariance[: self.order, : self.order] @ beta)
-        slope = 4 * noise / max(float(beta @ beta), 1e-300)
-        return Pivot(center, np.array([null_variance]), np.array([slope]), np.zeros(1), center)
+        return self._pivot_of(self.terms)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Compute the limits of the error; the upper one by twice the terms if these add more than one standard error."""
+        low, high = (float(limit[0]) for limit in self.pivot.interval(level))
+        added = self.means.covariance[self.terms :, self.terms :]
+        if self._theta[-1] - self._theta[: self.terms][-1] > np.sqrt(2 * (added**2).sum()):
+            high = max(high, float(self._pivot_of(len(self._theta)).interval(level)[1][0]))
+        return min(low, self.value), min(max(high, self.value), 1.0)
 
     def p_value(self, rng: np.random.Generator) -> float:
         """Test calibration by the statistic of the rank series; flip the signs of clusters, redraw outcomes of rows."""
         if self.rows.units is None:
             statistic, draw = self._redraws()
         else:
-            covariance = self.means.covariance
-            statistic = float(smooth_test_statistic(self.means.values, covariance))
+            noise, covariance = (
+                self._noise[:, : self.test_terms],
+                self.means.covariance[: self.test_terms, : self.test_terms],
+            )
+            statistic = float(smooth_test_statistic(self.means.values[: self.test_terms], covariance))
 
             def draw(number: int, rng: np.random.Generator) -> Float64s:
-                return smooth_test_statistic(flip_sums(self._noise, number, rng), covariance)
+                """Draw the statistic with flipped signs of clusters `number` times."""
+                return smooth_test_statistic(flip_sums(noise, number, rng), covariance)
 
         return NullDistribution(draw).p_value(statistic, _REDRAWS, rng)
+
+    @property
+    def curve(self) -> Curve:
+        """Fitted calibration curve at every score."""
+        scores, order = self.rows.scores, np.argsort(self.rows.scores, kind="stable")
+        gap = self.functions[:, : self._order] @ self.means.values[: self._order]
+        return Curve(scores[order], np.clip(scores + gap, 0.0, 1.0)[order], np.full(len(scores), 1 / len(scores)))
+
+    @property
+    def side(self) -> Side:
+        """What a comparison needs of this model."""
+        noise, order = self._noise[:, : self.terms], self._order if self.value > 0 else 0
+        unit_noise = UnitNoise(self.means.values[: self.terms], noise, np.zeros(len(noise)), order)
+        return Side(self.value, self.pivot, unit_noise, None if self.rows.units is None else int(self.rows.size))
+
+    @cached_property
+    def _theta(self) -> Float64s:
+        """Estimates of the squared error with 1, 2, ... terms."""
+        return np.cumsum(self.means.values**2 - self.means.covariance.diagonal())
+
+    @cached_property
+    def _order(self) -> int:
+        """Number of terms that minimises the risk, as in the rank series."""
+        noise = np.cumsum(self.means.covariance.diagonal())
+        return int(np.argmin((PENALTY * noise - self._theta)[: self.terms])) + 1
+
+    def _pivot_of(self, terms: int) -> Pivot:
+        """Compute the pivot of the estimate with the first `terms` terms."""
+        covariance, center = self.means.covariance[:terms, :terms], self._theta[:terms][-1:]
+        beta = self.means.values[: self._order]
+        noise = float(beta @ covariance[: self._order, : self._order] @ beta)
+        slope = 4 * noise / max(float(beta @ beta), 1e-300)
+        return Pivot(center, np.array([2 * float((covariance**2).sum())]), np.array([slope]), np.zeros(1), center)
+
+    @property
+    def _noise(self) -> Float64s:
+        """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the noise, (2 units, 2 terms)."""
+        f = self.rows.fraction
+        return np.vstack([np.sqrt(1 - f) * self.means.label_noise, np.sqrt(f) * self.means.row_noise])
 
     def _redraws(self) -> tuple[float, Callable[[int, np.random.Generator], Float64s]]:
         """Return the test statistic and the function that draws it under calibration.
@@ -331,7 +371,7 @@ class JudgedSeries:
         rows = self.rows
         n, m, f, scores = len(rows.trusted), rows.added_rows, rows.fraction, rows.scores[rows.trusted]
         rates = (n * rows.predicted[1] + m * scores) / (n + m)
-        functions = rows.polynomials[rows.trusted] * rows.weights[:, None] / n
+        functions = self.functions[rows.trusted, : self.test_terms] * rows.weights[:, None] / n
         leverage = (functions**2).sum(axis=1)
         without_judge = functions.T @ (functions * (scores * (1 - scores))[:, None])
         covariance = (1 - f) * functions.T @ (functions * (rates * (1 - rates))[:, None]) + f * without_judge
@@ -339,9 +379,11 @@ class JudgedSeries:
         trace = float(np.trace(covariance))
 
         def standardise(coefficients: Float64s, label_trace: Float64s) -> Float64s:
+            """Compute the statistic of coefficients (..., K) whose label noise has this trace."""
             return smooth_test_statistic(coefficients * np.sqrt(trace / ((1 - f) * label_trace + floor)), covariance)
 
         def draw(number: int, rng: np.random.Generator) -> Float64s:
+            """Draw the statistic `number` times."""
             statistics = []
             for size in block_sizes(number, n, _REDRAWN_AT_ONCE):
                 residuals = redraw_ones(np.ones(n), rates, rates * (1 - rates), size, rng)
@@ -350,25 +392,8 @@ class JudgedSeries:
                 statistics.append(standardise(np.sqrt(1 - f) * residuals @ functions + normal, traces[:, None]))
             return np.concatenate(statistics)
 
-        return float(standardise(self.means.values, (self.means.label_noise**2).sum())), draw
-
-    @property
-    def curve(self) -> Curve:
-        """Fitted calibration curve at every score."""
-        scores = self.rows.scores
-        order, gap = (
-            np.argsort(scores, kind="stable"),
-            self.rows.polynomials[:, : self.order] @ self.means.values[: self.order],
-        )
-        return Curve(scores[order], np.clip(scores + gap, 0.0, 1.0)[order], np.full(len(scores), 1 / len(scores)))
-
-    @property
-    def side(self) -> Side:
-        """What a comparison needs of this model."""
-        unit_noise = UnitNoise(
-            self.means.values, self._noise, np.zeros(len(self._noise)), self.order if self.value > 0 else 0
-        )
-        return Side(self.value, self.pivot, unit_noise, None if self.rows.units is None else int(self.rows.size))
+        label_noise = self.means.label_noise[:, : self.test_terms]
+        return float(standardise(self.means.values[: self.test_terms], (label_noise**2).sum())), draw
 
 
 def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
@@ -419,20 +444,21 @@ def measure_judged(series: JudgedSeries, alone: Estimate, level: float, rng: np.
     """
     rows = series.rows
     rate, trusted = rows.rate(level), len(rows.trusted)
-    few = [f"only {trusted} trusted labels: the interval may cover less than stated"] if trusted < _FEW_TRUSTED else []
+    warnings = (
+        [f"only {trusted} trusted labels: the interval may cover less than stated"] if trusted < _FEW_TRUSTED else []
+    )
     facts = {field.name: getattr(alone, field.name) for field in fields(alone)} | {
         "n": len(rows.scores),
         "effective_n": rows.size,
         "direction": float(rows.scores.mean()) - rate[0],
-        "warnings": (*few, ASSUMPTION),
+        "warnings": (*warnings, ASSUMPTION),
     }
     if not series.judge_helps:
         return JudgedEstimate(**facts, trusted=trusted, worth=float(trusted), accuracy=rate)
-    value, (low, high) = series.value, (float(limit[0]) for limit in series.pivot.interval(level))
     facts |= {
-        "value": value,
-        "power": float(series.theta[series.order - 1]),
-        "interval": Interval(min(low, value), min(max(high, value), 1.0), level, "rank series with a judge"),
+        "value": series.value,
+        "power": series.power,
+        "interval": Interval(*series.interval(level), level, "rank series with a judge"),
         "p_value": series.p_value(rng),
         "curve": series.curve,
     }
