@@ -709,7 +709,7 @@ def best_threshold(
     thresholds = np.array([_threshold(model.centre, int(k)) for k in chosen])
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
-    answered, errors, n = (float(each) for each in (groups.answered[0, best], groups.errors[0, best], groups.n[0]))
+    answered, errors, n = (float(number) for number in (groups.answered[0, best], groups.errors[0, best], groups.n[0]))
     return BestThreshold(
         threshold=threshold,
         threshold_interval=Interval(
@@ -798,7 +798,7 @@ class CostMap(Tabular):
 
     @property
     def relative(self) -> Float64s:
-        """cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free."""
+        """Relative difference of the costs, cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free."""
         same = self.cost_a == self.cost_b
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(same, 0.0, self.cost_a / self.cost_b - 1)

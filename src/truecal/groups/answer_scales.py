@@ -130,7 +130,7 @@ class LikertReport(Tabular):
 
     @property
     def gate(self) -> str:
-        """PASS or FAIL, the number that decides, and what would change it."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it."""
         if self.passed:
             open_words = sum(category.holds is None for category in self.categories)
             more = (

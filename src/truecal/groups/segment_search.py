@@ -204,25 +204,25 @@ class Audit(Tabular):
 
     @property
     def gate(self) -> str:
-        """PASS or FAIL, the number that decides, and what would change it."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it."""
         sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
         failing = [segment for segment in self.segments if segment.beyond is not False]
         if not failing and not self.segments:
             limit = "" if self.tolerance is None else f" by more than {self.tolerance:g}"
             return f"PASS: {sure}, no segment is shown to be off{limit}; more rows might show one"
         worst = max(failing or self.segments, key=lambda segment: segment.least)
-        least = f"{worst.least:.{digits.decimals(worst.low, worst.high)}f}"
+        lower = f"{worst.least:.{digits.decimals(worst.low, worst.high)}f}"
         where = f"the segment '{worst.name}' is" if worst.levels else "all rows are"
         allowed = "" if self.tolerance is None else f", and {self.tolerance:g} is allowed"
         if not failing:
-            return f"PASS: {sure}, {where} off by at least {least}{allowed}; none is shown to be off by more"
+            return f"PASS: {sure}, {where} off by at least {lower}{allowed}; none is shown to be off by more"
         remedy = "recalibrate by segment" if worst.levels else "recalibrate the model"
-        return f"FAIL: {sure}, {where} off by at least {least}{allowed}; {remedy}"
+        return f"FAIL: {sure}, {where} off by at least {lower}{allowed}; {remedy}"
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
         """Yield every segment with its depth in the tree, below the listed segment of most columns that contains it."""
-        larger = {s: [t for t in self.segments if set(t.levels) < set(s.levels)] for s in self.segments}
-        parents = {s: max(each, key=lambda t: len(t.levels), default=None) for s, each in larger.items()}
+        containing = {s: [t for t in self.segments if set(t.levels) < set(s.levels)] for s in self.segments}
+        parents = {s: max(larger, key=lambda t: len(t.levels), default=None) for s, larger in containing.items()}
 
         def below(parent: Segment | None, depth: int) -> Iterator[tuple[int, Segment]]:
             for segment in self.segments:
@@ -264,15 +264,15 @@ class Audit(Tabular):
 
     def _verdict(self) -> str:
         """Write in one or two sentences how many segments are miscalibrated and how many explain the others."""
-        shown, others = len(self.segments), self.flagged - len(self.segments)
-        if not shown:
+        listed, others = len(self.segments), self.flagged - len(self.segments)
+        if not listed:
             return "No segment is miscalibrated beyond chance."
         significant = f"{self.flagged:,} segment{' is' if self.flagged == 1 else 's are'} miscalibrated."
         if others <= 0:
             return significant
         explained = "the other" if others == 1 else f"the other {others:,}"
-        listed = "one segment explains" if shown == 1 else f"{shown} segments explain"
-        return f"{significant} They overlap: {listed} {explained}."
+        subject = "one segment explains" if listed == 1 else f"{listed} segments explain"
+        return f"{significant} They overlap: {subject} {explained}."
 
     def __str__(self) -> str:
         lines = [self.summary()]

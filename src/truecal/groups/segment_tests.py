@@ -246,7 +246,7 @@ def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel
 
     z = standardise(_residuals(records, records.ones[:, None]), deviation)
     observed = log_evidence(normal_score(z, skew), log_multiplicity)[:, 0].astype(np.float64)
-    largest, which, exceedances, drawn = [], [], 0, 0
+    largest, which, exceedances, done = [], [], 0, 0
     for residuals in _null_draws(records, draws):
         z = standardise(residuals, scale)
         u = log_evidence(normal_score(z, skew) if records.unit is None else z, log_multiplicity).T
@@ -257,8 +257,8 @@ def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel
         which.append(top)
         exceedances += int((largest[-1][:, 0] >= observed.max() - _ROUNDING).sum())
         is_settled = exceedances > _max_exceedances(draws, level)
-        drawn = draws if is_settled else drawn + residuals.shape[1]
-        progress(parallel.Step("redrawing outcomes", drawn, draws))
+        done = draws if is_settled else done + residuals.shape[1]
+        progress(parallel.Step("redrawing outcomes", done, draws))
         if is_settled:
             break
     return SegmentNull(tests, deviation, observed, np.concatenate(largest), np.concatenate(which))

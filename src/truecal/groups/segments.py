@@ -453,7 +453,7 @@ class SegmentSums:
         counts = self._tables(records.count[:, None])
         self._tested = {subset: np.flatnonzero(self._is_tested(subset, counts)) for subset in self._subsets}
         cells = list(self._tested.values())
-        self._subset = np.repeat(np.arange(len(cells)), [len(each) for each in cells])
+        self._subset = np.repeat(np.arange(len(cells)), [len(codes) for codes in cells])
         self._cell = np.concatenate(cells)
         self.depth = np.array([len(subset) for subset in self._subsets])[self._subset]
         self.rows: Float64s = self(records.count[:, None])[..., 0].astype(np.float64)

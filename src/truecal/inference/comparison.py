@@ -535,9 +535,9 @@ def compare_many(
     draws = _Draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), paired, level, options.generator(rng))
     if estimator is not None:
         estimator = as_estimator(estimator)
-    if any(isinstance(each, Sketch) for each in data.values()):
+    if any(isinstance(model, Sketch) for model in data.values()):
         compared = _sketched_models(estimator, data, lens, key, draws)
-    elif any(each.judge is not None for each in data.values()):
+    elif any(model.judge is not None for model in data.values()):
         compared = _judged_models(estimator, data, lens, key, draws)
     else:
         compared = _compared_models(estimator, data, lens, key, draws)
@@ -618,10 +618,10 @@ def _judged_models(
     if key is not None or not draws.paired:
         raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
     series = judged_series(data)
-    if not any(one.judge_helps for one in series.values()):
+    if not any(model.judge_helps for model in series.values()):
         trusted = {name: preds.take(series[name].rows.trusted) for name, preds in data.items()}
         return _compared_models(estimator, trusted, lens, key, draws)
-    models = {name: ComparedModel(one.value, side=one.side) for name, one in series.items()}
+    models = {name: ComparedModel(model.value, side=model.side) for name, model in series.items()}
     first = next(iter(data.values()))
     kind = "rows" if first.clusters is None else "clusters"
     described = (lens or default_lens(first)).describe(first)
@@ -633,7 +633,7 @@ def _sketched_models(
     estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
     """Measure the cells of sketches, which are drawn like the rows in them."""
-    if not all(isinstance(each, Sketch) for each in data.values()) or lens is not None or key is not None:
+    if not all(isinstance(model, Sketch) for model in data.values()) or lens is not None or key is not None:
         raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
     estimator = estimator or RankSeries()
     models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
@@ -652,13 +652,13 @@ def _units(
     if key is not None:
         return _units_by_key(all_preds, lenses, key, draws.rng)
     (first, preds), *others = all_preds.items()
-    for name, other in others:
-        if len(other) != len(preds):
+    for name, model in others:
+        if len(model) != len(preds):
             raise InputError(
-                f"{first} has {len(preds)} rows and {name} has {len(other)}: pair them by a column (key=, --key), or compare them "
+                f"{first} has {len(preds)} rows and {name} has {len(model)}: pair them by a column (key=, --key), or compare them "
                 "unpaired (paired=False, --unpaired)"
             )
-        labels = _labels_in_classes_of(preds, other)
+        labels = _labels_in_classes_of(preds, model)
         if (preds.class_count > 2 or preds.multilabel) and not np.array_equal(labels, preds.labels):
             raise InputError(
                 f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
@@ -670,8 +670,8 @@ def _units(
                 "them by a column (key=, --key), or compare them unpaired (paired=False, --unpaired); labels that say whether "
                 "each model's own answer was correct are those of Predictions.from_answers"
             )
-        if (other.clusters is None) != (preds.clusters is None) or not np.array_equal(
-            np.asarray(other.clusters), np.asarray(preds.clusters)
+        if (model.clusters is None) != (preds.clusters is None) or not np.array_equal(
+            np.asarray(model.clusters), np.asarray(preds.clusters)
         ):
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
@@ -679,11 +679,11 @@ def _units(
     return dict.fromkeys(all_preds, Units.of(next(lenses[first].samples(preds)), draws.rng))
 
 
-def _labels_in_classes_of(preds: Predictions, other: Predictions) -> Indices:
-    """Return the labels of `other` as numbers of the classes of `preds`, where both name the same classes."""
-    if preds.classes is None or other.classes is None or other.multilabel or {*preds.classes} != {*other.classes}:
-        return other.labels
-    return np.array([preds.class_index(name) for name in other.classes])[other.labels]
+def _labels_in_classes_of(preds: Predictions, model: Predictions) -> Indices:
+    """Return the labels of `model` as numbers of the classes of `preds`, where both name the same classes."""
+    if preds.classes is None or model.classes is None or model.multilabel or {*preds.classes} != {*model.classes}:
+        return model.labels
+    return np.array([preds.class_index(name) for name in model.classes])[model.labels]
 
 
 def _same_labels_in_other_order(a: Indices, b: Indices) -> bool:

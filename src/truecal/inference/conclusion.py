@@ -457,8 +457,8 @@ class Conclusion(Tabular):
             return None
         undecided: Sequence[Conclusion | GroupError] = self._undecided_groups() if self._whole == "within" else [self]
         total = 0
-        for each in undecided:
-            rows = rows_to_pass(each.value, each.high or 0.0, self.tolerance, each.n)
+        for error in undecided:
+            rows = rows_to_pass(error.value, error.high or 0.0, self.tolerance, error.n)
             if rows is None:
                 return None
             total += rows
@@ -490,8 +490,8 @@ class Conclusion(Tabular):
         elif self._whole == "outside":
             text = f"{finding}, more than {tolerance}."
         elif evidence:
-            shown = " and ".join([*([", ".join(evidence[:-1])] if evidence[1:] else []), evidence[-1]])
-            text = f"{finding}. Miscalibration is shown by {shown}; whether it is more than {tolerance} is not."
+            proofs = " and ".join([*([", ".join(evidence[:-1])] if evidence[1:] else []), evidence[-1]])
+            text = f"{finding}. Miscalibration is shown by {proofs}; whether it is more than {tolerance} is not."
         else:
             text = (
                 f"{finding}: {self.n:,} rows are too few to tell whether it is within {tolerance}. "
@@ -507,8 +507,8 @@ class Conclusion(Tabular):
             return f"{self._direction_sentence()} {region}".strip()
         worst = self.worst_group
         if worst is not None and (self.miscalibrated or self.groups_outside):
-            shown = abs(worst.direction) >= _MIN_DIRECTION
-            direction = f"In {worst.name}: {self._tendency(worst.direction)}." if shown else ""
+            has_direction = abs(worst.direction) >= _MIN_DIRECTION
+            direction = f"In {worst.name}: {self._tendency(worst.direction)}." if has_direction else ""
             return f"All rows together are not shown to be miscalibrated. {direction}".strip()
         return "" if self.p_value is None else f"No test rejects calibration ({digits.p_equation(self.p_value)})."
 
@@ -526,7 +526,7 @@ class Conclusion(Tabular):
 
     @property
     def gate(self) -> str:
-        """PASS or FAIL, the number that decides, and what would change it; empty without a tolerance."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a tolerance."""
         if self.tolerance is None or self.upper is None or self.low is None:
             return ""
         limit, start, worst = f"{self.tolerance:g}", f"at {self.level:.0%} the error", self.worst_group

@@ -141,7 +141,7 @@ def like(tool: str, **options: Any) -> Convention:
 
 
 def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
-    """:func:`like` with the task that suits the predictions: binary for one probability, where the tool tells them apart."""
+    """Return the convention of a tool for the task of the predictions: binary for one probability, where the tool has tasks."""
     if preds.binary and tool in _BINARY:
         options = {**_BINARY[tool], **options}
     elif tool == "relplot" and not preds.binary:

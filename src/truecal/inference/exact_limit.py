@@ -88,7 +88,9 @@ class OutputCells:
         codes = np.stack([code + start for (_, code), start in zip(pairs, first[:-1], strict=True)])  # (classes, rows)
         outcomes = np.stack([sample.outcomes for sample in samples])  # shape (classes, rows)
         s, a = np.concatenate([values for values, _ in pairs]), np.repeat(shares, sizes)
-        sums: list[Any] = [np.bincount(codes.ravel(), (w * each).ravel(), len(s)) for each in (outcomes >= 0, outcomes)]
+        sums: list[Any] = [
+            np.bincount(codes.ravel(), (w * counted).ravel(), len(s)) for counted in (outcomes >= 0, outcomes)
+        ]
         n, k = sums
         filled = n > 0
         spread = 2.0 if len(samples) > _MAX_PAIRED_CLASSES else _spread(codes, s, n, k, a, w)
@@ -244,7 +246,7 @@ def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: 
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
     observed = a * terms(s, n_k, cells.ones)
     limits = _gap_limits(cells)
-    least, most = clopper_pearson(n_k, np.full(len(s), n), _TAIL)
+    lowest, highest = clopper_pearson(n_k, np.full(len(s), n), _TAIL)
     rare = np.flatnonzero(n_k < _RARE)
     for part in _PARTS:
         rest = (1 - part) * squared
@@ -259,9 +261,9 @@ def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: 
             for j in rare:
                 excess = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # squared error that output j takes over
                 needed = excess / limits.largest[j] ** 2
-                if needed > most[j]:
+                if needed > highest[j]:
                     continue
-                for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
+                for share in {max(float(lowest[j]), needed), max(float(n_k[j] / n), needed)}:
                     rate = float(np.clip(s[j] + limits.side[j] * np.sqrt(excess / share), 0, 1))
                     yield null.tail_with(int(j), n * share, rate)
 
@@ -330,10 +332,10 @@ def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
 
     factor = float(np.sqrt(squared / (w @ direction**2)))
     if (sizes(factor) < factor * np.abs(direction)).any():
-        most = factor
-        while w @ sizes(most) ** 2 < squared:
-            most *= 4
-        factor = float(brentq(lambda each: float(w @ sizes(each) ** 2) - squared, 0.0, most, xtol=1e-15))
+        largest = factor
+        while w @ sizes(largest) ** 2 < squared:
+            largest *= 4
+        factor = float(brentq(lambda multiple: float(w @ sizes(multiple) ** 2) - squared, 0.0, largest, xtol=1e-15))
     return np.sign(direction) * sizes(factor)
 
 
@@ -392,7 +394,7 @@ class NullTerms:
 
     def tail(self) -> float:
         """Compute P(T <= observed)."""
-        mean, variance = (float(each.sum()) for each in self._moments)
+        mean, variance = (float(moment.sum()) for moment in self._moments)
         if self._is_normal:
             return self._normal_tail(mean, variance)
         return self._grid_tail(self._transforms.prod(axis=0), mean)
@@ -400,7 +402,7 @@ class NullTerms:
     def tail_with(self, j: int, rows: float, rate: float) -> float:
         """Compute P(T <= observed) if output j has a Poisson number of rows of mean `rows`, each with the event at this rate."""
         s, weight = float(self.s[j]), float(self.weight[j])
-        mean, variance = (float(each.sum() - each[j]) for each in self._moments)
+        mean, variance = (float(moment.sum() - moment[j]) for moment in self._moments)
         if self._is_normal:
             term_mean, term_variance = _poisson_moments(s, rows, rate)
             return self._normal_tail(mean + weight * term_mean, variance + weight**2 * term_variance)
@@ -472,9 +474,9 @@ class NullTerms:
     @cached_property
     def _others(self) -> NDArray[np.complex128]:
         """Product of the transforms of all terms but each one, shape (m, frequencies)."""
-        one = np.ones_like(self._transforms[:1])
-        before = np.cumprod(np.concatenate([one, self._transforms[:-1]]), axis=0)
-        after = np.cumprod(np.concatenate([one, self._transforms[:0:-1]]), axis=0)[::-1]
+        unit = np.ones_like(self._transforms[:1])
+        before = np.cumprod(np.concatenate([unit, self._transforms[:-1]]), axis=0)
+        after = np.cumprod(np.concatenate([unit, self._transforms[:0:-1]]), axis=0)[::-1]
         return before * after
 
 

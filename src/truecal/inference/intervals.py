@@ -211,17 +211,17 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
 
 
 def debiased_pivot(profile: Profile, bins: int) -> Pivot:
-    """X, and its variance at any theta, of every dataset."""
+    """Compute the debiased square X of every dataset, and the terms of its variance at any theta."""
     cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
-    weight, score, one, square, product = (
+    weight, score, outcome, square, product = (
         np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y", "cc", "cy")
     )
     n = profile.size[:, None]
     count = weight * n / profile.total[:, None]
     usable = count >= 2
     safe, several = positive(weight), np.where(usable, count, 2.0)
-    gap = np.where(usable, (one - score) / safe, 0.0)
-    spread = np.maximum((one - 2 * product + square) / safe - gap**2, 0.0) / (several - 1)  # of mean(r)
+    gap = np.where(usable, (outcome - score) / safe, 0.0)
+    spread = np.maximum((outcome - 2 * product + square) / safe - gap**2, 0.0) / (several - 1)  # of mean(r)
     chance = np.maximum(score - square, 0.0) / safe / several
     p = np.where(usable, count, 0.0)
     total = p.sum(axis=1, keepdims=True)

@@ -89,7 +89,7 @@ class RankingConclusion(Tabular):
 
     @property
     def gate(self) -> str:
-        """PASS or FAIL, the number that decides, and what would change it; empty without a gate."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a gate."""
         worst, limit = self.worst, self.max_increase
         if worst is None or limit is None:
             return ""
@@ -98,13 +98,13 @@ class RankingConclusion(Tabular):
         start, over = f"at {self.level:.0%} the error of {worst.a}", f"that of {self.reference} by"
         upper = digits.beside_limit(high, limit, places)
         if self.passed and high < 0:
-            least = digits.beside_limit(-high, 0.0, places)
-            return f"PASS: {start} is below {over} at least {least}, and an increase of {limit:g} is allowed"
+            lower = digits.beside_limit(-high, 0.0, places)
+            return f"PASS: {start} is below {over} at least {lower}, and an increase of {limit:g} is allowed"
         if self.passed:
             return f"PASS: {start} exceeds {over} at most {upper}, and {limit:g} is allowed"
         if low > limit:
-            least = digits.beside_limit(low, limit, places)
-            return f"FAIL: {start} exceeds {over} at least {least}, and {limit:g} is allowed; recalibrate {worst.a}"
+            lower = digits.beside_limit(low, limit, places)
+            return f"FAIL: {start} exceeds {over} at least {lower}, and {limit:g} is allowed; recalibrate {worst.a}"
         rows = rows_to_pass(worst.difference, high, limit, worst.n)
         remedy = (
             f"more rows alone would not help: the estimated increase is {worst.difference:.{places}f}"

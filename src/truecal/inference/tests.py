@@ -72,7 +72,7 @@ class Verdict(Tabular):
 def verdict_of(
     profile: Profile, statistic: Float64s, p: Float64s, method: str, hypothesis: str = CALIBRATED
 ) -> Verdict:
-    """Plain numbers for a single dataset, arrays for a batch."""
+    """Make the verdict of a test, with plain numbers for a single dataset and arrays for a batch."""
     if profile.single:
         return Verdict(float(statistic[0]), float(p[0]), hypothesis, method)
     return Verdict(statistic, p, hypothesis, method)

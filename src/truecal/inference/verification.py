@@ -367,9 +367,9 @@ def verify(
     if few and plain:
         errors = [OutputCells.of(sample.profile) for sample in samples]
         cells = errors[0] if shares is None else OutputCells.class_wise(samples, shares)
-        each = np.ones(1) if shares is None else shares
-        value = _value([sample.profile for sample in samples], each)
-        return _verify_cells(cells, errors, each, value, float(threshold), level, lens.describe(preds), outputs)
+        class_shares = np.ones(1) if shares is None else shares
+        value = _value([sample.profile for sample in samples], class_shares)
+        return _verify_cells(cells, errors, class_shares, value, float(threshold), level, lens.describe(preds), outputs)
     if outputs is not None:
         raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
@@ -383,7 +383,7 @@ def verify(
 
 
 def _few(profile: Profile) -> bool:
-    """Whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average."""
+    """Decide whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average."""
     return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
 
 
