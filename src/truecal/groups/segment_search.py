@@ -249,8 +249,14 @@ class Audit(Tabular):
             }
             for depth, segment in self.tree()
         ]
-        further = {"passed": self.passed, "segments": segments, "overall": self.overall.to_dict()}
-        return {**super().to_dict(), **plain(further)}
+        overall = {
+            "error": self.overall.value,
+            "norm": self.overall.norm,
+            "low": None if self.overall.interval is None else self.overall.interval.low,
+            "high": None if self.overall.interval is None else self.overall.interval.high,
+            "p_value": self.overall.p_value,
+        }
+        return {**super().to_dict(), **plain({"passed": self.passed, "segments": segments, "overall": overall})}
 
     def summary(self) -> str:
         """Return in words how many segments are miscalibrated, and what was searched."""

@@ -36,7 +36,7 @@ from truecal.predictions.selection import column
 from truecal.profile.sketch import Sketch
 from truecal.resampling.units import Units
 from truecal.table import Frame, Tabular
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
 # The models of a comparison, and limits of the difference of two of them
@@ -541,28 +541,28 @@ def compare_many(
         compared = _judged_models(estimator, data, lens, key, draws)
     else:
         compared = _compared_models(estimator, data, lens, key, draws)
-    comparisons = [_compare_pair(compared, a, b, level) for a, b in pairs]
+    comparisons = []
+    for a, b in pairs:
+        model_a, model_b = compared.models[a], compared.models[b]
+        low, high, p = limits(model_a, model_b, level, paired=compared.paired)
+        difference, sketch_error = model_a.value - model_b.value, model_a.sketch_error + model_b.sketch_error
+        interval = Interval(
+            min(low, difference) - sketch_error, max(high, difference) + sketch_error, level, compared.method
+        )
+        facts = compared.estimator, compared.lens, compared.n
+        comparisons.append(Comparison(a, b, model_a.value, model_b.value, interval, p, p, *facts))
     adjusted = holm(np.array([comparison.p_value for comparison in comparisons])).tolist()
     return [replace(pair, adjusted_p=p) for pair, p in zip(comparisons, adjusted, strict=True)]
-
-
-def _compare_pair(compared: _MeasuredModels, a: str, b: str, level: float) -> Comparison:
-    """Compare two measured models; the p-value is not adjusted yet."""
-    model_a, model_b = compared.models[a], compared.models[b]
-    low, high, p = limits(model_a, model_b, level, paired=compared.paired)
-    difference, sketch_error = model_a.value - model_b.value, model_a.sketch_error + model_b.sketch_error
-    interval = Interval(
-        min(low, difference) - sketch_error, max(high, difference) + sketch_error, level, compared.method
-    )
-    facts = compared.estimator, compared.lens, compared.n
-    return Comparison(a, b, model_a.value, model_b.value, interval, p, p, *facts)
 
 
 def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
     """Take Predictions or Sketches by name, or make Predictions of labels and probabilities by name."""
     if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
-        return {name: Predictions.from_probs(p, y_true, **rows) for name, p in probs.items()}
+        data = {}
+        for name, p in probs.items():
+            data[name] = Predictions.from_probs(p, y_true, **rows)
+        return data
     if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
         raise InputError(
             "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
@@ -589,8 +589,10 @@ def _compared_models(
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
-    lenses = {name: lens or default_lens(preds) for name, preds in data.items()}
-    one_dataset = all(lenses[name].shares(preds) is None for name, preds in data.items())
+    lenses, one_dataset = {}, True
+    for name, preds in data.items():
+        lenses[name] = lens or default_lens(preds)
+        one_dataset = one_dataset and lenses[name].shares(preds) is None
     units = _units(data, lenses, key, draws)
     engine, models = "bootstrap", {}
     if isinstance(estimator, VectorEstimator):
@@ -653,45 +655,37 @@ def _units(
         return _units_by_key(all_preds, lenses, key, draws.rng)
     (first, preds), *others = all_preds.items()
     for name, model in others:
-        if len(model) != len(preds):
-            raise InputError(
-                f"{first} has {len(preds)} rows and {name} has {len(model)}: pair them by a column (key=, --key), or compare them "
-                "unpaired (paired=False, --unpaired)"
-            )
-        labels = _labels_in_classes_of(preds, model)
-        if (preds.class_count > 2 or preds.multilabel) and not np.array_equal(labels, preds.labels):
+        _refuse_other_rows(first, preds, name, model)
+    return dict.fromkeys(all_preds, Units.of(next(lenses[first].samples(preds)), draws.rng))
+
+
+def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predictions) -> None:
+    """Refuse a model whose rows, labels or clusters are not those of the first one, in the same order."""
+    if len(model) != len(preds):
+        raise InputError(
+            f"{first} has {len(preds)} rows and {name} has {len(model)}: pair them by a column (key=, --key), or compare them "
+            "unpaired (paired=False, --unpaired)"
+        )
+    labels = model.labels
+    if preds.classes and model.classes and not model.multilabel and {*preds.classes} == {*model.classes}:
+        labels = np.array([preds.class_index(label) for label in model.classes])[labels]
+    if not np.array_equal(labels, preds.labels):
+        if preds.class_count > 2 or preds.multilabel:
             raise InputError(
                 f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
                 "(key=, --key)"
             )
-        if not preds.of_answers and _same_labels_in_other_order(labels, preds.labels):
+        # Labels may be each model's own. As many of each class in unrelated order are those of other rows; derived: unrelated
+        # labels have a correlation within three standard errors of 0.
+        unrelated = np.corrcoef(labels, preds.labels)[0, 1] * np.sqrt(len(labels)) < 3
+        if not preds.of_answers and labels.sum() == preds.labels.sum() and unrelated:
             raise InputError(
                 f"{name} and {first} hold the same labels in another order, so rows do not belong together by their place; pair "
                 "them by a column (key=, --key), or compare them unpaired (paired=False, --unpaired); labels that say whether "
                 "each model's own answer was correct are those of Predictions.from_answers"
             )
-        if (model.clusters is None) != (preds.clusters is None) or not np.array_equal(
-            np.asarray(model.clusters), np.asarray(preds.clusters)
-        ):
-            raise InputError(
-                f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
-            )
-    return dict.fromkeys(all_preds, Units.of(next(lenses[first].samples(preds)), draws.rng))
-
-
-def _labels_in_classes_of(preds: Predictions, model: Predictions) -> Indices:
-    """Return the labels of `model` as numbers of the classes of `preds`, where both name the same classes."""
-    if preds.classes is None or model.classes is None or model.multilabel or {*preds.classes} != {*model.classes}:
-        return model.labels
-    return np.array([preds.class_index(name) for name in model.classes])[model.labels]
-
-
-def _same_labels_in_other_order(a: Indices, b: Indices) -> bool:
-    """Decide whether labels are as many of each class, and agree row by row no more than labels of unrelated rows do."""
-    if np.array_equal(a, b) or not np.array_equal(np.sort(a), np.sort(b)):
-        return False
-    # derived: three standard errors of the correlation of unrelated rows
-    return bool(np.corrcoef(a, b)[0, 1] * np.sqrt(len(a)) < 3)
+    if not np.array_equal(np.asarray(model.clusters), np.asarray(preds.clusters)):
+        raise InputError(f"the clusters of {name} are not those of {first}; rows that are paired share their cluster")
 
 
 def _units_by_key(

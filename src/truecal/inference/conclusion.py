@@ -434,21 +434,9 @@ class Conclusion(Tabular):
         return bool(self._evidence())
 
     @property
-    def groups_outside(self) -> tuple[GroupError, ...]:
-        """Groups whose lower limit is above the tolerance, largest first."""
-        outside = [group for group in self.groups if _verdict(group, self.tolerance) == "outside"]
-        return tuple(sorted(outside, key=lambda group: -group.low))
-
-    @property
     def worst_group(self) -> GroupError | None:
         """The group with the largest lower limit among those outside, else that with the highest upper limit."""
-        return next(iter(self.groups_outside), None) or max(self.groups, key=lambda group: group.high, default=None)
-
-    @property
-    def upper(self) -> float | None:
-        """The upper limit that decides a gate: the highest of all that must be within."""
-        groups = self.groups if self.every_group else ()
-        return None if self.high is None else max(self.high, *(group.high for group in groups), 0.0)
+        return next(iter(self._groups_outside()), None) or max(self.groups, key=lambda group: group.high, default=None)
 
     @property
     def further(self) -> int | None:
@@ -506,7 +494,7 @@ class Conclusion(Tabular):
             region = "" if self.region is None else self.region.sentence(self.lens)
             return f"{self._direction_sentence()} {region}".strip()
         worst = self.worst_group
-        if worst is not None and (self.miscalibrated or self.groups_outside):
+        if worst is not None and (self.miscalibrated or self._groups_outside()):
             has_direction = abs(worst.direction) >= _MIN_DIRECTION
             direction = f"In {worst.name}: {self._tendency(worst.direction)}." if has_direction else ""
             return f"All rows together are not shown to be miscalibrated. {direction}".strip()
@@ -527,11 +515,12 @@ class Conclusion(Tabular):
     @property
     def gate(self) -> str:
         """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a tolerance."""
-        if self.tolerance is None or self.upper is None or self.low is None:
+        upper_limit = self._upper()
+        if self.tolerance is None or upper_limit is None or self.low is None:
             return ""
         limit, start, worst = f"{self.tolerance:g}", f"at {self.level:.0%} the error", self.worst_group
         places = digits.decimals(self.low, self.high)
-        upper = digits.beside_limit(self.upper, self.tolerance, places)
+        upper = digits.beside_limit(upper_limit, self.tolerance, places)
         if self.passed:
             every = " in every group" if self.every_group and self.groups else ""
             return f"PASS: {start} is at most {upper}{every}, and {limit} is allowed"
@@ -541,7 +530,7 @@ class Conclusion(Tabular):
                 "--assume-smooth accepts that, and recalibrate fit --method scaling-binning makes the outputs few, which needs "
                 "no such assumption"
             )
-        if worst is not None and self.groups_outside and (self.every_group or self.verdict == "groups differ"):
+        if worst is not None and self._groups_outside() and (self.every_group or self.verdict == "groups differ"):
             more = len(self._undecided_groups())
             others = f"; it may be in {more} more" if more else ""
             return (
@@ -589,7 +578,7 @@ class Conclusion(Tabular):
         return {
             **super().to_dict(),
             "worst_group": None if worst is None else worst.name,
-            "groups_outside": [group.name for group in self.groups_outside],
+            "groups_outside": [group.name for group in self._groups_outside()],
             **{word: plain(getattr(self, word)) for word in words},
         }
 
@@ -604,6 +593,16 @@ class Conclusion(Tabular):
     def _whole(self) -> VerdictWord | None:
         """The verdict of all rows together, whatever the groups are."""
         return _verdict(self, self.tolerance)
+
+    def _upper(self) -> float | None:
+        """Return the upper limit that decides a gate: the highest of all that must be within."""
+        groups = self.groups if self.every_group else ()
+        return None if self.high is None else max(self.high, *(group.high for group in groups), 0.0)
+
+    def _groups_outside(self) -> list[GroupError]:
+        """Return the groups whose lower limit is above the tolerance, largest first."""
+        outside = [group for group in self.groups if _verdict(group, self.tolerance) == "outside"]
+        return sorted(outside, key=lambda group: -group.low)
 
     def _undecided_groups(self) -> list[GroupError]:
         """Return the groups whose limits lie on both sides of the tolerance, the highest upper limit first."""
@@ -658,11 +657,11 @@ class Conclusion(Tabular):
 
     def _count_outside(self) -> str:
         """Write how many groups are outside of the tolerance."""
-        return f"{len(self.groups_outside)} of {len(self.groups)} groups"
+        return f"{len(self._groups_outside())} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
         """Say how groups compare with the tolerance; empty without groups."""
-        outside, undecided, worst = self.groups_outside, self._undecided_groups(), self.worst_group
+        outside, undecided, worst = self._groups_outside(), self._undecided_groups(), self.worst_group
         if worst is None:
             return ""
         if outside:
@@ -847,7 +846,7 @@ def conclude(
         warnings=warnings,
     )
     verdict = _verdict(facts, tolerance)
-    if verdict != "outside" and facts.groups_outside:
+    if verdict != "outside" and facts._groups_outside():
         verdict = "groups differ"
     elif verdict == "within" and every_group and facts._undecided_groups():
         verdict = "not enough data"
