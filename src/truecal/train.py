@@ -87,8 +87,8 @@ def check_batch(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 def to_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
     """Convert binary logits z (n,) to (0, z) of shape (n, 2), with targets as indices, or as probabilities (n, 2)."""
-    both = torch.stack((torch.zeros_like(logits), logits), dim=1)
-    return both, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
+    columns = torch.stack((torch.zeros_like(logits), logits), dim=1)
+    return columns, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
 
 
 def reduce_losses(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:

@@ -59,6 +59,6 @@ class Calibration:
 
 @pytest.fixture
 def calibration(request: pytest.FixtureRequest) -> Calibration:
-    """Checks of calibration: `calibration.check(y_true, y_prob, max_error=0.05)`."""
+    """Return the checks of calibration: `calibration.check(y_true, y_prob, max_error=0.05)`."""
     config = request.config
     return Calibration(config.getoption("--calibration-max-error"), config.getoption("--calibration-level"))

@@ -494,6 +494,7 @@ def samples_needed(
     with (run or Run()).with_pool() as running:
 
         def reached(n: int) -> bool:
+            """Simulate n rows and compare the power with the target."""
             tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=running)
             return tried[n].rate >= target
 

@@ -178,18 +178,18 @@ class _Likelihood:
         from scipy.special import digamma
 
         alpha, beta = np.exp(parameters)
-        both = digamma(alpha + beta)
-        by_alpha = self.log_c - self.mass * (digamma(alpha) - both)
-        by_beta = self.log_rest - self.mass * (digamma(beta) - both)
+        psi_sum = digamma(alpha + beta)
+        by_alpha = self.log_c - self.mass * (digamma(alpha) - psi_sum)
+        by_beta = self.log_rest - self.mass * (digamma(beta) - psi_sum)
         by_alpha += _derivative(lambda a: self._end(self.zeros, a, beta) + self._end(self.ones, beta, a), alpha)
         by_beta += _derivative(lambda b: self._end(self.zeros, alpha, b) + self._end(self.ones, b, alpha), beta)
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
-    def _end(self, mass: float, exponent: float, other: float) -> float:
+    def _end(self, mass: float, exponent: float, far_exponent: float) -> float:
         """Compute mass * log P(distance < eps) of the end with this exponent; 0 without mass."""
         from scipy.special import betainc
 
-        return mass * float(np.log(betainc(exponent, other, self.eps))) if mass else 0.0
+        return mass * float(np.log(betainc(exponent, far_exponent, self.eps))) if mass else 0.0
 
 
 def _derivative(function: Callable[[float], float], x: float) -> float:

@@ -182,7 +182,7 @@ def leaderboard(
     >>> board.table[0]["worlds"], len(board.table)
     ('uncalibrated', 60)
     """
-    ranked = {**all_estimators(), **{name: as_estimator(one) for name, one in (estimators or {}).items()}}
+    ranked = {**all_estimators(), **{name: as_estimator(estimator) for name, estimator in (estimators or {}).items()}}
     groups = world_groups() | ({"own": dict(worlds)} if worlds else {})
     rows: list[dict[str, Any]] = []
     with (run or Run()).with_pool() as running:

@@ -275,8 +275,8 @@ class Bounds(_EstimatorMeasure):
 
 def has_interval(estimator: Estimator) -> bool:
     """Return whether the estimator has an interval in closed form."""
-    few = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
-    return estimator(few).interval is not None
+    profile = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
+    return estimator(profile).interval is not None
 
 
 @dataclass(frozen=True)

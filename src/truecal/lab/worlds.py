@@ -214,17 +214,20 @@ class World:
 
         Notes
         -----
-        The coefficients minimise the expected log loss: they solve E[(shown - truth) (1, logit c)] = 0.
+        The coefficients minimise the expected log loss: they solve E[(fitted - truth) (1, logit c)] = 0.
         """
         from scipy.optimize import root
 
         def moments(b: Array) -> list[float]:
-            shown = GLM("logit", "logit", float(b[0]), float(b[1]))
+            """Compute both moments at intercept and slope b."""
+            fitted = GLM("logit", "logit", float(b[0]), float(b[1]))
 
             def moment(power: int) -> float:
+                """Compute E[(fitted - truth) (logit c)^power]."""
+
                 def integrand(c: Array, rest: Array) -> Array:
                     x = np.clip(transform("logit", c, rest), -1e4, 1e4)  # 1-c below e^-1e4 is no mass at all
-                    return np.asarray((shown.at(c, rest) - self._curve.at(c, rest)) * x**power)
+                    return np.asarray((fitted.at(c, rest) - self._curve.at(c, rest)) * x**power)
 
                 return self.scores.expectation(integrand)
 
@@ -429,8 +432,8 @@ class TopLabelWorld:
         predicted = generator.integers(self.classes, size=n)
         probs = np.repeat(((1.0 - scores) / (self.classes - 1))[:, None], self.classes, axis=1)
         probs[np.arange(n), predicted] = scores
-        other = (predicted + generator.integers(1, self.classes, size=n)) % self.classes
-        return probs, np.where(right, predicted, other)
+        wrong_class = (predicted + generator.integers(1, self.classes, size=n)) % self.classes
+        return probs, np.where(right, predicted, wrong_class)
 
     def true_top_label_error(self, norm: float = 2) -> float:
         """Compute the true calibration error of the highest probability.

@@ -215,16 +215,16 @@ def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
     return np.sort((values * direction[:-1]).sum(axis=1) + direction[-1] * labels)
 
 
-def count_shared_rows(fitted: Float64s, judged: Float64s) -> int:
-    """Count the fingerprints of `judged` rows that are among those of the `fitted` rows.
+def count_shared_rows(fitted: Float64s, evaluated: Float64s) -> int:
+    """Count the fingerprints of `evaluated` rows that are among those of the `fitted` rows.
 
     Where under 90 % of the fitted rows are distinct, equal rows are a coincidence: 0, unless all rows are the same.
     """
-    if np.array_equal(fitted, judged):
-        return len(judged)
+    if np.array_equal(fitted, evaluated):
+        return len(evaluated)
     if len(np.unique(fitted)) < _MIN_DISTINCT * len(fitted):
         return 0
-    return int(np.isin(judged, fitted).sum())
+    return int(np.isin(evaluated, fitted).sum())
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -610,8 +610,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 def warn_if_constant(recalibrator: Recalibrator, correct: Float64s) -> None:
     """Warn where `correct` (n,), 1 where the largest output is the label, is the same in every row."""
     if correct.min() == correct.max():
-        often = "always" if correct[0] else "never"
-        recalibrator._warn(f"the largest output is {often} right; the map is learned from one outcome alone")
+        frequency = "always" if correct[0] else "never"
+        recalibrator._warn(f"the largest output is {frequency} right; the map is learned from one outcome alone")
 
 
 def _count_numbers(state: Any) -> int:

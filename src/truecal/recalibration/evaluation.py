@@ -41,8 +41,18 @@ Score = Literal["log loss", "brier"]
 class ScoreParts:
     """A proper score as the sum of a calibration part, which recalibration removes, and a refinement part.
 
-    Refinement is the lowest cross-fitted score of all maps compared; calibration is the distance to it, with the interval of
-    paired differences over rows (or clusters).
+    Attributes
+    ----------
+    calibration : float
+        Mean score less the refinement.
+    calibration_interval : Interval
+        Of the paired differences over rows (or clusters).
+    refinement : float
+        Lowest mean cross-fitted score of all maps compared.
+
+    See Also
+    --------
+    truecal.evaluate : Computes it.
     """
 
     calibration: float
@@ -52,10 +62,42 @@ class ScoreParts:
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """One recalibrator on held-out rows. Changes are against the uncalibrated predictions; below 0 is better.
+    """Scores, accuracy and calibration error of one recalibrator on held-out rows.
 
-    `overconfidence` and `underconfidence` are the mean distances of the score above and below the fitted calibration curve
-    (None for a lens of several datasets); `accuracy_change` above 0 is better; `parameters` is the number of learned numbers.
+    Changes are against the uncalibrated predictions; of scores, below 0 is better.
+
+    Attributes
+    ----------
+    name : str
+        Name of the recalibrator.
+    log_loss : float
+        Mean log loss.
+    log_loss_change : Interval
+        Change of the log loss.
+    log_loss_split : ScoreParts
+        Calibration and refinement part of the log loss.
+    brier : float
+        Mean Brier score.
+    brier_change : Interval
+        Change of the Brier score.
+    brier_split : ScoreParts
+        Calibration and refinement part of the Brier score.
+    accuracy : float
+        Share of rows whose most probable class is the label.
+    accuracy_change : Interval
+        Change of the accuracy; above 0 is better.
+    error : Estimate
+        Calibration error.
+    overconfidence : float or None
+        Mean distance of the score above the fitted calibration curve; None for a lens of several datasets.
+    underconfidence : float or None
+        Mean distance of the score below the fitted calibration curve.
+    parameters : int
+        Number of learned numbers.
+
+    See Also
+    --------
+    truecal.evaluate : Computes it.
     """
 
     name: str
@@ -79,24 +121,24 @@ class EvaluationRow:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return the row as a flat record of numbers, intervals as columns `_low` and `_high`."""
+        """Return the numbers by name, intervals as `<name>_low` and `<name>_high`."""
         record: dict[str, Any] = {"recalibrator": self.name}
         for score, split in (("log_loss", self.log_loss_split), ("brier", self.brier_split)):
             record[score] = getattr(self, score)
-            record |= _limits(f"{score}_change", getattr(self, f"{score}_change"))
+            record |= _name_limits(f"{score}_change", getattr(self, f"{score}_change"))
             record[f"{score}_calibration"] = split.calibration
-            record |= _limits(f"{score}_calibration", split.calibration_interval)
+            record |= _name_limits(f"{score}_calibration", split.calibration_interval)
             record[f"{score}_refinement"] = split.refinement
         record["accuracy"] = self.accuracy
-        record |= _limits("accuracy_change", self.accuracy_change)
+        record |= _name_limits("accuracy_change", self.accuracy_change)
         record["error"] = self.error.value
-        record |= _limits("error", self.error.interval)
+        record |= _name_limits("error", self.error.interval)
         names = ("overconfidence", "underconfidence", "parameters")
         return record | {name: getattr(self, name) for name in names}
 
 
-def _limits(name: str, interval: Interval | None) -> dict[str, Any]:
-    """Return the limits of an interval as columns `<name>_low` and `<name>_high`; None without an interval."""
+def _name_limits(name: str, interval: Interval | None) -> dict[str, Any]:
+    """Name the limits of an interval as columns `<name>_low` and `<name>_high`; None without an interval."""
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {f"{name}_low": low, f"{name}_high": high}
 
@@ -157,7 +199,7 @@ class Evaluation(Tabular):
         return self._recommendation()[1]
 
     def _recommendation(self) -> tuple[str, str]:
-        """Return the recommended map (fewest parameters of those tied for the best score, without loss of accuracy) and why."""
+        """Choose the map with the fewest parameters of those tied for the best score, without loss of accuracy; say why."""
         if BEFORE in self.tied:
             return BEFORE, f"no map lowers the {self._score_name()} significantly at {self.level:.0%}"
         accurate = [name for name in self.tied if self[name].accuracy_change.high >= 0]
@@ -165,15 +207,12 @@ class Evaluation(Tabular):
         candidates = accurate or list(self.tied)
         best = min(candidates, key=lambda name: self[name].parameters)
         count = self[best].parameters
-        dropped = f"; {', '.join(inaccurate)} would lose accuracy" if inaccurate and accurate else ""
+        losing = f"; {', '.join(inaccurate)} would lose accuracy" if inaccurate and accurate else ""
         if len(candidates) == 1:
-            return best, f"lowest {self._score_name()}, and significantly so{dropped}"
-        others = ", ".join(name for name in candidates if name != best)
+            return best, f"lowest {self._score_name()}, and significantly so{losing}"
+        tied = ", ".join(name for name in candidates if name != best)
         parameters = f"{count} parameter{'s' if count != 1 else ''}"
-        return (
-            best,
-            f"{parameters}, the fewest of those tied at the lowest {self._score_name()} (with {others}){dropped}",
-        )
+        return best, f"{parameters}, the fewest of those tied at the lowest {self._score_name()} (with {tied}){losing}"
 
     def frame(self) -> Frame:
         """Return a table with one row per recalibrator."""
@@ -200,11 +239,11 @@ class Evaluation(Tabular):
         return "\n".join(lines)
 
     def _score_name(self) -> str:
-        """Return the score by which maps are ranked, as text."""
+        """Name the score by which maps are ranked."""
         return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
-        """Return the score of the uncalibrated predictions as a sum, in a sentence."""
+        """Write the score of the uncalibrated predictions as the sum of its parts."""
         before = self[BEFORE]
         is_log_loss = self.score == "log loss"
         total, split = (before.log_loss, before.log_loss_split) if is_log_loss else (before.brier, before.brier_split)
@@ -314,7 +353,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Recalibrated:
-    """Predictions after a recalibrator, on rows it was not fitted on; the parameters of its largest fit."""
+    """Predictions after a recalibrator, on rows it was not fitted on; the number of parameters of its largest fit."""
 
     preds: tc.Predictions
     parameters: int = 0
@@ -393,7 +432,7 @@ def _select_outputs(
 
 
 def _check_held_out(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
-    """Refuse rows that a recalibrator was fitted on, or, with in_sample "label", return a warning that counts them; else ()."""
+    """Refuse rows that a recalibrator was fitted on; with in_sample "label" return a warning that counts them, () for none."""
     if not hasattr(recalibrator, "fingerprints_"):
         return ()
     fingerprints = fingerprint_rows(read_outputs(X, recalibrator.input), labels)
@@ -457,7 +496,7 @@ class _Scoring:
 
     def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreParts:
         """Split a mean loss into calibration and refinement, the mean loss of the best map."""
-        reference = losses[min(losses, key=lambda other: self._mean(losses[other]))]
+        reference = losses[min(losses, key=lambda candidate: self._mean(losses[candidate]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
         return ScoreParts(calibration, self._change(losses[name], reference), refinement)
@@ -467,7 +506,7 @@ class _Scoring:
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
 
     def _change(self, new: Float64s, old: Float64s) -> Interval:
-        """Return the normal interval of the weighted mean of new - old over rows or clusters; infinite where a loss is infinite."""
+        """Compute the normal interval of the weighted mean of new - old over rows or clusters; infinite if a loss is."""
         from scipy.special import ndtri
 
         preds, z = self.results[BEFORE].preds, float(ndtri((1 + self.level) / 2))
@@ -493,13 +532,13 @@ class _Scoring:
 
 
 def _is_correct(preds: tc.Predictions) -> Float64s:
-    """Return 1.0 where the most probable class is the label, else 0.0, shape (n,)."""
+    """Mark with 1.0 the rows whose most probable class is the label, with 0.0 all others, shape (n,)."""
     top = preds.probs > 0.5 if preds.binary else preds.probs.argmax(axis=1)
     return (top == preds.labels).astype(np.float64)
 
 
 def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
-    """Return the weighted means of max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve; None without one."""
+    """Average max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve, by weight; None without a curve."""
     if curve is None:
         return None, None
     gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
@@ -513,7 +552,27 @@ def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
 
 @dataclass(frozen=True)
 class BinCandidate:
-    """One number of bins on held-out rows: the mean squared error, and root-mean-square errors with upper bounds."""
+    """One number of bins on held-out rows.
+
+    Attributes
+    ----------
+    bins : int
+        Number of bins.
+    mean_squared_error : float
+        Of probabilities and outcomes.
+    debiased : float
+        Debiased root-mean-square calibration error.
+    debiased_upper : float
+        Upper bound by the debiased error.
+    plugin : float
+        Plug-in root-mean-square calibration error.
+    plugin_upper : float
+        Upper bound by the plug-in error.
+
+    See Also
+    --------
+    choose_bins : Computes it.
+    """
 
     bins: int
     mean_squared_error: float
@@ -530,8 +589,7 @@ class BinChoice(Tabular):
     Attributes
     ----------
     candidates : tuple
-        One record per number of bins, with `bins`, `mean_squared_error`, `debiased`, `debiased_upper`, `plugin` and
-        `plugin_upper`.
+        One BinCandidate per number of bins.
     threshold : float
         Largest calibration error to accept.
     level : float
@@ -651,6 +709,7 @@ def choose_bins(
         candidates.append(_test_candidate(count, calibrator.recalibrate(test_preds), draws, level))
 
     def recommend(bound: str) -> int | None:
+        """Choose the number of bins of least error among those whose bound is below the threshold; None if there is none."""
         allowed = [(c.mean_squared_error, c.bins) for c in candidates if getattr(c, bound) <= threshold]
         return min(allowed)[1] if allowed else None
 

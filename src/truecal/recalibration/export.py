@@ -237,6 +237,7 @@ def torch_module(graph: Graph, *, single_column: bool) -> "torch.nn.Module":
     root, code = torch.nn.Module(), fx.Graph()
 
     def add_operation(operation: str, operands: list[Any]) -> Any:
+        """Add the call of an operation and return its node."""
         if operation == "round_to_float32":
             return code.call_method("to", (code.call_method("to", (operands[0], torch.float32)), torch.float64))
         if operation == "column_stack":
@@ -249,6 +250,7 @@ def torch_module(graph: Graph, *, single_column: bool) -> "torch.nn.Module":
         return code.call_function(function, tuple(operands), options)
 
     def add_constant(value: Any, name: str) -> Any:
+        """Register an array as a buffer and return the node that reads it."""
         root.register_buffer(name, torch.as_tensor(value))
         constant = code.get_attr(name)
         # a module moved to half precision keeps its arithmetic in float64

@@ -230,6 +230,7 @@ def laplace_inverse_temperature(data: LabelledLogits) -> float:
         return inf
 
     def confidence(log_b: float) -> float:
+        """Compute the mean probability of the leading class at inverse temperature e^log_b."""
         total = 0.0
         for rows in data.blocks(8):
             shifted = data.logits[rows].astype(np.float64) - data.row_max[rows, None]
@@ -302,6 +303,7 @@ def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
     scale = data.spread() or 1.0
 
     def loss(log_floor: float) -> float:
+        """Compute minus log likelihood at the best inverse temperature for a floor."""
         floored = data.raise_to_floor(exp(log_floor))
         inverse = fit_inverse_temperature(floored).value
         return temperature_terms(floored, inverse)[0] - inverse * floored.label_sum()
@@ -318,6 +320,7 @@ def fit_squared_inverse(data: LabelledLogits) -> float:
     """
 
     def loss(log_inverse: float) -> float:
+        """Compute the sum of squared errors, up to a constant."""
         total = 0.0
         for rows in data.blocks(8):
             p = scaled_softmax(data.logits[rows], exp(log_inverse))

@@ -59,6 +59,7 @@ def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tup
     separable = False
 
     def loss(theta: Float64s) -> tuple[float, Float64s]:
+        """Compute the penalised mean loss and its gradient."""
         nonlocal separable
         value, by_scale, by_bias, labels_lead = affine_loss(data, start * theta[:scales], theta[scales:])
         separable |= labels_lead
@@ -270,12 +271,14 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
     count = features.shape[1]
 
     def fit_subset(free: Sequence[int]) -> Float64s:
+        """Fit the slopes of the features `free`, with all others at 0."""
         coefficients = np.zeros(count + 1)
         fit = _fit_least_squares if squared else special.fit_curve
         coefficients[[*free, count]] = fit(features[:, list(free)], targets, weights)
         return coefficients
 
     def loss(coefficients: Float64s) -> float:
+        """Compute the criterion of the fit."""
         value = features @ coefficients[:-1] + coefficients[-1]
         if squared:
             return float(weights @ (special.expit(value) - targets) ** 2)
@@ -296,6 +299,7 @@ def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s)
     root = np.sqrt(weights)
 
     def residuals(coefficients: Float64s) -> Float64s:
+        """Compute weighted residuals (n,)."""
         return root * (special.expit(design @ coefficients) - targets)
 
     def jacobian(coefficients: Float64s) -> Float64s:
@@ -341,9 +345,13 @@ class _SplineProblem:
     def terms(self, theta: Float64s) -> tuple[float, Float64s, Float64s]:
         """Compute the penalised loss at theta (knots + 1,), its gradient, and the Hessian of the loss without the penalty."""
         loss, p = special.logistic_loss(theta @ self.design, self.targets, self.weights)
-        pull = self.penalty @ theta
+        penalty_gradient = self.penalty @ theta
         hessian = (self.design * (self.weights * p * (1 - p))) @ self.design.T
-        return loss + float(theta @ pull) / 2, self.design @ (self.weights * (p - self.targets)) + pull, hessian
+        return (
+            loss + float(theta @ penalty_gradient) / 2,
+            self.design @ (self.weights * (p - self.targets)) + penalty_gradient,
+            hessian,
+        )
 
     def solve(self, theta: Float64s) -> Float64s:
         """Minimise the penalised loss from `theta` by Newton steps under the bounds, halved until the loss falls."""

@@ -398,7 +398,7 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
             raise FileError(f'"classes" must be null or a list of {len(maps)} different names')
         fitted = cls(classes=names)
         fitted.order_ = ClassOrder.of(names, len(maps))
-        fitted.maps_ = [None if each is None else Recalibrator._of_content(each) for each in maps]
+        fitted.maps_ = [None if content is None else Recalibrator._of_content(content) for content in maps]
         return fitted
 
 
@@ -579,7 +579,8 @@ class PriorShift(Recalibrator):
 
 
 _NEWTON_STEPS = 50
-_MAX_SHIFT = 30.0  # of log odds
+_MAX_SHIFT = 30.0  # of log odds; derived: those of _LIMIT
+_LIMIT = 1e-13  # of scores whose log odds are computed; derived: they stay finite and exact to 1 %
 _NEEDS_COLUMNS = (
     "SegmentOffsets needs the columns of the rows: use fit_rows(preds) and recalibrate(preds), or "
     "evaluate([SegmentOffsets()], preds); serve its JSON (to_json, `truecal recalibrate apply`)"
@@ -588,13 +589,25 @@ _NEEDS_COLUMNS = (
 
 @dataclass(frozen=True)
 class Offset:
-    """A shift of the log odds for the rows of a segment."""
+    """A shift of the log odds for the rows of a segment.
+
+    Attributes
+    ----------
+    levels : tuple of Level
+        What defines the segment: one level for each of its columns.
+    shift : float
+        What is added to the log odds.
+
+    See Also
+    --------
+    SegmentOffsets : Fits offsets.
+    """
 
     levels: tuple[segments.Level, ...]
     shift: float
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
-        """Return which rows (n,) are in the segment."""
+        """Mark the rows in the segment, shape (n,)."""
         return segments.rows_within(self.levels, preds.columns, len(preds))
 
 
@@ -760,7 +773,7 @@ class SegmentOffsets(Recalibrator):
 
 
 def _read_offset(content: Any) -> Offset:
-    """Read one offset (levels, shift in log odds) from JSON; refuse other content."""
+    """Read an offset (levels, shift in log odds) from the content of a JSON file; refuse other content."""
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
     shift = read_number(content, "shift", low=-_MAX_SHIFT, high=_MAX_SHIFT)
@@ -773,18 +786,18 @@ def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> floa
     for _ in range(_NEWTON_STEPS):
         rate = expit(odds + shift)
         curvature = float((weight * rate * (1 - rate)).sum())
-        # the 1 keeps the shift of rows that are all positive, or all negative, finite
+        # a prior information of 1 keeps the shift of rows that are all positive, or all negative, finite
         shift += float(np.clip((weight * (outcome - rate)).sum() / (curvature + 1), -1, 1))
     return float(shift * max(0.0, 1 - 1 / ((curvature + 1) * shift**2))) if shift else 0.0
 
 
 def _log_odds(score: Float64s) -> Float64s:
-    """Compute log odds of scores clipped to [1e-13, 1 - 1e-13]."""
-    return logit(np.clip(score, 1e-13, 1 - 1e-13))
+    """Compute log odds of scores clipped to [_LIMIT, 1 - _LIMIT]."""
+    return logit(np.clip(score, _LIMIT, 1 - _LIMIT))
 
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
-    """Return P(second class) and labels of two classes; of more, the top probability and whether the top class is the label."""
+    """Select P(second class) and labels of two classes; of more, the top probability and whether the top class is the label."""
     if preds.class_count == 2:
         return preds.class_probs(1).astype(np.float64), preds.labels
     sample = tc.TopLabel().sample(preds)
