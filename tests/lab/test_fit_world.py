@@ -253,7 +253,7 @@ def test_a_flat_likelihood_has_no_standard_error():
         try:
             fit = fit_curve(link, inner, terms, c, 1 - c, y, np.ones(40))
         except np.linalg.LinAlgError:
-            with pytest.raises(InputError, match="40 rows do not determine a curve"):
+            with pytest.raises(InputError, match=r"40 rows do not determine a curve|the Beta fit did not converge"):
                 fit_world(Profile.from_arrays(c, y))
             continue
         errors = np.array([fit.b0_standard_error, fit.b1_standard_error])
