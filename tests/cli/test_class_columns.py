@@ -58,6 +58,13 @@ def test_words_alone_need_a_probability_each(truecal, tmp_path):
     assert ran.err.splitlines()[-1].endswith("--words 'likely=P,almost certain=P'")
 
 
+def test_percentages_are_read_in_the_second_try(truecal, tmp_path):
+    path = tmp_path / "percent.csv"
+    pl.DataFrame({"y": [1, 0] * 50, "p": [80.0, 30.0] * 50}).write_csv(path)
+    assert truecal("measure", path).err.splitlines()[-1].endswith("percent.csv --percent")
+    assert truecal("measure", path, "--percent").code == 0
+
+
 def test_a_warning_of_every_group_is_printed_once(truecal, tmp_path):
     p = np.random.default_rng(0).random(400)
     path = tmp_path / "models.csv"

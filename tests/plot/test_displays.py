@@ -161,7 +161,7 @@ def test_refusals(binary, many):
         AbstentionDisplay({"answered": [1, 2], "cost": [0.5], "series": ["a"]})
     with pytest.raises(tc.InputError, match="nothing to draw"):
         AbstentionDisplay({"answered": [], "cost": [], "series": []})
-    with pytest.raises(tc.InputError, match="can be told apart"):
+    with pytest.raises(tc.InputError, match="fit in one diagram"):
         BeforeAfterDisplay.from_predictions(binary[0], {str(k): binary[1] for k in range(6)})
 
 

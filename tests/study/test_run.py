@@ -165,7 +165,7 @@ def test_tables_with_named_classes(tmp_path):
     north = tc.by_column("site", "north")(judged)
     expected = tc.BinnedECE(bins=5, scheme="mass")(tc.OneClass("dog")(north))
     assert row["value"] == pytest.approx(expected.value, abs=1e-12)
-    assert row["warnings"] == f"only {len(north)} of 64 rows were selected; expect a wide interval"
+    assert row["warnings"] == f"only {len(north)} of 64 rows were selected, so the interval is wide"
     assert set(frame["recalibrator"]) == {"none", "temperature", "histogram"}
 
 

@@ -92,7 +92,7 @@ def worlds() -> Reply:
     for name, world in tc.lab.PAPER_WORLDS.items():
         errors = {f"error_l{norm}": world.true_error(norm) for norm in (1, 2)}
         records.append({"world": name, "dataset": tc.lab.dataset_of(name), "accuracy": world.accuracy(), **errors})
-    return _answer("lab worlds", Frame.from_records(records))
+    return _answer("lab-worlds", Frame.from_records(records))
 
 
 @command(lab)
@@ -107,7 +107,7 @@ def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: 
     check = result.goodness
     errors = {"ece_on_data": check.on_data, "ece_simulated": check.simulated, "ece_simulated_std": check.simulated_std}
     facts = {"curve": result.fit.best.name, "true_error": result.world.true_error(), **errors}
-    return _answer("lab bias", result.table, facts, str(result))
+    return _answer("lab-bias", result.table, facts, str(result))
 
 
 @command(lab)
@@ -149,7 +149,7 @@ def power(
     )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **question}
     return _answer(
-        "lab power",
+        "lab-power",
         rows,
         {"estimator": tried.estimator, **numbers},
         f"{tried.estimator}, norm {estimator.norm:g}: {needed}\n\n{rows.to_text()}",
@@ -192,7 +192,7 @@ def sample_size(
         level=level,
     )
     facts = {"rows_needed": needed.rows, "events": needed.events}
-    return _answer("lab sample-size", needed.frame(), facts, str(needed))
+    return _answer("lab-sample-size", needed.frame(), facts, str(needed))
 
 
 @command(lab)
@@ -216,7 +216,7 @@ def leaderboard(
     board = tc.lab.leaderboard(m=m, estimators=estimators, worlds=further, **simulation.settings)
     written = [str(path) for path in board.write(folder)]
     text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
-    return _answer("lab leaderboard", board.table, {"title": board.title, "written": written}, text)
+    return _answer("lab-leaderboard", board.table, {"title": board.title, "written": written}, text)
 
 
 @command(lab)
@@ -251,7 +251,7 @@ def coverage(
     whose = f"{tried.estimator} (norm {estimator.norm:g})"
     text = f"{whose}: share of {m} datasets whose {100 * level:g} % interval contains the true error"
     facts = {"estimator": tried.estimator, "level": level, "m": m}
-    return _answer("lab coverage", rows, facts, f"{text}\n\n{rows.to_text()}")
+    return _answer("lab-coverage", rows, facts, f"{text}\n\n{rows.to_text()}")
 
 
 def _world(name: str) -> "tc.lab.World":

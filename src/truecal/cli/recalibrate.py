@@ -260,7 +260,7 @@ def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) 
     allowed = signature(getattr(tc.recalibration, named.name)).parameters
     for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
         if option in form and option not in allowed:
-            raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
+            raise InputError(f"{name} has no {flag}: it does not map each score by itself")
     if bins is not None and "bin" in name + named.name.lower():
         options["bins"] = bins
     recalibrator: Recalibrator = named.of(tc.recalibration, **options)

@@ -433,7 +433,9 @@ def _smallest_segment(records: Records, min_rows: int | None) -> int:
         options.whole(min_rows, "min_rows", 2)
     smallest = max(_MIN_SEGMENT_ROWS, int(total // _MIN_SHARE_DIVISOR)) if min_rows is None else int(min_rows)
     if total < smallest:
-        raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
+        raise InputError(
+            f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows (--min-rows), or give more rows"
+        )
     return smallest
 
 

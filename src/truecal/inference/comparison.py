@@ -680,7 +680,7 @@ def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predict
         unrelated = np.corrcoef(labels, preds.labels)[0, 1] * np.sqrt(len(labels)) < 3
         if not preds.of_answers and labels.sum() == preds.labels.sum() and unrelated:
             raise InputError(
-                f"{name} and {first} hold the same labels in another order, so rows do not belong together by their place; pair "
+                f"{name} and {first} hold the same labels in another order, so rows do not belong together by position; pair "
                 "them by a column (key=, --key), or compare them unpaired (paired=False, --unpaired); labels that say whether "
                 "each model's own answer was correct are those of Predictions.from_answers"
             )

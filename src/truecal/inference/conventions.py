@@ -168,7 +168,7 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
     estimator = ConventionECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
     notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
     if metric == "ace":
-        notes = (*notes, "bins of equal width count alike, however few rows they hold")
+        notes = (*notes, "bins of equal width have equal weight, however few their rows")
     return Convention("netcal", estimator, OneClass() if task == "binary" else TopLabel(), notes)
 
 
@@ -237,7 +237,7 @@ def _robustness_metrics(*, bins: int = 15) -> Convention:
 
 def _ace(*, bins: int = 15) -> Convention:
     """Return the convention of the adaptive calibration error of Nixon et al. (2019)."""
-    notes = ("every class is judged, and bins of equal mass count alike",)
+    notes = ("every class is judged, and bins of equal mass have equal weight",)
     return Convention("ace", AdaptiveECE(bins), ClassWise(), notes)
 
 

@@ -61,7 +61,7 @@ _FEW_CLUSTERS = 20  # clusters below which the interval gets a warning
 _TEST_REDRAWS = 999  # derived: the smallest p-value is 0.001
 _REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
 _REFERENCES = 20  # times at most
-_ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
+_ONE_UNIT = "one row, or one cluster, gives no variance, so that every error is possible"
 
 
 def calibration_error(
@@ -371,7 +371,7 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
     units = Units.of(sample, rng)
     if units.count < 2:
         return _widest_estimate(
-            estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
+            estimate, level, "all rows belong to one cluster, which gives no between-cluster variance"
         )
     series = clusters.ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:

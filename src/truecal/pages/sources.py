@@ -162,7 +162,9 @@ def source_of(
 ) -> PageSource:
     """Return the source of a page; refuse a lens on several datasets, and a lens or columns for what holds no rows."""
     if not isinstance(data, tc.Predictions) and (lens is not None or by):
-        raise InputError("a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)")
+        raise InputError(
+            "a sketch holds no rows; give lens= and by= to the scan that makes it: tc.scan(..., lens=..., by=...)"
+        )
     if isinstance(data, tc.Sketch):
         return PageSource(data, data.to_profile(), level, rng)
     if isinstance(data, tc.engines.Scan):

@@ -602,9 +602,7 @@ class BeforeAfterDisplay(Display):
         """
         options.level(level)
         if not 1 <= len(y_probs) <= len(SERIES):
-            raise InputError(
-                f"one to {len(SERIES)} sets of predictions can be told apart in one diagram, not {len(y_probs)}"
-            )
+            raise InputError(f"one to {len(SERIES)} sets of predictions fit in one diagram, not {len(y_probs)}")
         rows: list[dict[str, Any]] = []
         errors, limits, outcome = {}, [], ""
         for name, probs in y_probs.items():

@@ -217,7 +217,7 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
     if isinstance(first, str):
         row, value = _first_odd(column.to_list())
         if value.strip().endswith("%"):
-            hint = "; if they are percent, say percent=True (--percent)"
+            hint = "; if they are percentages, read them with percent=True (--percent)"
         else:
             hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
         options = _text_options(column.to_list())
@@ -425,14 +425,14 @@ def class_names(
         if numbers is not None and numbers != list(range(len(numbers))):
             listed = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
             raise InputError(
-                f"the columns {selector!r} are numbered {listed}, not from 0, so that a label does not say its column; if label "
-                f"{numbers[0]} means {names[0]!r}, say classes=[{listed}] (--class-names {listed.replace(' ', '')})"
+                f"the columns {selector!r} are numbered {listed}, not from 0, so a label does not name its column; if label "
+                f"{numbers[0]} means {names[0]!r}, give classes=[{listed}] (--class-names {listed.replace(' ', '')})"
             )
         if events is not None and numeric and list(events) != sorted(events):
             listed, alphabetical = ",".join(events[:8]), ",".join(sorted(events)[:8])
             raise InputError(
                 "labels are numbers, and the columns are named after classes that are not in alphabetical order: label 0 may mean "
-                f"{events[0]!r} (the first column) or {min(events)!r}; say which: classes= (--class-names {listed}, or "
+                f"{events[0]!r} (the first column) or {min(events)!r}; name the order: classes= (--class-names {listed}, or "
                 f"{alphabetical})"
             )
         return None if events is None or numeric else list(events)
@@ -445,7 +445,7 @@ def class_names(
         i = next(k for k, name in enumerate(column_classes) if name != given_names[k])
         raise InputError(
             f"the class names contradict the columns: column {names[min(i, len(names) - 1)]!r} is class {given_names[i]!r} by its "
-            f"place; list the classes of the columns ({', '.join(column_classes[:8])}), or leave them out"
+            f"position; list the classes of the columns ({', '.join(column_classes[:8])}), or leave them out"
         )
     return classes
 

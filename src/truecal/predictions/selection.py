@@ -176,7 +176,7 @@ def small_selection(selected: int, total: int) -> str | None:
     """Return the warning of a selection of few rows; None if there are enough."""
     if selected >= SMALL or selected == total:
         return None
-    return f"only {selected} of {total} rows were selected; expect a wide interval"
+    return f"only {selected} of {total} rows were selected, so the interval is wide"
 
 
 def by_label(*names: object) -> Selection:

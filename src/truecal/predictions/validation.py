@@ -201,7 +201,8 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     if not np.isfinite(value):
         raise InputError(f"{what}: {where(index)} is {value}{others}; remove or repair such rows before measuring")
     remedy = outside_unit_remedy(low, high)
-    raise InputError(f"{what} must lie in [0, 1]: {where(index)} is {value}{others}; {remedy}")
+    options = "--percent" if "(--percent)" in remedy else ""
+    raise InputError(f"{what} must lie in [0, 1]: {where(index)} is {value}{others}; {remedy}", options=options)
 
 
 def outside_unit_remedy(low: float, high: float) -> str:

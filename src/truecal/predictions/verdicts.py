@@ -16,7 +16,9 @@ def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.gene
     values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
     trusted = np.array([value is not None for value in values], bool)
     if not trusted.any():
-        raise InputError("no row has a trusted label; a judge alone cannot tell how often it is wrong")
+        raise InputError(
+            "no row has a trusted label; the error rate of the judge is estimated from trusted labels; give some"
+        )
     filled = values[trusted].tolist()
     values[~trusted] = filled[0]
     return trusted, np.array(values.tolist())

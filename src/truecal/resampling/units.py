@@ -69,9 +69,7 @@ class Units:
         """Raise where there is a single unit: it gives no variance between units."""
         if self.count < 2:
             noun = "cluster" if self.kind == "clusters" else "row"
-            raise InputError(
-                f"all rows belong to one {noun}: it cannot tell how much another would differ; give at least two"
-            )
+            raise InputError(f"one {noun} gives no variance between {noun}s; give at least two")
 
     def draws(self, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
         """Draw how often each unit, and each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""

@@ -146,7 +146,7 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         expected = f"groups by {_join_names(by)}: pass a mapping of groups to sketches" if by else "has no groups"
-        raise InputError(f"{data} came, but the watch {expected}")
+        raise InputError(f"got {data}, but the watch {expected}")
     batches: dict[Group, tuple[Batch, ...]] = {
         group: (_read_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
     }

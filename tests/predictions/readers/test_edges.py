@@ -280,7 +280,7 @@ def test_numbered_columns_may_be_given_names_and_named_ones_no_numbers(tmp_path)
         tc.read(path)
     path.write_text("y,p_a,p_b\na,0.75,0.25\nb,0.5,0.5\n")
     with pytest.raises(
-        tc.InputError, match="the class names contradict the columns: column 'p_a' is class '1' by its place"
+        tc.InputError, match="the class names contradict the columns: column 'p_a' is class '1' by its position"
     ):
         tc.read(path, classes=["1", "2"])
 

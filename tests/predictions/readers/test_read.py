@@ -113,7 +113,9 @@ def test_a_confidence_in_an_answer_is_not_taken_for_that_of_a_class(tmp_path):
 def test_percent_is_read_when_asked_for_and_never_guessed(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("confidence,correct\n90%,1\n 5 %,0\n")
-    with pytest.raises(tc.InputError, match=r"row 0 is '90%'; if they are percent, say percent=True \(--percent\)"):
+    with pytest.raises(
+        tc.InputError, match=r"row 0 is '90%'; if they are percentages, read them with percent=True \(--percent\)"
+    ):
         tc.read(path)
     np.testing.assert_allclose(tc.read(path, percent=True).probs, [0.9, 0.05])
     path.write_text("confidence,correct\n90,1\n1,0\n")

@@ -133,7 +133,7 @@ class GeneralizedECE(VectorEstimator):
 
     def own_lens(self, lens: Lens | None) -> Lens:
         if lens is not None and self.lens is not None and lens != self.lens:
-            raise InputError(f"two lenses were given: lens={lens!r} and {self.lens!r} of the estimator; say one")
+            raise InputError(f"two lenses were given: lens={lens!r} and {self.lens!r} of the estimator; give one")
         return lens or self.lens or Canonical()
 
     def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
