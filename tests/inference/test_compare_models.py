@@ -223,3 +223,23 @@ def test_equal_days_are_rarely_told_apart():
         for i in range(60)
     )
     assert rejected <= 7  # of 60 at 5 %: more has probability 0.02
+
+
+def test_a_gate_of_a_smaller_error_states_the_decrease():
+    from truecal.inference.ranking import conclude_ranking
+
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    y = rng.random(3000) < p
+    comparisons = tc.inference.compare_many(y, {"new": p, "old": p**2}, reference="old")
+    gate = conclude_ranking(comparisons, reference="old", max_increase=0.01).gate
+    assert gate.startswith("PASS: at 95% the error of new is below that of old by at least 0.1")
+    assert gate.endswith(", and an increase of 0.01 is allowed")
+    turned = conclude_ranking([pair.reversed() for pair in comparisons], reference="old", max_increase=0.01)
+    assert turned.gate == gate
+
+
+def test_keys_are_named_as_text():
+    a, b = answers(100, 1.0, 0), answers(90, 1.0, 1)
+    with pytest.raises(tc.InputError, match=r"such as '\w+' \(in a only\)"):
+        tc.compare(a, b, key="question")

@@ -17,9 +17,6 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 18  # probabilities whose logarithms are computed at a time
-_BY_K = ("method", "k", "error", "low", "high", "accuracy", "confidence", "difference", "ratio")
-_ERRORS = tuple(f"{kind}{end}" for kind in ("traditional", "full") for end in ("", "_low", "_high"))
-_BY_METHOD = ("method", *_ERRORS, "entropy", "accuracy")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +125,8 @@ def beyond_top(
         binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
     )
     traditional = replace(full, lens=tc.TopLabel(), binning=EqualWidth(15))
-    by_k, by_method = [], []
+    by_k: list[dict[str, Any]] = []
+    by_method: list[dict[str, Any]] = []
     baseline_confidence = _rank_confidence(methods[first], ranks[-1])
     for name, method in methods.items():
         preds, _ = full.chosen(method, None)  # without rows of weight zero
@@ -141,12 +139,14 @@ def beyond_top(
         for k in ranks:
             mean, reference = float(confidence[k - 1]), float(baseline_confidence[k - 1])
             ratio = mean / reference if reference > 0 else float("nan")
-            error = _error_with_limits(full(first_ranks(top, k)))
-            by_k.append((name, k, *error, accuracy(k), mean, mean - reference, ratio))
-        errors = (*_error_with_limits(traditional(preds)), *_error_with_limits(full(preds)))
+            errors = _limits(full(first_ranks(top, k)), ("error", "low", "high"))
+            numbers = {"accuracy": accuracy(k), "confidence": mean, "difference": mean - reference, "ratio": ratio}
+            by_k.append({"method": name, "k": k, **errors, **numbers})
+        errors = _limits(traditional(preds), ("traditional", "traditional_low", "traditional_high"))
+        errors |= _limits(full(preds), ("full", "full_low", "full_high"))
         mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
-        by_method.append((name, *errors, mean_entropy, accuracy(1)))
-    return BeyondTop(_columns(_BY_K, by_k), _columns(_BY_METHOD, by_method), first)
+        by_method.append({"method": name, **errors, "entropy": mean_entropy, "accuracy": accuracy(1)})
+    return BeyondTop(Frame.from_records(by_k), Frame.from_records(by_method), first)
 
 
 def first_ranks(top: Sample, k: int) -> Sample:
@@ -155,15 +155,11 @@ def first_ranks(top: Sample, k: int) -> Sample:
     return replace(top, scores=top.probs[:, :k], outcomes=outcomes, names=names, implied=k, event=0)
 
 
-def _error_with_limits(estimate: tc.Estimate) -> tuple[float, float, float]:
-    """Return the error and its interval."""
+def _limits(estimate: tc.Estimate, names: tuple[str, str, str]) -> dict[str, float]:
+    """Return the error and the limits of its interval by these names."""
     assert estimate.interval is not None
-    return float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
-
-
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
-    """Make a table of rows (tuples) with these column names."""
-    return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
+    values = (estimate.value, estimate.interval.low, estimate.interval.high)
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
 def entropy(preds: tc.Predictions) -> Float64s:

@@ -1,4 +1,4 @@
-"""Segments of rows: the levels of columns, the records that are judged, and sums over all segments at once.
+"""Segments of rows: the levels of columns, the records of rows or cells, and sums over all segments at once.
 
 Text and numbers with few values are levels as they are, other numbers and times are cut at quantiles, missing values are a
 level of their own. Values too rare to be tested, and those beyond the 50 most frequent, form one level together.
@@ -122,9 +122,15 @@ def read_column(name: str, values: NDArray[Any], counts: Float64s, smallest: flo
     numbers, missing = _numbers(values)
     if missing.all():
         raise InputError(f"column {name!r} holds no values, only missing ones; leave it out")
-    if numbers is not None and values.dtype.kind != "b" and len(np.unique(numbers[~missing])) > _FEW_NUMBERS:
-        return _cut(name, numbers, missing, counts, values.dtype.kind)
-    return _categories(name, *_texts(values), missing, counts, smallest)
+    present = ~missing
+    if numbers is not None and values.dtype.kind != "b" and len(np.unique(numbers[present])) > _FEW_NUMBERS:
+        column = _cut(name, numbers[present], counts[present], values.dtype.kind)
+    else:
+        column = _categories(name, *_texts(values[present]), counts[present], smallest)
+    codes = np.full(len(values), len(column.levels), np.int32)
+    codes[present] = column.codes
+    levels = (*column.levels, *([Level(name, "missing", "missing")] if missing.any() else []))
+    return replace(column, levels=levels, codes=codes)
 
 
 def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
@@ -161,61 +167,44 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _categories(
-    name: str,
-    names: Sequence[str],
-    position: NDArray[np.intp],
-    missing: NDArray[np.bool_],
-    counts: Float64s,
-    smallest: float,
-) -> Column:
-    """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows."""
-    size = np.bincount(position[~missing], counts[~missing], len(names))
+def _categories(name: str, names: Sequence[str], position: Indices, counts: Float64s, smallest: float) -> Column:
+    """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows.
+
+    `position` is the position of each entry in `names`, `counts` the number of its rows.
+    """
+    size = np.bincount(position, counts, len(names))
     listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
     listed = np.array(sorted(listed[size[listed] >= smallest], key=lambda i: names[i]), np.intp)
     texts = [names[i] for i in listed]
     levels = [Level(name, text, "value", (text,)) for text in texts]
-    code = np.full(len(names), len(levels), np.int32)
-    code[listed] = np.arange(len(levels), dtype=np.int32)
-    others = int((size > 0).sum()) - len(levels)
-    codes = code[position]
+    codes = np.full(len(names), len(levels), np.int32)
+    codes[listed] = np.arange(len(levels), dtype=np.int32)
+    rare = int((size > 0).sum()) - len(levels)
     notes: tuple[str, ...] = ()
-    if others:
-        levels.append(Level(name, f"{others} other values", "other", tuple(texts)))
+    if rare:
+        levels.append(Level(name, f"{rare} other values", "other", tuple(texts)))
         joined = size.sum() - size[listed].sum()
-        notes = (f"column {name!r}: {others:,} rare values ({joined:,.0f} rows) are tested together",)
-    if missing.any():
-        codes[missing] = len(levels)
-        levels.append(Level(name, "missing", "missing"))
-    return Column(name, tuple(levels), codes, notes)
+        notes = (f"column {name!r}: {rare:,} rare values ({joined:,.0f} rows) are tested together",)
+    return Column(name, tuple(levels), codes[position], notes)
 
 
-def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float64s, kind: str) -> Column:
+def _cut(name: str, numbers: Float64s, counts: Float64s, kind: str) -> Column:
     """Make the levels of a column of numbers: ranges between quintiles of the rows."""
-    order = np.argsort(numbers[~missing], kind="stable")
-    ascending, reached = numbers[~missing][order], np.cumsum(counts[~missing][order])
+    order = np.argsort(numbers, kind="stable")
+    ascending, cumulative = numbers[order], np.cumsum(counts[order])
     shares = np.arange(1, _QUANTILES) / _QUANTILES
-    edges = np.unique(ascending[np.searchsorted(reached, shares * reached[-1], "right")])
+    edges = np.unique(ascending[np.searchsorted(cumulative, shares * cumulative[-1], "right")])
     edges = edges[edges > ascending[0]]
     if not len(edges):
         # One value takes up four fifths of the rows: it against the larger ones.
         edges = ascending[ascending > ascending[0]][:1]
-    edge_texts = [_edge_text(edge, kind) for edge in edges]
-    bounds = [-np.inf, *edges, np.inf]
-    texts = [
-        f"below {edge_texts[0]}",
-        *(f"{a} to below {b}" for a, b in pairwise(edge_texts)),
-        f"from {edge_texts[-1]}",
-    ]
+    texts = [_edge_text(edge, kind) for edge in edges]
+    texts = [f"below {texts[0]}", *(f"{a} to below {b}" for a, b in pairwise(texts)), f"from {texts[-1]}"]
+    bounds = pairwise([-np.inf, *edges, np.inf])
     levels = [
-        Level(name, text, "range", low=float(low), high=float(high))
-        for text, (low, high) in zip(texts, pairwise(bounds), strict=True)
+        Level(name, text, "range", low=float(a), high=float(b)) for text, (a, b) in zip(texts, bounds, strict=True)
     ]
-    codes = np.searchsorted(edges, numbers, "right").astype(np.int32)
-    if missing.any():
-        codes[missing] = len(levels)
-        levels.append(Level(name, "missing", "missing"))
-    return Column(name, tuple(levels), codes)
+    return Column(name, tuple(levels), np.searchsorted(edges, numbers, "right").astype(np.int32))
 
 
 def _edge_text(edge: float, kind: str) -> str:

@@ -19,8 +19,8 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # of the largest run
-_CELLS = 40  # groups of neighbouring scores; more give finer steps, but more runs that must hold together
-_BLOCK = 1 << 20  # numbers held at a time while the units of runs are counted
+_CELLS = 40  # groups of neighbouring scores; more give finer steps, but more bounds that must hold at once
+_BLOCK = 1 << 20  # numbers in memory while the units of runs are counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +115,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     Notes
     -----
     It holds for all c at once and any n, if the curve does not fall. For every run of neighbouring score groups there is a
-    Clopper-Pearson bound for the mean of its outcome rates, all of them at a level at which all hold together. A curve that
+    Clopper-Pearson bound for the mean of its outcome rates, at a level adjusted so that all bounds hold at once. A curve that
     does not fall is at least that mean beyond the run, and at most that mean before it; the best of all runs is taken (after
     Dimitriadis et al. 2023, with 40 groups of equal mass instead of every pair of scores). Outcomes of different rates are less
     scattered than binomial ones, so Clopper-Pearson stays valid (Hoeffding 1956). Runs overlap, so the joint level is that of
@@ -171,7 +171,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
 
 
 def _run_level(groups: int, level: float) -> float:
-    """Compute the level of each run at which all runs hold together."""
+    """Compute the level of the bound of each run at which all bounds hold at once with probability `level`."""
     from scipy.special import ndtr
 
     largest = _largest_runs(groups)

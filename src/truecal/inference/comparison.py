@@ -386,7 +386,7 @@ def compare(
 
     Notes
     -----
-    What the models have in common cancels. Of the rank series both estimates are judged together, by draws of their common
+    What the models have in common cancels. Both estimates of the rank series are drawn from their joint
     distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors
     and the correlation of their estimates over rows (or whole clusters) drawn with replacement, the same for both models
     (Zou and Donner 2008). Sketches do not store which row is which: they are compared unpaired, and what they leave open is

@@ -97,42 +97,27 @@ def bootstrap(
     options.level(level)
     options.choice(method, METHODS, "method")
     generator = options.generator(rng)
-    if isinstance(data, Predictions):
-        lens = default_lens(data) if lens is None else lens
-        shares = lens.shares(data)
-        if shares is None and blocks is None:
-            sample = lens.sample(data)
-            if sample.independent:
-                return resample_rows(
-                    estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method
-                )
-        return resample_lens(estimator, lens, data, resamples, level, method, generator, blocks)
-    if lens is not None or blocks is not None:
-        raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
-    cells.refuse_batch(data)
-    data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
-    return resample_rows(estimator, data, resamples=resamples, level=level, rng=generator, method=method)
-
-
-def resample_lens(
-    estimator: Estimator,
-    lens: Lens,
-    preds: Predictions,
-    resamples: int,
-    level: float,
-    method: Method,
-    rng: np.random.Generator,
-    blocks: int | None = None,
-) -> Bootstrap:
-    """Resample whole units, the same for all datasets of a lens."""
+    if isinstance(data, Profile):
+        if lens is not None or blocks is not None:
+            raise InputError("lens and blocks need Predictions: a Profile does not record which row is which")
+        cells.refuse_batch(data)
+        data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
+        return resample_rows(estimator, data, resamples=resamples, level=level, rng=generator, method=method)
+    lens = default_lens(data) if lens is None else lens
+    shares = lens.shares(data)
+    if shares is None and blocks is None:
+        sample = lens.sample(data)
+        if sample.independent:
+            return resample_rows(
+                estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method
+            )
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
-    shares = lens.shares(preds)
-    units = Units.of(next(lens.samples(preds)), rng, blocks=blocks)
-    counts = units.draws(resamples, rng)
-    flips = sign_flips(units, 1 if shares is None else len(shares), rng)
-    parts = sample_sums(estimator, lens.samples(preds), units, flips)
-    return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips, method=method)
+    units = Units.of(next(lens.samples(data)), generator, blocks=blocks)
+    counts = units.draws(resamples, generator)
+    flips = sign_flips(units, 1 if shares is None else len(shares), generator)
+    parts = sample_sums(estimator, lens.samples(data), units, flips)
+    return resample_units(estimator, parts, shares, units, counts, level, generator, flips=flips, method=method)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
-# Verdict: the answer of a test; and what tests of calibration judge
+# Verdict: the result of a test; and the rows that are tested
 
 CALIBRATED = "perfectly calibrated"
 
@@ -415,7 +415,7 @@ def rank_series_test(
 
 
 def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:
-    """Take the sorted rows that a test judges: a profile, or what a lens sees of Predictions."""
+    """Return the sorted rows to test: a profile as it is, or the scores and outcomes that a lens takes from Predictions."""
     check_predictions(data, Profile, name="data")
     if isinstance(data, Profile):
         if lens is not None:

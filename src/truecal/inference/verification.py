@@ -420,7 +420,7 @@ def _verify_cells(
     union = 1 - (1 - level) / len(errors)
     classes = list(zip(shares, errors, strict=True))
     low = min(sqrt(sum(w * error.lower(union) for w, error in classes)), value)
-    # F.6 and F.9 hold together where each has half of the error probability, and so does the smaller of the two
+    # F.6 and F.9 both hold if each has half of the error probability, and so does the smaller of the two
     explicit = sum(w * _explicit_bound(error, level=1 - (1 - union) / 2) for w, error in classes)
     balance = max(error.balance for error in errors)
     return _decide(
