@@ -151,8 +151,9 @@ class Store:
         FileError
             If the folder is no store, or a part of it is damaged.
         """
-        table = self._read("results")
-        covariates = [{"job": job, **values} for job, values in (self.meta().get("covariates") or {}).items()]
+        meta = self.meta()
+        table = self._read("results", meta["jobs"])
+        covariates = [{"job": job, **values} for job, values in (meta.get("covariates") or {}).items()]
         if not covariates:
             return table
         columns = pl.DataFrame(covariates, infer_schema_length=None, strict=False).cast({pl.Null: pl.Float64})
@@ -164,11 +165,11 @@ class Store:
 
     def diagrams(self) -> "polars.DataFrame":
         """Read the bins of the reliability diagrams, with the columns of `DIAGRAMS`."""
-        return self._read("diagrams")
+        return self._read("diagrams", self.jobs())
 
     def draws(self) -> "polars.DataFrame":
         """Read the metrics on the resamples that all models on the same rows share, with the columns of `DRAWS`."""
-        return self._read("draws")
+        return self._read("draws", self.jobs())
 
     def fits(self) -> "polars.DataFrame":
         """Read what recalibrators were fitted to.
@@ -223,10 +224,10 @@ class Store:
                     raise FileError(f"{path} is damaged; delete it and run the study again")
         return fits
 
-    def _read(self, kind: str) -> "polars.DataFrame":
-        """Read one kind of table of all jobs that are there, in the order of the jobs; refuse damaged files."""
+    def _read(self, kind: str, jobs: Iterable[str]) -> "polars.DataFrame":
+        """Read one kind of table of the jobs that are there, in their order; refuse damaged files."""
         tables = [make_table(_COLUMNS[kind])]
-        for path in (self._path(kind, job) for job in self.jobs()):
+        for path in (self._path(kind, job) for job in jobs):
             if not path.is_file():
                 continue
             try:
@@ -294,10 +295,22 @@ class Store:
             write_whole(self._path(kind, job), buffer.getvalue())
 
 
-def find_damage(meta: object) -> list[str]:
-    """Return the names of what in the content of study.json violates the schema of stores."""
-    validator = extra("jsonschema", "study").Draft202012Validator(load_schema("store.schema.json"))
-    return [str(next(iter(error.absolute_path), "")) for error in validator.iter_errors(meta)]
+def find_damage(meta: Mapping[str, Any]) -> list[str]:
+    """Return the names of what in the content of study.json is of another type than a store writes."""
+
+    def is_list(texts: object) -> bool:
+        return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+
+    given = {name: value for name, value in meta.items() if value is not None}
+    clean, covariates = given.get("clean", {}), given.get("covariates", {})
+    valid = {
+        "name": isinstance(given.get("name"), str),
+        "jobs": is_list(given.get("jobs")),
+        "fits": is_list(given.get("fits", [])),
+        "clean": isinstance(clean, dict),
+        "covariates": isinstance(covariates, dict) and all(isinstance(row, dict) for row in covariates.values()),
+    }
+    return [name for name, is_valid in valid.items() if not is_valid]
 
 
 def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:

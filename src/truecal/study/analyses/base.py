@@ -102,15 +102,15 @@ def read_results(source: Any) -> Any:
 
 def only(table: Any, column: str, *names: object) -> Any:
     """Select the rows with one of these values in a column; refuse a value that does not occur, or a name that is no text."""
-    present = table[column].drop_nulls().unique().sort().to_list()
     for name in names:
         if column != "severity" and not isinstance(name, str):
             raise InputError(f"{column} must be the name of one in the results, not {type(name).__name__}")
-        if name not in present:
-            words = [str(value) for value in present if value != ""]
-            listed = ", ".join(words[:_LISTED]) + (", ..." if len(words) > _LISTED else "")
-            raise InputError(f"there is no {column} {name!r} among the results; there are {listed or 'none'}")
-    return table.filter(pl.col(column).is_in(list(names)))
+    rows = table.filter(pl.col(column).is_in(list(names)))
+    for name in set(names) - set(rows[column].unique()):
+        words = [str(value) for value in table[column].drop_nulls().unique().sort() if value != ""]
+        listed = ", ".join(words[:_LISTED]) + (", ..." if len(words) > _LISTED else "")
+        raise InputError(f"there is no {column} {name!r} among the results; there are {listed or 'none'}")
+    return rows
 
 
 def as_names(names: Any) -> list[Any]:
@@ -300,19 +300,30 @@ class Correlation(NamedTuple):
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
     """Compute a correlation coefficient with its interval; NaN for fewer than two models or a constant column.
 
+    All three are one formula over pairs of models (Daniels 1944): sum p q / sqrt(sum p^2 sum q^2), where p and q are differences of
+    values (Pearson), of ranks (Spearman) or their signs (Kendall's tau-b).
+
     >>> result = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
     >>> round(result.value, 3), round(result.low, 3), round(result.high, 3)
     (0.867, 0.383, 0.977)
     """
-    from scipy import stats
-
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation()
-    coefficient: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
-    value = float(coefficient(a, b)[0])
+    if method == "spearman":
+        a, b = _ranks(a), _ranks(b)
+    p, q = np.subtract.outer(a, a), np.subtract.outer(b, b)
+    if method == "kendall":
+        p, q = np.sign(p), np.sign(q)
+    value = float((p * q).sum() / np.sqrt((p**2).sum() * (q**2).sum()))
     low, high = correlation_bounds(np.array([value]), len(a), method, level)
     return Correlation(value, float(low[0]), float(high[0]))
+
+
+def _ranks(values: Float64s) -> Float64s:
+    """Return the ranks of values, ties at the mean of theirs; counted from 0 and doubled."""
+    order = np.sort(values)
+    return (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") - 1).astype(np.float64)
 
 
 def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
@@ -350,17 +361,21 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     >>> round(line.slope, 12), round(line.intercept, 12), round(line.explained, 12)
     (2.0, 1.0, 1.0)
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if len(a) < 2 or np.ptp(a) == 0:
+    n = len(a)
+    if n < 2 or np.ptp(a) == 0:
         return FittedLine()
-    fit = stats.linregress(a, b)
-    if len(a) < 3:
-        return FittedLine(float(fit.slope), intercept=float(fit.intercept))
-    half_width = float(stats.t.ppf((1 + level) / 2, len(a) - 2) * fit.stderr)
-    explained = float(fit.rvalue**2) if np.ptp(b) > 0 else np.nan
-    return FittedLine(float(fit.slope), fit.slope - half_width, fit.slope + half_width, float(fit.intercept), explained)
+    (variance, covariance), (_, total) = np.cov(a, b, bias=True)
+    slope = float(covariance / variance)
+    intercept = float(b.mean() - slope * a.mean())
+    if n < 3:
+        return FittedLine(slope, intercept=intercept)
+    rest = float(np.mean((b - intercept - slope * a) ** 2))
+    half_width = float(stdtrit(n - 2, (1 + level) / 2)) * np.sqrt(rest / variance / (n - 2))
+    explained = float(covariance**2 / variance / total) if np.ptp(b) > 0 else np.nan
+    return FittedLine(slope, slope - half_width, slope + half_width, intercept, explained)
 
 
 def fit_groups(
