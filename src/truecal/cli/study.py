@@ -198,7 +198,6 @@ def figure(
 
     from truecal.plot import figures
 
-    results = tc.study.Store(store)
     choice = figures.FigureChoice(
         metric=metric,
         dataset=dataset,
@@ -209,28 +208,29 @@ def figure(
         models=model,
         external=tuple(figures.External(*point) for point in external),
     )
-    if name != "all" and out is not None and Path(out).parent.is_dir():
+    every = name == "all"
+    if not every and out is not None and Path(out).parent.is_dir():
         check_output(out)
+    with working("reading the results"):
+        data = figures.FigureData.of(tc.study.Store(store), choice)
     files, notes = {}, []
-    for one in figures.FIGURES if name == "all" else [name]:
-        target = Path(out or "figures") / f"{one}.png" if name == "all" else Path(out or f"{one}.png")
+    for one in _FIGURES if every else [name]:
+        target = Path(out or "figures") / f"{one}.png" if every else Path(out or f"{one}.png")
         try:
             with working(f"drawing {one}"):
-                drawing = figures.draw_figure(results, one, choice)
+                drawing = figures.draw_figure(data, one)
                 picture = drawing.plot().figure_
                 target.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    save_figure(picture, target)
-                finally:
-                    pyplot.close(picture)
+                save_figure(picture, target)
+                pyplot.close(picture)
         except InputError as error:
-            if name != "all":
+            if not every:
                 raise
             notes.append(f"{one}: not drawn: {error}")
             continue
         files[one] = str(target)
-        notes += [f"{one}: {note}" if name == "all" else note for note in drawing.notes]
-        if numbers is not None and name != "all":
+        notes += [f"{one}: {note}" if every else note for note in drawing.notes]
+        if numbers is not None and not every:
             write_table(drawing.frame(), numbers)
     text = "\n".join([*(f"wrote {path}" for path in files.values()), *(f"note: {note}" for note in notes)])
     return Reply("study-figure", {"store": store, "written": files, "notes": notes}, text)

@@ -257,11 +257,11 @@ def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: i
             return
 
 
-def add_title(ax: Any, words: str) -> None:
-    """Write a title at the left, above the legend where there is one."""
+def add_title(ax: Any, words: str, *, size: float = 10.0, loc: str = "left") -> None:
+    """Write a title, broken into lines, above the legend where there is one over the axes."""
     legend = ax.get_legend()
     above = 0.0 if legend is None else float(legend.get_window_extent().height) * 72 / float(ax.figure.dpi)
-    ax.set_title(wrap(words, axes_width(ax), 10.0), loc="left", fontsize=10.0, parse_math=False, pad=6.0 + above)
+    ax.set_title(wrap(words, axes_width(ax), size), loc=loc, fontsize=size, parse_math=False, pad=6.0 + above)
 
 
 def plain_text(legend: Any) -> None:
@@ -271,10 +271,11 @@ def plain_text(legend: Any) -> None:
 
 
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
-    """Write names beside points, at a side where the axes have room and no other name stands; else not at all."""
+    """Write names beside points, where the axes have room and neither another name nor another point is; else not at all."""
     points = SMALL if axes_width(ax) < _NARROW else 9.0
     ax.get_xlim(), ax.get_ylim()  # settles limits that are computed when needed
     frame = ax.get_window_extent()
+    pixels = ax.transData.transform(np.column_stack([across, up]))
     boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
         for (drop, vertical), (shift, horizontal) in product(
@@ -284,7 +285,7 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
             text = ax.annotate(name, (x, y), (shift, drop), parse_math=False, **style)
             box = text.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
-            if inside and not box.count_overlaps(boxes):
+            if inside and not box.count_contains(pixels) and not box.count_overlaps(boxes):
                 boxes.append(box)
                 break
             text.remove()

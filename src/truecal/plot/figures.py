@@ -14,7 +14,7 @@ import polars as pl
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, axes_width, plain_text, wrap
+from truecal.plot.display import BLUE, GREY, add_title, plain_text
 from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.study import (
     DOTTED,
@@ -115,17 +115,18 @@ class StudyFigure:
             layout = {"figsize": size, "layout": "constrained", "squeeze": False}
             self.figure_, grid = pyplot.subplots(down, across, sharex=self.share_x, sharey=self.share_y, **layout)
             after_limits = []
-            for i, row in enumerate(self.panels):
-                for j, ax in enumerate(grid[i]):
-                    panel = row[j] if j < len(row) else None
-                    if panel is None:
-                        ax.set_visible(False)
-                        continue
-                    after_limits.append(panel(ax))
-                    if self.share_y and j:
-                        ax.set_ylabel("")
-                    if self.share_x and i < down - 1:
-                        ax.set_xlabel("")
+            panels = [[*row, *[None] * (across - len(row))] for row in self.panels]
+            for (i, j), ax in np.ndenumerate(grid):
+                if (panel := panels[i][j]) is None:
+                    ax.set_visible(False)
+                    continue
+                after_limits.append(panel(ax))
+                if self.share_y and j:
+                    ax.set_ylabel("")
+                if self.share_x and any(row[j] for row in panels[i + 1 :]):
+                    ax.set_xlabel("")
+                else:
+                    ax.tick_params(labelbottom=True)
             if self.from_zero:
                 for ax in self.figure_.axes:
                     ax.set_ylim(bottom=0)
@@ -171,6 +172,11 @@ class FigureData:
         )
 
     @cached_property
+    def results(self) -> Any:
+        """The results of the metric and of the error."""
+        return self.frame.filter(pl.col("metric").is_in([self.metric, "error"]))
+
+    @cached_property
     def styles(self) -> dict[str, dict[str, Any]]:
         """Colour and marker of every family, the same in all panels."""
         return family_styles(self.frame["family"].unique().to_list())
@@ -183,12 +189,12 @@ class FigureData:
         """Write the title of a panel: names are text, not formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
         words = f"{subject}, {when}" if subject else when
-        ax.set_title(wrap(words, axes_width(ax), _STYLE["font.size"]), fontsize="medium", parse_math=False)
+        add_title(ax, words, size=_STYLE["font.size"], loc="center")
 
     def models(self, dataset: str, recalibrator: str) -> Any:
         """Return error and calibration of all models on one dataset."""
         settings = self.options(recalibrator, metric=self.metric, dataset=dataset)
-        return tc.study.error_against_calibration(self.frame, **settings)
+        return tc.study.error_against_calibration(self.results, **settings)
 
     def natural_datasets(self) -> list[str]:
         """Return the clean dataset, then all others that have no severities."""
@@ -330,7 +336,7 @@ def covariate(data: FigureData) -> StudyFigure:
     parts = []
     for after in data.recalibrators:
         settings = data.options(after, metric=data.metric, dataset=data.clean)
-        trend = tc.study.covariate_trend(data.frame, name, **settings)
+        trend = tc.study.covariate_trend(data.results, name, **settings)
         table = _on(trend.frame(), data.clean)
         if data.choice.models:
             table = table.filter(pl.col("model").is_in(data.choice.models))
@@ -339,13 +345,13 @@ def covariate(data: FigureData) -> StudyFigure:
         parts.append((after, trend, table))
     table, notes = _tables(parts)
     levels = table[name].unique().sort().to_list()
-    colours = dict(zip(levels, _level_colours(levels)(range(len(levels))), strict=True))
+    colours = _level_colours(levels)
     row = [partial(_draw_covariate, data, part, name, colours, after) for after, _, part in parts]
-    few = sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})
-    words = [f"{name} {levels[i]:g}" if isinstance(levels[i], float) else str(levels[i]) for i in few]
-    styles = {word: {"color": colours[levels[i]], "marker": "s"} for word, i in zip(words, few, strict=True)}
-    drawn = {family: style for family, style in data.styles.items() if family in table["family"].drop_nulls()}
-    styles |= {family: {**style, "color": GREY} for family, style in drawn.items()}
+    few = [levels[i] for i in sorted({round(i) for i in np.linspace(0, len(levels) - 1, min(len(levels), 8))})]
+    words = {level: f"{name} {level:g}" if isinstance(level, float) else str(level) for level in few}
+    styles = {word: {"color": colours[level], "marker": "s"} for level, word in words.items()}
+    present = table["family"].drop_nulls().unique().to_list()
+    styles |= {family: {**style, "color": GREY} for family, style in data.styles.items() if family in present}
     return StudyFigure("covariate", [row], table, notes, styles, share_y="row", from_zero=True)
 
 
@@ -361,11 +367,11 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
     data.title(ax, data.clean, after)
 
 
-def _level_colours(levels: Sequence[Any]) -> Any:
-    """Return a colour map with a colour per level."""
+def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
+    """Return a colour of a sequential map for every level."""
     import matplotlib
 
-    return matplotlib.colormaps["viridis"].resampled(max(len(levels), 2))
+    return dict(zip(levels, matplotlib.colormaps["viridis"](np.linspace(0, 1, max(len(levels), 2))), strict=False))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -375,7 +381,9 @@ def _level_colours(levels: Sequence[Any]) -> Any:
 def _over_types(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
     """Return means over types of corruption, and their table for one clean dataset: that of the figure, if it has any."""
     reference = data.choice.reference or data.store.references() or None
-    means = tc.study.shift_over_types(data.frame, **data.options(recalibrator, metric=data.metric, reference=reference))
+    means = tc.study.shift_over_types(
+        data.results, **data.options(recalibrator, metric=data.metric, reference=reference)
+    )
     table = means.frame()
     clean = data.clean if data.clean in table["clean"] else table["clean"].mode().sort()[0]
     return means, table.filter(pl.col("clean") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
@@ -386,26 +394,27 @@ def severities(data: FigureData) -> StudyFigure:
     parts = [(after, *_over_types(data, after)) for after in data.recalibrators]
     table, notes = _tables(parts)
     levels = table["severity"].unique().sort().to_list()
-    colours = dict(zip(levels, _level_colours(levels)(range(len(levels))), strict=True))
+    colours = _level_colours(levels)
     rows: list[list[Panel | None]] = []
     for after, _, part in parts:
         names = part["family"].unique().sort().to_list()
         panels = [partial(_draw_severities, data, part, family, colours, after) for family in names]
         rows += [[*panels[i : i + _MAX_ACROSS]] for i in range(0, len(panels), _MAX_ACROSS)]
     styles = {f"severity {level:g}": {"color": colour, "marker": "o"} for level, colour in colours.items()}
-    return StudyFigure("severities", rows, table, notes, styles, share_y="all", from_zero=True)
+    return StudyFigure("severities", rows, table, notes, styles, share_y="all", share_x="col", from_zero=True)
 
 
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
     """Draw metric against error for the models of one family, a colour per severity."""
-    models = table.filter(pl.col("family") == family)
-    for severity, colour in colours.items():
-        part = models.filter(pl.col("severity") == severity).sort("size", "model")
-        size = (6 + 24 * part["relative_size"].fill_null(0.3)).to_list()
-        across, up = part["error"].to_list(), part["value"].to_list()
-        ax.scatter(across, up, size, color=[colour], zorder=3)
-        if part["size"].null_count() < part.height:
-            ax.plot(across, up, **_LINE)
+    from matplotlib.collections import LineCollection
+
+    models = table.filter(pl.col("family") == family).sort("severity", "size", "model")
+    sizes = (6 + 24 * models["relative_size"].fill_null(0.3)).to_list()
+    points = models.select("error", "value").to_numpy()
+    ax.scatter(*points.T, sizes, color=[colours[severity] for severity in models["severity"]], zorder=3)
+    sized = models.filter(pl.col("size").is_not_null()).partition_by("severity", maintain_order=True)
+    lines = [part.select("error", "value").to_numpy() for part in sized]
+    ax.add_collection(LineCollection(lines, colors=_LINE["color"], linewidths=_LINE["linewidth"], zorder=1))
     ax.set(xlabel="Classification error", ylabel=data.metric)
     data.title(ax, family, after)
 
@@ -525,13 +534,17 @@ def _binned_metrics(table: Any) -> list[str]:
 def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
     """Draw the slope on the error by number of bins."""
     BinTrendDisplay(frame_of(table)).plot(ax)
+    ax.get_legend().remove()
     data.title(ax, data.clean, after)
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(top=top + 0.45 * (top - bottom))  # room for a legend that keeps the panels of a row level
+    plain_text(ax.legend(frameon=False, loc="upper left", labelspacing=0.2))
 
 
 def loglog(data: FigureData) -> StudyFigure:
     """Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
     fits = [
-        (after, tc.study.log_fits(data.frame, **data.options(after, metric=data.metric)))
+        (after, tc.study.log_fits(data.results, **data.options(after, metric=data.metric)))
         for after in data.recalibrators
     ]
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
@@ -619,6 +632,9 @@ FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
 
 
 def draw_figure(store: Any, name: str, choice: FigureChoice | None = None) -> StudyFigure:
-    """Return a figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` its numbers."""
+    """Return a figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` its numbers.
+
+    `store` may be a FigureData, which holds the results read and the choice, for several figures of one store.
+    """
     options.choice(name, tuple(FIGURES), "figure")
-    return FIGURES[name](FigureData.of(store, choice or FigureChoice()))
+    return FIGURES[name](store if isinstance(store, FigureData) else FigureData.of(store, choice or FigureChoice()))

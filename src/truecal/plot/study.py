@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any, Self
+
+import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, axes_width, name_points, plain_text
+from truecal.plot.display import BLUE, GREY, SERIES, Display, Numbers, add_legend, axes_width, name_points
 from truecal.table import Frame
 
 NO_FAMILY = "no family"
@@ -82,26 +83,23 @@ def draw_models(
 def _draw_whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
     """Draw the intervals of x and y where the table has them."""
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
-        ends = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
-        if all(name in frame for name in ends):
-            columns = [[frame[name].tolist()[i] for i in rows] for name in (other, *ends)]
-            lines = [line for line in zip(*columns, strict=True) if None not in line]
-            if lines:
-                draw(*zip(*lines, strict=True), color=color, linewidth=0.8, alpha=0.6)
+        names = (other, *(("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")))
+        if all(name in frame for name in names):
+            ends = np.array([[frame[name].tolist()[i] for i in rows] for name in names], float)
+            draw(*ends[:, np.isfinite(ends).all(axis=0)], color=color, linewidth=0.8, alpha=0.6)
 
 
 def _areas(frame: Frame) -> list[float]:
     """Return the area of every dot: 30 to 120 by size within the family, 40 where sizes are unknown."""
     if "relative_size" in frame:
-        relative = frame["relative_size"].tolist()
+        relative = np.array(frame["relative_size"].tolist(), float)
     else:
-        sizes = frame["size"].tolist() if "size" in frame else [None] * len(frame)
-        families = families_of(frame)
-        largest: dict[str, float] = {}
-        for family, size in zip(families, sizes, strict=True):
-            largest[family] = max(largest.get(family, 0.0), size or 0.0)
-        relative = [size / largest[f] if size else None for f, size in zip(families, sizes, strict=True)]
-    return [40.0 if share is None or not isfinite(share) else 30 + 90 * share for share in relative]
+        relative = np.array(frame["size"].tolist() if "size" in frame else [None] * len(frame), float)
+        families = np.array(families_of(frame))
+        for family in set(families):
+            rows = (families == family) & np.isfinite(relative)
+            relative[rows] /= relative[rows].max(initial=0.0) or 1.0
+    return [float(area) for area in np.where(np.isfinite(relative), 30 + 90 * relative, 40)]
 
 
 def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
@@ -111,9 +109,9 @@ def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
 
 
 def family_legend(ax: Any, frame: Frame) -> None:
-    """Add a legend where there is more than one family."""
+    """Add a legend of the families over the axes, where there are any."""
     if set(families_of(frame)) != {NO_FAMILY}:
-        plain_text(ax.legend(frameon=False))
+        add_legend(ax)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -192,8 +190,8 @@ class MetricDisplay(ConditionDisplay):
         """Draw models with their names and the legend of families."""
         draw_models(ax, self._frame, x, y, bars=bars)
         ax.set_ylim(bottom=bottom)
-        name_models(ax, self._frame, x, y)
         family_legend(ax, self._frame)
+        name_models(ax, self._frame, x, y)
 
 
 class ErrorCalibrationDisplay(MetricDisplay):
@@ -356,15 +354,14 @@ class ParetoDisplay(ConditionDisplay):
         return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name)
 
     def _draw(self, ax: Any) -> None:
-        names, across, up, front = self._columns("name", self.x, self.y, "front")
-        # those on the line first: where names would cover each other, theirs are written
-        points = sorted(zip(names, across, up, front, strict=True), key=lambda point: not point[3])
-        line = sorted({(x, y) for _, x, y, on_line in points if on_line})
+        names, across, up, front = (np.array(column) for column in self._columns("name", self.x, self.y, "front"))
+        order = np.argsort(~front, kind="stable")  # where names would cover each other, those on the line are written
+        line = sorted(set(zip(across[front], up[front], strict=True)))
         ax.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
         for x, y, on_line in zip(across, up, front, strict=True):
             ax.plot(x, y, marker="o" if on_line else "x", color=BLUE if on_line else GREY, linestyle="none")
         ax.set(xlabel=self.x, ylabel=self.y)
-        name_points(ax, *(list(column) for column in list(zip(*points, strict=True))[:3]))
+        name_points(ax, names[order].tolist(), across[order].tolist(), up[order].tolist())
 
 
 class BinTrendDisplay(ConditionDisplay):
@@ -391,25 +388,24 @@ class BinTrendDisplay(ConditionDisplay):
     def _draw(self, ax: Any) -> None:
         rows = list(self._frame)
         ax.axhline(0, **DOTTED)
-        binned = [row for row in rows if not row["debiased"]]
+        binned = sorted((row for row in rows if not row["debiased"]), key=lambda row: row["bins"])
         for i, (scheme, norm) in enumerate(sorted({(row["scheme"], row["norm"]) for row in binned})):
-            group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
+            group = [row for row in binned if (row["scheme"], row["norm"]) == (scheme, norm)]
             label = f"equal {scheme}, norm {norm:g}"
             x = [row["bins"] * 1.04**i for row in group]  # whiskers of several schemes stand side by side
             _draw_slopes(ax, group, x, label=label, **SERIES[i % len(SERIES)])
-        ticks = {row["bins"]: f"{row['bins']:g}" for row in sorted(binned, key=lambda row: row["bins"])}
+        ticks = {row["bins"]: f"{row['bins']:g}" for row in binned}
         debiased = [row for row in rows if row["debiased"]]
-        for i, row in enumerate(debiased, 1):
-            right = max([bins["bins"] for bins in binned], default=1) * 1.6**i
+        for row in debiased:
+            right = max([*ticks, 1]) * 1.6
             _draw_slopes(ax, [row], [right], color="black", marker="x", linestyle="none")
             ticks[right] = row["metric"]
         ax.set_xscale("log")
         ax.set_xticks(list(ticks), list(ticks.values()), rotation=90 if debiased else 0)
         ax.minorticks_off()
-        ax.set(xlabel="Number of bins, and debiased estimators", ylabel="Slope on classification error")
-        bottom, top = ax.get_ylim()
-        ax.set_ylim(top=top + (0.4 if axes_width(ax) > _FULL_WIDTH else 0.9) * (top - bottom))  # for the legend
-        ax.legend(frameon=False, loc="upper left", fontsize="small", labelspacing=0.2)
+        xlabel = "Number of bins, and debiased estimators" if debiased else "Number of bins"
+        ax.set(xlabel=xlabel, ylabel="Slope on classification error")
+        add_legend(ax, max_columns=2)
 
 
 def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
@@ -467,19 +463,16 @@ class ShiftDisplay(Display):
         return cls(choose_rows(result.frame(), dataset=dataset), value=value, label=label).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        models, severity, value = self._columns("model", "severity", self.value)
-        families = families_of(self._frame)
-        styles = family_styles(families)
+        styles = family_styles(families_of(self._frame))
+        frame = self._frame.with_columns(family=families_of(self._frame)).to_polars()
+        frame = frame.filter(frame[self.value].is_not_null()).sort("severity")
         labelled: set[str] = set()
-        for model in dict.fromkeys(models):
-            rows = [i for i, name in enumerate(models) if name == model and value[i] is not None]
-            if not rows:
-                continue
-            family = families[rows[0]]
+        for part in frame.partition_by("model", maintain_order=True):
+            family = part["family"][0]
             dashes = SERIES[list(styles).index(family) % len(SERIES)]["linestyle"]
             line = {"linestyle": dashes, "linewidth": 1.2, "markersize": 4, "alpha": 0.85, **styles[family]}
             label = None if family in labelled else family
-            ax.plot(*zip(*sorted((severity[i], value[i]) for i in rows), strict=True), label=label, **line)
+            ax.plot(part["severity"].to_list(), part[self.value].to_list(), label=label, **line)
             labelled.add(family)
         ax.set(xlabel="Severity of shift", ylabel=self.label)
         family_legend(ax, self._frame)
