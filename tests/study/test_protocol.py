@@ -37,7 +37,7 @@ predictions:
   - {{files: "ood/{{model}}.npz", dataset: ood}}
 datasets:
   c-*: {{clean: clean}}
-  ood: {{independent: true}}
+  ood: {{by: clean}}
 columns: {{label: y, logits: z}}
 class_subsets: {{ood: {list(SUBSET)}}}
 recalibrators: [temperature]
@@ -231,8 +231,8 @@ def declared(folder, datasets, more=""):
 @pytest.mark.parametrize(
     ("datasets", "words"),
     {
-        "unknown": ("datasets: {c-*: {clean: imagenet}, ood: {independent: true}}\n", "clean names 'imagenet', but no"),
-        "both": ("datasets: {c-*: {clean: clean, independent: true}}\n", "cannot both share the rows of 'clean'"),
+        "unknown": ("datasets: {c-*: {clean: imagenet}, ood: {by: clean}}\n", "clean names 'imagenet', but no"),
+        "both": ("datasets: {c-*: {clean: clean, by: clean}}\n", "cannot both share the rows of 'clean'"),
         "typo": ("datasets: {c-*: {clena: clean}}\n", "no option 'clena'; did you mean 'clean'"),
         "never": ("datasets: {x-*: {clean: clean}}\n", "describes 'x-\\*', but no prediction file"),
         "shares": ("datasets: {c-*: {clean: clean}, ood: {clean: clean}}\n", "has other labels than .*clean/m0.npz"),
@@ -247,21 +247,11 @@ def test_declarations_that_cannot_be_meant(folder, datasets, words):
 def test_nothing_is_recalibrated_on_itself_without_a_word(folder):
     text = (folder / "study.yaml").read_text().replace("split: {fraction: 0.2, seed: 7}\n", "")
     path = folder / "silent.yaml"
-    path.write_text(text.replace("  ood: {independent: true}\n", ""))
+    path.write_text(text.replace("  ood: {by: clean}\n", ""))
     with pytest.raises(tc.InputError, match="'clean', 'ood' have the same classes and different rows"):
         tc.study.Study.read(path)
-    path.write_text(text.replace("ood: {independent: true}", "ood: {clean: ood}"))  # asked for
+    path.write_text(text.replace("ood: {by: clean}", "ood: {clean: ood}"))  # asked for
     assert len(tc.study.Study.read(path)) == MODELS * 8
-
-
-def test_an_independent_set_needs_to_know_by_whom(folder):
-    path = declared(
-        folder, "datasets: {c-*: {independent: true}, ood: {independent: true}, clean: {independent: true}}\n"
-    )
-    with pytest.raises(tc.InputError, match="is independent, and no dataset could recalibrate it; say by: NAME"):
-        tc.study.Study.read(path)
-    path = declared(folder, "datasets: {c-*: {clean: clean}, ood: {independent: true, by: clean}}\n")
-    assert tc.study.Study.read(path).spec.options.clean_of("ood") == "clean"
 
 
 def test_fits_are_readable_without_the_library(store):

@@ -93,7 +93,7 @@ def test_numbers_equal_direct_calls(tmp_path):
 
 def test_recalibrators_learnt_on_another_dataset(tmp_path):
     write_files(tmp_path, models=("mlp",), datasets=("digits", "faces"), severities=(0, 1))
-    more = "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {independent: true, by: digits}}\n"
+    more = "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {by: digits}}\n"
     frame = run(tmp_path, more).frame()
     arrays = {}
     for dataset in ("digits", "faces"):
@@ -110,7 +110,7 @@ def test_recalibrators_learnt_on_another_dataset(tmp_path):
     with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to fit on"):
         run(
             tmp_path,
-            "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {independent: true, by: digits}}\n",
+            "metrics: [nll]\nrecalibrators: [temperature]\ndatasets: {faces: {by: digits}}\n",
         )
 
 

@@ -3,12 +3,12 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import truecal as tc
 from truecal import options
@@ -16,8 +16,8 @@ from truecal.errors import InputError
 from truecal.pages.records import document, now, versions
 from truecal.pages.render import asset, charting_bundle, render, write_page
 from truecal.study import store
+from truecal.study.interventions.comparison import InterventionComparison
 from truecal.study.store import pl
-from truecal.table import Frame
 
 _MAX_ROWS = 120  # of the table of an analysis
 _MAX_RANKED = 6  # metrics whose rankings are compared
@@ -124,28 +124,8 @@ class Results:
         """The proper scores that the results hold."""
         return [name for name in _SCORES if name in set(self.frame["metric"])]
 
-    def of_metrics(self, *metrics: str) -> Any:
-        """Return the rows of some metrics and of the error."""
-        return self.frame.filter(self.frame["metric"].is_in([*metrics, "error"]))
 
-    def run(self, analysis: Callable[..., Any], recalibrator: str, **more: Any) -> Any:
-        """Run an analysis of the main metric."""
-        frame = self.of_metrics(self.metric)
-        return analysis(frame, metric=self.metric, lens=self.lens, recalibrator=recalibrator, **more)
-
-    def compare(self, analysis: Callable[..., Any], recalibrator: str) -> Any:
-        """Run an analysis of all metrics that are compared."""
-        frame = self.of_metrics(*self.metrics, *_SCORES)
-        return analysis(frame, metrics=self.metrics, lens=self.lens, recalibrator=recalibrator)
-
-
-def _trends(results: Results, after: str) -> Answer:
-    """Return notes and rows of the lines of the metric on the error, over all families."""
-    result = results.run(tc.study.error_against_calibration, after)
-    return result.notes, result.frame("trends").filter(pl.col("family").is_null()).to_dicts()
-
-
-def _temperatures(results: Results, _: str) -> Answer:
+def _temperatures(results: Results) -> Answer:
     """Return the range of fitted temperatures by dataset and family."""
     about = results.frame.select("model", "family").unique("model", keep="first")
     fits = results.store.fits()
@@ -162,77 +142,23 @@ def _temperatures(results: Results, _: str) -> Answer:
     return [], groups.sort("dataset", "median").rows(named=True)
 
 
-def _fronts(results: Results, after: str) -> Answer:
-    """Return notes and counts of the Pareto fronts."""
-    result = results.compare(tc.study.pareto, after)
-    return result.notes, result.frame("counts").to_dicts()
-
-
-def _dominance(results: Results, after: str) -> Answer:
-    """Return notes and pairs of families with dominated models."""
-    result = results.run(tc.study.dominance, after)
-    table = result.frame().sort("dominated", "share", descending=True)
-    return result.notes, table.filter(pl.col("beaten") > 0).to_dicts()
-
-
-def _shifts(results: Results, after: str) -> Answer:
-    """Return notes and slopes of the metric over severities."""
-    result = results.run(tc.study.shift, after, reference=results.store.references() or None)
-    return result.notes, result.frame("slopes").sort("dataset", "slope").to_dicts()
-
-
-def _clean_to_shifted(results: Results, after: str) -> Answer:
-    """Return notes and Kendall correlations of the metric on clean and on shifted data."""
-    result = results.run(tc.study.in_and_out, after, reference=results.store.references() or None)
-    return result.notes, result.frame("correlations").filter(method="kendall").to_dicts()
-
-
-def _log_lines(results: Results, after: str) -> Answer:
-    """Return notes and lines of log metric on log error."""
-    result = results.run(tc.study.log_fits, after)
-    return result.notes, result.frame("lines").to_dicts()
-
-
-def _residuals(results: Results, after: str) -> Answer:
-    """Return notes and models whose standardized residual exceeds 2."""
-    frame = results.of_metrics(*results.metrics, *_SCORES)
-    result = tc.study.residuals(frame, metrics=results.scores, recalibrator=after)
-    size = pl.col("standardized").abs()
-    return result.notes, result.frame().filter(size > 2).sort(size, descending=True).rows(named=True)
-
-
-def _bin_slopes(results: Results, after: str) -> Answer:
-    """Return notes and slopes of the error by number of bins."""
-    result = tc.study.bin_trend(results.frame, lens=results.lens, recalibrator=after)
-    return result.notes, result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True)
-
-
-def _agreements(results: Results, after: str) -> Answer:
-    """Return notes and agreements (Kendall's tau) of the rankings by two metrics."""
-    result = results.compare(tc.study.rank_agreement, after)
-    return result.notes, result.frame().sort("severity", "tau").rows(named=True)
-
-
-def _effects(results: Results, recalibrator: str) -> Answer:
-    """Return notes and the effect of a recalibrator on the metric."""
-    settings = {"after": recalibrator, "metric": results.metric, "lens": results.lens}
-    result = tc.study.effect_of_recalibration(results.store, **settings)
-    return result.notes, result.frame("summary").to_dicts()
-
-
-_ANSWERS: dict[str, Callable[[Results, str], Answer]] = {
-    "error-calibration": _trends,
-    "after": _effects,
-    "temperatures": _temperatures,
-    "pareto": _fronts,
-    "dominance": _dominance,
-    "shifting": _shifts,
-    "in-out": _clean_to_shifted,
-    "log-fits": _log_lines,
-    "residuals": _residuals,
-    "bins": _bin_slopes,
-    "ranks": _agreements,
-}
+def _answer(question: str, results: Results, after: str) -> Answer:
+    """Run the analysis that answers a question, as specs/analyses.json says; return its notes and the rows of its table."""
+    if question == "temperatures":
+        return _temperatures(results)
+    spec = _words()["questions"][question]["analysis"]
+    values = {
+        "after": after,
+        "reference": results.store.references() or None,
+        "scores": results.scores,
+        **vars(results),
+    }
+    settings = {name: values[value] for name, value in spec["arguments"].items()}
+    result = getattr(tc.study, spec["name"])(values[spec.get("source", "frame")], **settings)
+    table = result.frame(spec.get("table"))
+    table = table.filter(pl.sql_expr(spec["rows"])) if "rows" in spec else table
+    order = [pl.sql_expr(text) for text in spec.get("sort", ())]
+    return result.notes, (table.sort(order, maintain_order=True) if order else table).to_dicts()
 
 
 def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
@@ -260,7 +186,7 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
     for after in recalibrators:
         words = "before" if after == "none" else f"after {after}"
         try:
-            remarks, answers = _ANSWERS[question](results, after)
+            remarks, answers = _answer(question, results, after)
         except InputError as error:
             notes.append(f"Not for this study{f', {words}' if several else ''}: {error}.")
             continue
@@ -530,20 +456,7 @@ def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
 # The page of a comparison of interventions
 
 
-class Tabled(Protocol):
-    """A comparison of interventions: what its page says."""
-
-    def verdict(self) -> list[str]:
-        """Return its answer, in sentences."""
-
-    def tables(self) -> dict[str, Frame]:
-        """Return tables by title."""
-
-    def facts(self) -> list[str]:
-        """Return what was judged, in a few words."""
-
-
-def write_interventions(result: Tabled, title: str, figures: list[Path], path: Path) -> Path:
+def write_interventions(result: InterventionComparison, title: str, figures: list[Path], path: Path) -> Path:
     """Write the page of a comparison; `figures` are .png files, which it holds."""
     images = {figure.stem: b64encode(figure.read_bytes()).decode() for figure in figures}
     frames = result.tables().items()

@@ -20,7 +20,7 @@ from truecal.study.spec import FIELDS, FORMATS, LENSES, Dataset, FileColumns, Op
 from truecal.study.store import RESULTS
 
 # Columns of a store, and of what is made from it.
-_RESERVED = {*RESULTS, "file", "files", "clean", "independent", "by", "error", "bin", "count", "outcome", "seeds"}
+_RESERVED = {*RESULTS, "file", "files", "clean", "by", "error", "bin", "count", "outcome", "seeds"}
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
 _PARTS = {"seed": "[0-9]+", "severity": _NUMBER, "size": _NUMBER}  # what a part of a path looks like; others "[^/]+"
 _MARK = re.compile(r"\{([^{}]*)\}|(\*+)")
@@ -228,7 +228,7 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
     if columns is None:
         return None
     plain = {name: values[name] for name in ("class_subsets", "intervals", "level") if name in values}
-    options = Options(
+    return Options(
         columns,
         groupings=groupings,
         selections=_read_selections(document),
@@ -237,7 +237,6 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
         **lists,
         **plain,
     )
-    return _resolve_datasets(document, options, sources)
 
 
 def _read_columns(document: Document) -> FileColumns | None:
@@ -295,36 +294,14 @@ def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
         where = ("datasets", pattern)
         if names and not any(fnmatchcase(name, pattern) for name in names):
             document.add(where, f"datasets describes {pattern!r}, but no prediction file is of that dataset")
+        given = {name: _read_field(document, (*where, name), name, value) for name, value in values.items()}
         clean, by = (None if values.get(name) is None else str(values[name]) for name in ("clean", "by"))
-        independent = values.get("independent", False)
         for name, value in (("clean", clean), ("by", by)):
             if value is not None and names and value not in names:
                 document.add((*where, name), f"{name} names {value!r}, but no prediction file is of that dataset")
-        if clean is not None and independent:
-            document.add(where, f"{pattern!r} cannot both share the rows of {clean!r} and be independent")
-        if by is not None and not independent:
-            document.add(where, "by is for independent datasets; one that shares rows with clean data says clean: NAME")
-        more = {
-            name: _read_field(document, (*where, name), name, value)
-            for name, value in values.items()
-            if name not in ("clean", "independent", "by")
-        }
-        datasets[pattern] = Dataset(clean, independent, by, more)
+        if clean is not None and by is not None:
+            document.add(
+                where, f"{pattern!r} cannot both share the rows of {clean!r} and have other rows; say clean or by"
+            )
+        datasets[pattern] = Dataset(clean, by, {name: given[name] for name in given if name not in ("clean", "by")})
     return datasets
-
-
-def _resolve_datasets(document: Document, options: Options, sources: Sequence[PredictionFile]) -> Options:
-    """Set the clean dataset of every independent dataset that names none, if there is exactly one."""
-    names = dict.fromkeys(source.dataset for source in sources)
-    clean = [name for name in names if not options.dataset(name).independent and options.clean_of(name) == name]
-    resolved = {}
-    for pattern, dataset in options.datasets.items():
-        if dataset.independent and dataset.by is None and options.recalibrators:
-            if len(clean) == 1:
-                dataset = replace(dataset, by=clean[0])
-            else:
-                which = f"{len(clean)} datasets ({', '.join(clean)})" if clean else "no dataset"
-                text = f"{pattern!r} is independent, and {which} could recalibrate it; say by: NAME"
-                document.add(("datasets",), text)
-        resolved[pattern] = dataset
-    return replace(options, datasets=resolved)

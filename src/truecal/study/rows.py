@@ -316,7 +316,7 @@ def _check_fit_sources(document: Document, headers: Sequence[_Header], options: 
         elif options.shares_rows(header.source.dataset) and fit_source.digest != header.digest:
             other = fit_source.source.path
             text = f"{path} has other labels than {other} of severity 0, so the rows of the fit cannot be left out; "
-            document.add(line, text + "use the same rows, declare the dataset independent, or split: {fit: same}")
+            document.add(line, text + "use the same rows, say by: NAME instead of clean: NAME, or split: {fit: same}")
 
 
 def _check_clean(document: Document, headers: Sequence[_Header], options: Options) -> None:
@@ -326,7 +326,7 @@ def _check_clean(document: Document, headers: Sequence[_Header], options: Option
     by_classes: dict[object, list[_Header]] = {}
     for header in headers:
         dataset = options.dataset(header.source.dataset)
-        if not dataset.independent and dataset.clean is None and not header.source.severity:
+        if dataset.by is None and dataset.clean is None and not header.source.severity:
             by_classes.setdefault(header.classes, []).append(header)
     for group in by_classes.values():
         if len({header.digest for header in group if header.source.seed == group[0].source.seed}) > 1:
@@ -335,7 +335,7 @@ def _check_clean(document: Document, headers: Sequence[_Header], options: Option
                 group[-1].source.line,
                 f"{names} have the same classes and different rows, and recalibrators need to know which "
                 "are clean; say under datasets, for each: clean: NAME (itself, or the one whose rows it shares) or "
-                "independent: true",
+                "by: NAME (of other rows, recalibrated by that one)",
             )
 
 

@@ -60,11 +60,10 @@ class Dataset:
     """How a dataset relates to the clean data that recalibrators are fitted on.
 
     `clean` names the dataset whose rows it shares, shifted or not, in the same order: the rows of the fit are left out.
-    `independent`: it shares no row with any other; it is judged whole, recalibrated by the map of the clean dataset `by`.
+    `by` names the dataset that recalibrates one that shares no row with any other, and is judged whole.
     """
 
     clean: str | None = None
-    independent: bool = False
     by: str | None = None
     covariates: Mapping[str, object] = field(default_factory=dict)
 
@@ -110,7 +109,7 @@ class Options:
     def shares_rows(self, name: str) -> bool:
         """Return whether the rows of a dataset are those of its clean one."""
         dataset = self.dataset(name)
-        return not dataset.independent and (dataset.clean is not None or self.clean_of(name) == name)
+        return dataset.by is None and (dataset.clean is not None or self.clean_of(name) == name)
 
     def fit_source(self, source: PredictionFile) -> tuple[str, str, float, int]:
         """Return the key (model, dataset, severity, seed) of the file that the recalibrators of a file are fitted on."""
