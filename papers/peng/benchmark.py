@@ -78,6 +78,30 @@ class RoundedDown(tc.NearestECE):
         return np.clip(np.floor((n - inside) / (1 + np.log(n / self.alpha))), 1.0, n)
 
 
+class LeastRisk(tc.NearestECE):
+    """ECE_KNN with the k whose windows, each without its own row, predict the gap of that row best, for rows without ties.
+
+    Least (1/n) sum_i ((c_i - y_i - g_i) / (1 - 1/k))^2 over k = 2, 3, 4, 6, 8, 11, ..., n, g_i the mean gap of the window.
+    """
+
+    def count(self, profile: tc.profile.Profile) -> Array:
+        n = profile.rows
+        tried = np.unique(np.append(np.rint(2 ** (np.arange(2, 2 * np.log2(max(n, 2)) + 1e-9) / 2)), n).clip(max=n))
+        gaps = profile.scores - profile.outcomes.astype(np.float64)
+        return np.array([self._best(c, g, tried.astype(int)) for c, g in zip(profile.scores, gaps, strict=True)])
+
+    @staticmethod
+    def _best(scores: Array, gaps: Array, tried: Array) -> float:
+        n, sums = len(scores), np.concatenate([[0.0], np.cumsum(gaps)])
+        risks = []
+        for k in tried.tolist():
+            middles = (scores[: n - k] + scores[k:]) / 2  # a window leaves row s for row s + k past their middle
+            start = np.clip(np.searchsorted(middles, scores), np.maximum(np.arange(n) - k + 1, 0), np.arange(n))
+            start = np.minimum(start, n - k)
+            risks.append(float(np.mean(((gaps - (sums[start + k] - sums[start]) / k) / (1 - 1 / k)) ** 2)))
+        return float(tried[int(np.argmin(risks))])
+
+
 def _rounded_down(world_name: str) -> dict[str, Estimator]:
     return {"KNN": RoundedDown(norm=2, region=KNN_REGIONS.get(dataset(world_name)))}
 
@@ -269,7 +293,7 @@ def alphas(setting: Setting) -> Experiment:
             **named,
             "alpha 100, own score": tc.NearestECE(norm=2, region=region, score="own"),
             "region found": tc.NearestECE(norm=2),
-            "k by risk": tc.NearestECE(norm=2, neighbors="risk"),
+            "k by risk": LeastRisk(norm=2),
         }
 
     rows: list[tuple[Field, ...]] = []

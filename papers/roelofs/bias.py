@@ -125,9 +125,20 @@ def figure_4(setting: Setting) -> Experiment:
     return Experiment("roelofs-fig4", f"bias of equal-width ECE, {name}", table, draw)
 
 
+class AuthorsKDE(tc.estimators.KernelDensityECE):
+    """Kernel regression with the bandwidth of the authors' code: by the spread of the scores whose outcome is 1."""
+
+    def bandwidths(self, profile: tc.profile.Profile) -> Array:
+        whole = profile.whole()
+        ones, of_ones = (profile.sums(name, whole)[:, 0] for name in ("y", "cy"))
+        mean = of_ones / np.maximum(ones, 1)
+        squares = (profile.outcomes * (profile.scores - mean[:, None]) ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(squares / np.maximum(ones, 1)) * (2 * profile.size) ** -0.2)
+
+
 def figure_6(setting: Setting) -> Experiment:
     """Bias by n of the six estimators, of KDE with the authors' bandwidth, and of RankSeries, in the ten worlds."""
-    theirs = tc.estimators.KernelDensityECE(norm=2, bandwidth="correct")
+    theirs = AuthorsKDE(norm=2)
     estimators = {**roelofs_estimators(), "KDE, authors' bandwidth": theirs, "RankSeries": RANK_SERIES}
     worlds = setting.worlds_or(PAPER_WORLDS)
     results = setting.trials(estimators, worlds, n=LONG_SIZES)

@@ -13,6 +13,8 @@ from scipy import integrate, optimize, special
 
 import truecal as tc
 from papers.kumar.outputs import marginal_squared, marginals
+from papers.peng.benchmark import LeastRisk
+from papers.roelofs.bias import AuthorsKDE
 from truecal.lab import Beta, Power, Uniform, World, fit_beta, fit_world
 from truecal.profile import Profile
 
@@ -514,3 +516,25 @@ def test_kd_tree_bins(gamma):
     sizes = sorted(len(rows) for rows in split_tree(list(range(300)), preds.probs, round(gamma * 300)))
     counts = judge(preds).vector_bins.count
     assert sorted(int(c) for c in counts if c) == sizes
+
+
+def test_k_by_risk_is_the_best_of_its_grid_by_hand():
+    rng = np.random.default_rng(0)
+    c = np.sort(rng.beta(2, 0.5, 80))
+    y = (rng.random(80) < c**1.3).astype(int)
+    risks = {}
+    for k in (2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 80):
+        near = np.argsort(np.abs(c[:, None] - c).round(15), axis=1, kind="stable")[:, :k]
+        others = [row[row != i] for i, row in enumerate(near)]
+        errors = [c[i] - y[i] - np.mean((c - y)[row]) for i, row in enumerate(others)]
+        risks[k] = np.mean(np.square(errors))
+    profile = Profile.from_arrays(c, y)
+    estimate = LeastRisk()(profile)
+    assert estimate.settings["neighbors"][0] == min(risks, key=risks.get)
+    assert estimate.value == tc.NearestECE(neighbors=min(risks, key=risks.get))(profile).value
+
+
+def test_the_authors_bandwidth_is_the_spread_of_scores_whose_outcome_is_one():
+    rng = np.random.default_rng(0)
+    c, y = rng.random(300), rng.integers(0, 2, 300)
+    assert AuthorsKDE().bandwidths(Profile.from_arrays(c, y))[0] == pytest.approx(c[y == 1].std() * 600**-0.2)

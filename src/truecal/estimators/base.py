@@ -241,10 +241,6 @@ class Estimator(ABC):
         """Compute the interval of a bootstrap of rows, which reaches 0 unless `p_value` (None: a test here) rejects calibration."""
         return resample_rows(self, profile, level=level, rng=rng, p_value=p_value).interval()
 
-    def _fix_choices(self, profile: Profile) -> Estimator:
-        """Fix the options that are chosen from the data once, not in every resample."""
-        return self
-
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate with all that this estimator offers by formula (an interval, a curve)."""
         return report(self, profile, self.estimate(profile))
@@ -563,7 +559,6 @@ def resample_rows(
     for all bins scatters less than the bias it removes, because the bias near gaps of zero moves against the estimate.
     Without the p-value of a test of calibration, outcomes are redrawn for one.
     """
-    estimator = estimator._fix_choices(profile)
     in_bins = estimator if isinstance(estimator, FixedBinsEstimator) and method != "bca" else None
     bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
     folds = in_bins is not None and bin_cut is not None and in_bins.averages_absolute_gaps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import Literal
 
@@ -30,8 +30,8 @@ class NearestECE(Estimator):
 
     Parameters
     ----------
-    neighbors : int, "auto" or "risk", default "auto"
-        Number k of neighbours, the score itself included; "auto" by the rule of the paper, "risk" by leave-one-out prediction.
+    neighbors : int or "auto", default "auto"
+        Number k of neighbours, the score itself included; "auto" by the rule of the paper.
     norm : float, default 2
         The p of the error; infinity for the largest gap.
     region : pair of float, default None
@@ -44,7 +44,7 @@ class NearestECE(Estimator):
     Raises
     ------
     InputError
-        For options out of range, and for weights with "risk".
+        For options out of range.
 
     Notes
     -----
@@ -53,11 +53,6 @@ class NearestECE(Estimator):
     picks that region by eye (for example [0.998, 1] on CIFAR-10), here it is searched: of 500 stripes of equal width, the run
     around the fullest in which every stripe holds at least 8 times its uniform share. Give `region` to set it by hand. Where n
     < alpha the logarithm would be negative; the divisor then stays at 1, so that k <= n - n_r.
-
-    neighbors="risk" needs neither alpha nor a region: of k = 2, 3, 4, 6, 8, 11, ... n (powers of the root of 2) it takes the one
-    whose windows, each without its own row, predict the gap of that row best: least (1/n) sum_i ((c_i - y_i - g_i) / (1 - h_i))^2,
-    g_i the mean gap of the window and h_i = 1 / max(k, rows that share the score) the part the row has in it. Rows with weights
-    are refused; resamples keep the k of the data, since a repeated row predicts itself.
 
     score="own" compares each score itself, not the mean of its neighbours, with their mean outcome (the remark after equation 6;
     equation 2 of Roelofs et al. with these neighbours, ECE_NEIGH). Its value includes how far scores lie apart within a window.
@@ -83,7 +78,7 @@ class NearestECE(Estimator):
     0.3
     """
 
-    neighbors: int | Literal["auto", "risk"] = "auto"
+    neighbors: int | Literal["auto"] = "auto"
     norm: float = 2
     region: tuple[float, float] | None = None
     alpha: float = 100
@@ -91,7 +86,7 @@ class NearestECE(Estimator):
 
     def __post_init__(self) -> None:
         options.norm(self.norm)
-        if self.neighbors not in ("auto", "risk"):
+        if self.neighbors != "auto":
             options.whole(self.neighbors, "neighbors")
         options.between(self.alpha, "alpha", 0, np.inf)
         options.choice(self.score, ("mean", "own"), "score")
@@ -111,8 +106,6 @@ class NearestECE(Estimator):
         array of shape (batch,)
         """
         n = profile.size
-        if self.neighbors == "risk":
-            return self._least_risk(profile)
         if self.neighbors != "auto":
             return np.minimum(float(self.neighbors), np.maximum(n, 1.0))
         inside = _share_in(profile, self.region) if self.region is not None else _dense_share(profile)
@@ -137,9 +130,6 @@ class NearestECE(Estimator):
             )
         return Findings(power, warnings=self._warnings(k), settings={"neighbors": k})
 
-    def _fix_choices(self, profile: Profile) -> NearestECE:
-        return replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
-
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         return SketchBound(0.0, 1.0)
 
@@ -151,30 +141,6 @@ class NearestECE(Estimator):
             f"only {k.min():.0f} neighbours are left: nearly all scores lie in the dense region, so the value is mostly noise; "
             "give region= or neighbors=",
         )
-
-    def _least_risk(self, profile: Profile) -> Float64s:
-        """Choose the k of lowest leave-one-out prediction risk of each dataset, shape (batch,)."""
-        if profile.weights is not None:
-            raise InputError("neighbors='risk' leaves out one row at a time and takes no weights; give neighbors=K")
-        n = profile.rows
-        tried = np.unique(np.append(np.rint(2 ** (np.arange(2, 2 * np.log2(max(n, 2)) + 1e-9) / 2)), n).clip(max=n))
-        prefix = np.arange(n + 1.0)
-        cut = profile.at_mass(prefix[None])
-        own_score = self.score == "own"
-        surplus = profile.sums("c", cut) * (not own_score) - profile.sums("y", cut)
-        first, last = profile.groups
-        chosen = np.empty(profile.batch)
-        for i in range(profile.batch):
-            scores = profile.scores[i % len(profile.scores)].astype(np.float64)
-            shared = (last - first)[i % len(first)]
-            remaining = scores - profile.outcomes[i] - (scores if own_score else 0.0)
-            risks = []
-            for k in tried.tolist():
-                off = remaining - _window_gaps(scores, prefix, surplus[i], k)
-                off /= 1 - 1 / np.maximum(shared, max(k, 2))
-                risks.append(off @ off)
-            chosen[i] = tried[int(np.argmin(risks))]
-        return chosen
 
 
 def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:

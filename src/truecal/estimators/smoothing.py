@@ -19,6 +19,7 @@ from truecal.estimators.estimate import Estimate
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
+from truecal.profile.rows import Sum
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -27,15 +28,12 @@ from truecal.types import Float64s, Indices
 _SILENT = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0, so higher frequencies are skipped
 
 
-def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
-    """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
+def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Float64s]:
+    """Sum the named quantities in each of `cells` (a power of two) cells of equal width, over the total weight."""
     starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
     starts[:, -1] = profile.rows
     cut = Cut(starts, starts)
-    weight, score, outcome = (
-        np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
-    )
-    return weight, score, outcome
+    return [np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in names]
 
 
 def midpoints(cells: int) -> Float64s:
@@ -69,7 +67,6 @@ def sampled_response(kernel: Float64s) -> Float64s:
 # The kernel-density calibration error
 
 _CELLS = 4096  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
-_AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,8 @@ class KernelDensityECE(Estimator):
     ----------
     norm : float, default 2
         The p of the error.
-    bandwidth : float, "correct" or None, default None
-        Standard deviation h of the kernel; None for :math:`\mathrm{std}(c) (2n)^{-1/5}`, "correct" for the same with the spread of
-        the scores that came true alone, as the code behind Roelofs et al. does: less smooth where wrong predictions have low
-        scores.
+    bandwidth : float or None, default None
+        Standard deviation h of the kernel; None for :math:`\mathrm{std}(c) (2n)^{-1/5}`.
 
     Raises
     ------
@@ -113,23 +108,36 @@ class KernelDensityECE(Estimator):
     """
 
     norm: float = 2
-    bandwidth: float | Literal["correct"] | None = None
+    bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         options.norm(self.norm)
-        if isinstance(self.bandwidth, str):
-            options.choice(self.bandwidth, ("correct",), "bandwidth")
-        elif self.bandwidth is not None and not 0 < self.bandwidth <= 1:
+        if self.bandwidth is not None and not (options.is_number(self.bandwidth) and 0 < self.bandwidth <= 1):
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 
     def estimate(self, profile: Profile) -> Findings:
-        h = self._bandwidths(profile)
-        weight, _, outcome = cell_sums(profile, _CELLS)
-        power = np.empty(profile.batch)
-        for start in range(0, profile.batch, _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            power[part] = self._power(weight[part], outcome[part], h[part])
-        return Findings(power, settings={"bandwidth": h})
+        bandwidths = np.maximum(self.bandwidths(profile), 2 / _CELLS)
+        weight, outcome = cell_shares(profile, _CELLS, ("w", "y"))
+        return Findings(self._power(weight, outcome, bandwidths), settings={"bandwidth": bandwidths})
+
+    def bandwidths(self, profile: Profile) -> Float64s:
+        """Choose the bandwidth of every dataset.
+
+        Parameters
+        ----------
+        profile : Profile
+            Scores and outcomes.
+
+        Returns
+        -------
+        ndarray of shape (batch,)
+            The option, or the standard deviation of the scores times (2 n)^(-1/5).
+        """
+        if self.bandwidth is not None:
+            return np.full(profile.batch, float(self.bandwidth))
+        whole = profile.whole()
+        mean, square = (profile.sums(name, whole)[:, 0] / profile.total for name in ("c", "cc"))
+        return np.sqrt(np.maximum(square - mean**2, 0.0)) * (2 * profile.size) ** -0.2
 
     def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
         """Compute the p-th power of the error of each dataset, shape (batch,)."""
@@ -141,31 +149,6 @@ class KernelDensityECE(Estimator):
         share = np.where(supported, density, 0.0)
         share = share / share.sum(axis=1, keepdims=True)
         return power_mean(midpoints(_CELLS) - curve, share, self.norm)
-
-    def _bandwidths(self, profile: Profile) -> Float64s:
-        """Return the bandwidth of each dataset, shape (batch,), at least two cells wide."""
-        smallest = 2 / _CELLS
-        if self.bandwidth == "correct":
-            spread = np.array([_spread_of_true(profile, i) for i in range(profile.batch)])
-            return np.maximum(spread * (2 * profile.size) ** -0.2, smallest)
-        if self.bandwidth is not None:
-            return np.full(profile.batch, max(self.bandwidth, smallest))
-        whole = profile.at_count(np.array([[profile.rows]]))
-        mean, square = (profile.sums(name, whole)[:, 0] / profile.total for name in ("c", "cc"))
-        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return np.maximum(spread * (2 * profile.size) ** -0.2, smallest)
-
-
-def _spread_of_true(profile: Profile, dataset: int) -> float:
-    """Standard deviation of the scores of one dataset whose outcome is 1; 0 where there are none."""
-    scores = profile.scores[dataset % len(profile.scores)]
-    weight = profile.outcomes[dataset % len(profile.outcomes)].astype(np.float64)
-    if profile.weights is not None:
-        weight = weight * profile.weights[dataset % len(profile.weights)]
-    if not weight.any():
-        return 0.0
-    mean = np.average(scores, weights=weight)
-    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
 
 
 def _triweight(reach: Float64s) -> Float64s:
@@ -283,7 +266,7 @@ class SmoothECE(Estimator):
         if self.rule == "relplot":
             value, sigma = np.array([fixed_point(*rows) for rows in _rows(profile)]).T
             return Findings(value, settings={"bandwidth": sigma})
-        _, score, outcome = cell_sums(profile, _CELLS_SMOOTH)
+        score, outcome = cell_shares(profile, _CELLS_SMOOTH, ("c", "y"))
         value, sigma = _fixed_point(outcome - score)
         return Findings(value, settings={"bandwidth": sigma})
 

@@ -18,7 +18,6 @@ from truecal.profile.profile import Profile
 from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # derived: a smaller fall of a rate is rounding
-_LONG = 64  # derived: a sweep of more bins takes longer than looking at all scores at once
 _CUTS = 1 << 20  # derived: cuts made together, a few arrays of 8 MiB
 _TENTHS, _VISIBLE = 10, 3.7  # derived: one of 45 pairs of bins differs by 3.7 standard errors with probability 0.005
 
@@ -155,7 +154,7 @@ class SweepECE(Estimator):
         b = 2
         while len(active):
             part = profile if len(active) == profile.batch else profile.take(active)
-            if b >= _LONG and not compared:
+            if b * b >= profile.rows and not compared:  # as many cuts as rows were made by now
                 bins, compared = Bins.of(part, distinct_cut(part)), True
                 rising = _rates_rise(bins.weight, bins.outcome_sum, np.array([bins.weight.shape[1]]))[:, 0]
                 count[active[rising]], finest[active[rising]] = largest[active[rising]], self.scheme == "mass"

@@ -41,7 +41,6 @@ _FIRST = 96  # a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 1
 _TAILS = 45  # zones 2^-52 .. 2^-8
 _TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the last zone, then the zones
 _MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
-_MIDDLE_FROM = 0.75 * MIDDLE_ZONE  # the distance to the nearer end from which the middle reaches
 _HALF = _TAIL + _MIDDLE
 CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
 
@@ -73,21 +72,6 @@ def cell_edge(scores: Floats) -> Float64s:
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
     """Return the number of the cell of every score, 0 to CELLS - 1 ascending, and the distance of the score from its edge."""
     c = scores.astype(np.float64)
-    tails = np.flatnonzero((c < _MIDDLE_FROM) | (c > 1 - _MIDDLE_FROM))
-    if 4 * len(tails) > len(c):
-        return _locate_by_formula(c)
-    step = c * MIDDLE_CELLS  # of the middle, where v = c and v = c - 1 lead to the same
-    np.floor(step, out=step)
-    number = step.astype(np.intp)
-    number += _TAIL - _FIRST
-    step *= 1 / MIDDLE_CELLS
-    r = np.subtract(c, step, out=step)
-    number[tails], r[tails] = _locate_by_formula(c[tails])
-    return number, r
-
-
-def _locate_by_formula(c: Float64s) -> tuple[Indices, Float64s]:
-    """Compute cell numbers and offsets from the left edges by the formula of the zones, for float64 scores."""
     v = near_end(c)
     q = cells_per_unit(v)
     step = np.floor(v * q)
