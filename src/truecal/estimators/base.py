@@ -29,12 +29,12 @@ from truecal.resampling.draws import REDRAWS, CellBatch, RedrawTest, RowSums, bl
 from truecal.special import kish, positive, root
 from truecal.types import Float64s
 
-_GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
+_GRID_ROUNDING = 1e-8  # derived: ten times the precision of a bandwidth found by iteration
 Bias = Literal["plug-in", "reduced", "none"]
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-FEW_RESAMPLES = 200  # of an interval that comes with an estimate
-_NORMAL_TAILS = 100  # resamples below which tails are those of Student's distribution
+FEW_RESAMPLES = 200  # derived: the quantile of a tail of 2.5 % varies by a tenth of the half-width
+_NORMAL_TAILS = 100  # derived: of fewer resamples, two or less lie beyond a quantile of 2.5 %
 _POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 

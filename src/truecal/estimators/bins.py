@@ -2,9 +2,7 @@
 
 E|m| is the largest E[s (y - c)] over functions s of the score with values in [-1, 1], reached at s = sign(m). With s_i
 from the gap of a bin without row i, V = mean s_i (y_i - c_i) has a mean of at most E|m|, and 0 for a calibrated model. The
-lower bound uses signs that fade linearly within some standard deviations of the gap, which makes V a quadratic form of the
-noise there, of twice the variance. The upper bound uses plain signs and adds the expected cost of wrong ones,
-2 |m| Phi(-|m| / sd).
+lower bound is V less its deviation. The upper bound adds the expected loss by wrong signs, 2 |m| Phi(-|m| / sd).
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _CLASS_DESIGN_EFFECT = 2.0  # derived: diag(p) - pp' is at most twice its diagon
 _MIN_OTHERS = 0.05  # derived: 1 less the largest leverage of the rank series
 
 # ----------------------------------------------------------------------------------------------------
-# Bins: what a binned estimator saw, kept whole (counts and sums, not only means)
+# Bins: counts and sums, from which means, gaps and intervals follow
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,7 +264,7 @@ class Binning:
 
 
 def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
-    """sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf; over the last axis."""
+    """Compute sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf; over the last axis."""
     absolute = np.abs(gaps)
     if norm == np.inf:
         return np.where(share > 0, absolute, 0.0).max(axis=-1, initial=0.0)
@@ -291,7 +289,7 @@ def combine_powers(powers: Float64s, shares: Float64s | None, norm: float) -> Fl
 
 
 def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
-    """E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
+    """Compute E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
     from scipy.special import ndtr
 
     deviation, size = np.sqrt(variance), np.abs(gap)
@@ -302,7 +300,7 @@ def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
 
 
 def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
-    """E|gap + noise|^3 for normal noise of variance s^2, with m = |gap|.
+    """Compute E|gap + noise|^3 for normal noise of variance s^2, with m = |gap|.
 
     s (2 s^2 + m^2) sqrt(2/pi) exp(-m^2 / 2 s^2) + (m^3 + 3 m s^2) (1 - 2 Phi(-m/s))
     """
@@ -316,7 +314,7 @@ def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
 
 
 def debiased_gaps(bins: Bins, norm: float) -> Float64s:
-    """|gap|^norm of every bin with the bias of its own noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3)."""
+    """Compute |gap|^norm of every bin with the bias of its own noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3)."""
     several = np.where(bins.count >= 2, bins.count, 2.0)
     expected = folded_mean if norm == 1 else absolute_cube
     return 2 * np.abs(bins.gap) ** norm - expected(bins.gap, bins.rate * (1 - bins.rate) / several)

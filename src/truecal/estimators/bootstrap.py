@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from truecal.estimators.base import (
     Bootstrap,
     Estimator,
+    Findings,
     FixedBinsEstimator,
     Method,
     cell_cut,
@@ -31,8 +32,8 @@ from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Float64s
 
-_FLIPPED_GROUPS = 2048  # random groups of independent rows whose signs are flipped
-_FEW_DATASETS, _FINE_FLIPS = 20, 999  # up to so many datasets, so many sign flips
+_FLIPPED_GROUPS = 2048  # derived: sums of so many groups of rows have a standard deviation to 2 %
+_FEW_DATASETS, _FINE_FLIPS = 20, 999  # derived: of up to so many datasets the smallest p-value is 0.001
 _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
 
 
@@ -161,14 +162,11 @@ def resample_units(
     first = 0
     for part in parts:
         datasets = part.sums.datasets
-        drawn = [evaluate(estimator, batch, part.cells) for batch in _draw_blocks(part.sums, counts)]
-        powers.append(np.hstack([each.power.reshape(datasets, -1) for each in drawn]))
-        before = [each.power if each.unselected is None else each.unselected for each in drawn]
-        unselected.append(np.hstack([each.reshape(datasets, -1) for each in before]))
-        plug_in = estimator.bias == "plug-in"
-        centres.append(
-            evaluate(estimator, part.sums.drawn_from, part.cells).power if plug_in else powers[-1].mean(axis=1)
-        )
+        resampled = [evaluate(estimator, batch, part.cells) for batch in _draw_blocks(part.sums, counts)]
+        part_powers, part_unselected, centre = _resampled_powers(estimator, part, resampled)
+        powers.append(part_powers)
+        unselected.append(part_unselected)
+        centres.append(centre)
         values.append(part.powers)
         if redraw:
             redrawn.append(evaluate(estimator, part.sums.redraw(REDRAWS, rng), part.cells).power.reshape(datasets, -1))
@@ -180,9 +178,11 @@ def resample_units(
                 flips.add(sums, float(each), covariance)
         if bias is not None:
             assert part.bins is not None
-            bias.add(share, part.bins, [e.bins for e in drawn if e.bins is not None], correlated=units.kind != "rows")
+            bins = [each.bins for each in resampled if each.bins is not None]
+            bias.add(share, part.bins, bins, correlated=units.kind != "rows")
 
     def mean(numbers: list[Float64s]) -> Float64s:
+        """Combine the numbers of all datasets by their shares."""
         return combine_powers(np.concatenate(numbers), weights, estimator.norm)
 
     drawn_powers = mean(powers)
@@ -205,6 +205,19 @@ def resample_units(
         unselected=mean(unselected),
         joint_p_value=None if flips is None else flips.p_value(),
     )
+
+
+def _resampled_powers(
+    estimator: Estimator, part: DatasetSums, resampled: list[Findings]
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Gather powers, and powers before any selection, shape (datasets, resamples), and the centre of those of each dataset."""
+    datasets = part.sums.datasets
+    powers = np.hstack([each.power.reshape(datasets, -1) for each in resampled])
+    before = [each.power if each.unselected is None else each.unselected for each in resampled]
+    unselected = np.hstack([each.reshape(datasets, -1) for each in before])
+    if estimator.bias == "plug-in":
+        return powers, unselected, evaluate(estimator, part.sums.drawn_from, part.cells).power
+    return powers, unselected, powers.mean(axis=1)
 
 
 def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: bool = False) -> JointSigns | None:
@@ -241,7 +254,7 @@ class _FoldedBias:
     that size.
     """
 
-    _AT_ONCE = 1 << 15  # bins of resamples corrected at a time, which fit in cache
+    _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
 
     def __init__(self, resamples: int) -> None:
         self._weights: list[Float64s] = []

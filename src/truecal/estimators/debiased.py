@@ -148,7 +148,7 @@ class DebiasedECE(FixedBinsEstimator):
         return self.binning(self.used(profile)).bins_of(profile)
 
     def _by_bins(self) -> bool:
-        """Whether the correction needs sums of bins only, and not the variance of y - c within them."""
+        """Return whether the correction needs sums of bins only, and not the variance of y - c within them."""
         return self.correction == "kumar" or self.norm != 2
 
     def fixed_cut(self, profile: Profile) -> Cut | None:

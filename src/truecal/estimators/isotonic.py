@@ -12,7 +12,11 @@ from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.types import Float64s, Indices
 
-_LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
+_LENGTHS = (
+    512,
+    64,
+    8,
+)  # rows of a stretch, coarse to fine; tuned on 1e6 rows: two thirds of the time of a fit to all rows
 
 
 @dataclass(frozen=True)

@@ -113,15 +113,15 @@ def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Flo
     """
     ranges, scale = bin_ranges(cells, binning), float(cells.size[0] / cells.total[0])
     weights = np.stack([ranges.weight_low, ranges.weight_high])
-    fewest, most = weights * scale
-    if ((fewest < 2) & (most >= 2)).any():
+    min_count, max_count = weights * scale
+    if ((min_count < 2) & (max_count >= 2)).any():
         return -1.0, 1.0  # a bin that may or may not be left out
-    usable = fewest >= 2
+    usable = min_count >= 2
     if not usable.any():
         return binned_range(ranges, norm)
-    variance = np.where(usable, 1 / np.maximum(fewest - 1, 1.0), 0.0)
+    variance = np.where(usable, 1 / np.maximum(min_count - 1, 1.0), 0.0)
     noisy = {1: folded_mean, 2: lambda gap, variance: gap**2 + variance, 3: absolute_cube}[int(norm)]
-    settled = fewest == most
+    settled = min_count == max_count
     low = np.where(settled, terms, 2 * ranges.gap_low**norm - noisy(ranges.gap_high, variance))
     high = np.where(settled, terms, ranges.gap_high**norm)
     covered = ranges.total - float(ranges.weight_low[~usable].sum())
@@ -141,17 +141,17 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
     open_weight = (ranges.weight_high - ranges.weight_low) / 2
     shift = np.minimum(2 * open_weight / positive(ranges.weight_low), 1.0)
     if norm == np.inf:
-        moved = 0.0 if ranges.settled else 1.0
+        change = 0.0 if ranges.settled else 1.0
     else:
-        moved_power = (ranges.weight_high * shift**norm + open_weight).sum() / ranges.total
-        moved = float(root(moved_power, norm))
-    reach = float((cells.high - cells.low).max()) + moved + cells.rounding
+        changed_power = (ranges.weight_high * shift**norm + open_weight).sum() / ranges.total
+        change = float(root(changed_power, norm))
+    reach = float((cells.high - cells.low).max()) + change + cells.rounding
     low, high = max(value - reach, 0.0), min(value + reach, 1.0)
     return (low, high) if norm == np.inf else (low**norm, high**norm)
 
 
 # ----------------------------------------------------------------------------------------------------
-# The rows behind the cells of a sketch, made up: put into extreme orders to see how far an estimate can move
+# Rows that the cells of a sketch may stand for, in extreme orders, to probe how far an estimate can change
 
 
 def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:

@@ -5,6 +5,8 @@ and periodic, so that convolution with any symmetric kernel is a product in the 
 mass is lost.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -49,7 +51,7 @@ def smooth(values: Float64s, response: Float64s) -> Float64s:
 
 
 def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
-    """Response of a Gaussian of standard deviation sigma, shape (batch, cells)."""
+    """Compute the response to cosines of a Gaussian of standard deviation sigma, shape (batch, cells)."""
     response = np.zeros((len(sigma), cells))
     terms = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
     response[:, :terms] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(terms))) ** 2)
@@ -57,7 +59,7 @@ def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
 
 
 def sampled_response(kernel: Float64s) -> Float64s:
-    """Response of a kernel sampled at cell distances 0, 1, ..., cells (last axis), normalised to keep total mass."""
+    """Compute the response to cosines of a kernel sampled at cell distances 0, 1, ... (last axis), of total mass 1."""
     mirrored = np.concatenate([kernel, kernel[..., -2:0:-1]], axis=-1)
     response = np.fft.rfft(mirrored, axis=-1).real[..., :-1]
     return response / response[..., :1]
@@ -153,9 +155,9 @@ class KernelDensityECE(Estimator):
 
 def _triweight(reach: Float64s) -> Float64s:
     """Evaluate the kernel, with its mirror images, at distances of 0, 1, ... cells; shape (batch, cells + 1)."""
-    far = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
+    images = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
     total = np.zeros((len(reach), _CELLS + 1))
-    for image in range(-far, far + 1) if reach.max() > 1 else (0,):
+    for image in range(-images, images + 1) if reach.max() > 1 else (0,):
         height = (np.arange(_CELLS + 1) / _CELLS + 2.0 * image) / reach[:, None]
         height *= height
         np.subtract(1.0, height, out=height)
@@ -167,21 +169,23 @@ def _triweight(reach: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # The smooth calibration error as the package relplot (1.0.3) computes it, grid by grid
 
-_SMALLEST = 1e-3  # bandwidth below which the search does not look at the error
+_SMALLEST = 1e-3  # derived: as relplot, which takes narrower bandwidths as too narrow
 _BISECTIONS = 10  # derived: as relplot, which finds the bandwidth to 1/1024
-_ADDED = 1e-4  # to the sum of kernels at a point
+_ADDED = 1e-4  # derived: as relplot, which adds it to the sum of kernels at a point
 
 
 def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
     """Find the bandwidth that equals its smoothed error; return error and bandwidth. Residuals are times weights, per row."""
 
     def error(sigma: float) -> float:
+        """Compute the error smoothed with bandwidth sigma."""
         grid = np.linspace(0, 1, max(round(10 / sigma), 200))
         points = max(2000, round(20 / sigma)) // 2 + 1
         size = np.abs(_smoothed(scores, residuals, sigma, points, grid)).sum()
         return float(size / (_smoothed(scores, weights, sigma, points, grid) + _ADDED).sum())
 
     def too_narrow(sigma: float) -> bool:
+        """Decide whether the fixed point is at a larger bandwidth."""
         return sigma < _SMALLEST or sigma < error(sigma)
 
     if too_narrow(1.0):
@@ -194,7 +198,7 @@ def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tup
 
 
 def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, points_at: Float64s) -> Float64s:
-    """Values at the scores, convolved with the Gaussian on a grid of so many points, at the places `at`."""
+    """Convolve values at the scores with a Gaussian on a grid of `points` points; interpolate at `points_at`."""
     from scipy.signal import fftconvolve
 
     position = scores * (points - 1)
@@ -213,8 +217,8 @@ def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, poi
 # The smooth calibration error (smECE)
 
 _CELLS_SMOOTH = 8192  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
-_STEPS = 60  # of the search for the bandwidth, at most
-_PRECISION = 1e-9  # of the bandwidth
+_STEPS = 60  # derived: twice the steps that halving takes to the precision below
+_PRECISION = 1e-9  # derived: relative, far below what 8192 cells resolve
 
 
 @dataclass(frozen=True)
@@ -307,7 +311,7 @@ def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
         a, b, at_a, at_b = low[rows], high[rows], at_low[rows], at_high[rows]
         sigma = np.clip((a * at_b - b * at_a) / (at_b - at_a), a, b)
         excess = smoothed(sigma, rows) - sigma
-        rising, done = excess > 0, np.abs(excess) <= _PRECISION * sigma
-        low[rows], high[rows] = np.where(rising | done, sigma, a), np.where(rising & ~done, b, sigma)
+        rising, settled = excess > 0, np.abs(excess) <= _PRECISION * sigma
+        low[rows], high[rows] = np.where(rising | settled, sigma, a), np.where(rising & ~settled, b, sigma)
         at_low[rows], at_high[rows] = np.where(rising, excess, at_a / 2), np.where(rising, at_b / 2, excess)
     return smoothed(low), low

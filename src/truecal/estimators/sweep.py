@@ -92,16 +92,16 @@ class SweepECE(Estimator):
             bins = (
                 Bins.of(profile, distinct_cut(profile)) if finest[0] else self.binning(int(count[0])).bins_of(profile)
             )
-            power, shown = power_mean(bins.gap, bins.share, self.norm), bins
+            power, single_bins = power_mean(bins.gap, bins.share, self.norm), bins
         else:
-            power, shown = np.empty(profile.batch), None
+            power, single_bins = np.empty(profile.batch), None
             for chosen in (np.flatnonzero(finest), np.flatnonzero(~finest)):
                 if len(chosen):
                     part = profile.take(chosen)
                     cut = self.binning(1).cut(part, count[chosen, None])
                     bins = Bins.of(part, distinct_cut(part)) if finest[chosen[0]] else Bins.of(part, cut)
                     power[chosen] = power_mean(bins.gap, bins.share, self.norm)
-        return Findings(power, shown, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
+        return Findings(power, single_bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         if not (cells.low < cells.high).any():  # every cell is one score: nothing is open
@@ -172,7 +172,7 @@ class SweepECE(Estimator):
 
 
 def _falls(profile: Profile) -> bool:
-    """Whether outcomes visibly fall somewhere: one of ten bins of equal mass has a rate far above that of a later one.
+    """Decide whether outcomes fall with the scores: one of ten bins of equal mass has a rate far above that of a later one.
 
     Far: beyond 3.7 standard errors, which among 45 pairs of bins happens by chance in less than one dataset of a hundred.
     """

@@ -258,7 +258,7 @@ class PushedDown:
 # ----------------------------------------------------------------------------------------------------
 # What a lens is: it decides which scores and which outcomes of predictions are judged
 
-_BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
+_BLOCK = 1 << 22  # derived: scores of many datasets sorted at a time, about 100 MB with their prefix sums
 
 
 @dataclass(frozen=True)

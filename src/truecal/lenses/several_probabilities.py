@@ -18,7 +18,7 @@ from truecal.types import Float64s, Floats, Indices
 # ----------------------------------------------------------------------------------------------------
 # Judge the k most probable classes, in order, and everything else together
 
-_BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
+_BLOCK = 1 << 16  # derived: probabilities of 512 kB, which stay in cache over several passes
 
 
 def _refuse_unnormalized(preds: Predictions, what: str) -> None:
@@ -178,7 +178,7 @@ class Canonical(Lens):
 # ----------------------------------------------------------------------------------------------------
 # Judge groups of classes: miscalibration inside a group does not count, because the same action follows
 
-_BLOCK_GROUPING = 1 << 18  # probabilities added up together
+_BLOCK_GROUPING = 1 << 18  # derived: probabilities converted to 2 MB of float64 at a time
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from truecal.profile.profile import Profile
 from truecal.profile.rows import Sum
 from truecal.types import Float64s, Indices
 
-_FINER = 4  # pieces of a cell are this much smaller than the cells that an estimator makes of the data
+_FINER = 4  # derived: a piece moves the edge of an estimator's cell by at most a quarter of it
 _FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 

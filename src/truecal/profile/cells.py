@@ -29,7 +29,7 @@ from truecal.special import positive
 from truecal.types import Float64s, Floats, Indices
 
 # ----------------------------------------------------------------------------------------------------
-# Edges and numbers of cells
+# Edges and numbers of cells. These numbers are the format of a sketch: every engine has to use the same.
 
 SPLIT = 2.0**52 + 1  # derived: v * SPLIT - (v * SPLIT - v) rounds v to a power of two (Veltkamp)
 LEAST_ZONE = 2.0**-52  # power of two of the zones nearest to 0 and 1
@@ -115,8 +115,8 @@ def all_edges() -> Float64s:
 # The tally: every cell of a sketch in one dense array
 
 SUMS = ("n", "y", "r", "rr", "ry", "w", "ww")  # the last two only with weights
-_CHUNK = 32_768  # rows counted together: enough to make up for clearing the tables
-_PART = 8192  # rows whose cells are found together: memory of more is given back to the system after every step
+_CHUNK = 32_768  # derived: more rows than the 25,025 cells that are cleared for each chunk
+_PART = 8192  # derived: rows whose arrays of 64 kB the allocator reuses instead of returning them to the system
 
 
 class Tally:
@@ -184,6 +184,7 @@ class Tally:
             number[part], r[part] = cell_number(scores[part])
 
         def summed(values: Any) -> Float64s:
+            """Sum values by cell, shape (cells,)."""
             return np.bincount(number, values, CELLS).astype(np.float64, copy=False)
 
         count = np.bincount(number, minlength=CELLS)
@@ -210,7 +211,7 @@ class Tally:
 # ----------------------------------------------------------------------------------------------------
 # Rows from cells: cells of up to three predictions determine them exactly
 
-_TINY = 2.0**-45  # below this edge offsets may differ by more orders of magnitude than a float64 can add
+_TINY = 2.0**-45  # derived: below this edge offsets may differ by more orders of magnitude than a float64 can add
 
 
 class FilledCells(Protocol):
@@ -274,7 +275,7 @@ def rows_from_cells(sketch: FilledCells) -> CellRows:
 
 
 def _offsets(sketch: FilledCells) -> Float64s:
-    """Lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
+    """Compute the lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
     low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
     middle = np.clip(sketch.sums["r"] - low - high, low, high)
     return np.stack([low, middle, high], axis=1)

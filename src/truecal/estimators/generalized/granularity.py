@@ -21,8 +21,8 @@ from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
 FRACTIONS = tuple(2.0**-i for i in range(1, 11))
-_WINDOW = 3  # neighbouring fractions of a stable region
-_MIN_BINS = 4  # a coarser tree averages most errors away
+_WINDOW = 3  # derived: neighbouring fractions of a stable region span a factor of 4 in size
+_MIN_BINS = 4  # derived: a coarser tree cannot tell high from low outputs in two probabilities
 _MIN_MEDIAN = 10  # rows of the median bin; derived: their mean outcome has a standard error of up to 0.16
 
 
