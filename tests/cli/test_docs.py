@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
-from truecal.cli.main import _group
+from truecal.cli.command import ALL_FORMATS
+from truecal.cli.verbs import truecal as root
+from truecal.names import LENSES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -24,7 +26,7 @@ def command_lines(page):
 
 
 def find_command(words):
-    group, context = _group(), None
+    group, context = root, None
     while isinstance(group, click.Group):
         context = click.Context(group, parent=context, resilient_parsing=True)
         command = group.get_command(context, words[0])
@@ -55,4 +57,38 @@ def test_every_command_and_option_has_help():
             if isinstance(param, click.Option):
                 assert param.help, (words, param.opts)
 
-    visit(_group(), ())
+    visit(root, ())
+
+
+def leaf_commands(group, words=()):
+    context = click.Context(group, resilient_parsing=True)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from leaf_commands(command, (*words, name))
+        else:
+            yield (*words, name), {option for param in command.params for option in param.opts}
+
+
+def test_page_of_the_command_line_names_what_there_is():
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    commands = dict(leaf_commands(root))
+    for option in re.findall(r"`(--[a-z-]+)", page):
+        assert any(option in options for options in commands.values()) or option in ("--help", "--config"), option
+    formats = page.partition("also have `--format`: ")[2].partition(". All are made")[0]
+    assert {"text", "json", *re.findall(r"`(\w+)`", formats)} == set(ALL_FORMATS)
+    verbs = re.search(r"((?:`\w+`, )+`\w+` and\n?\s*`\w+`) also have `--format`", page)[1]
+    assert set(re.findall(r"`(\w+)`", verbs)) == {
+        words[0] for words, options in commands.items() if "--format" in options
+    }
+    scanned = re.search(r"((?:`[\w ]+`, )+`[\w ]+` and `[\w ]+`) also take a pattern", page)[1]
+    # compare reads its files as models and watch update as batches, each of which may be a folder or pattern
+    of_engine = {" ".join(words) for words, options in commands.items() if "--engine" in options} - {"watch update"}
+    assert set(re.findall(r"`([\w ]+)`", scanned)) == of_engine
+    assert "truecal[zst]" in page
+
+
+def test_lens_option_names_every_lens():
+    command, _ = find_command(["measure"])
+    help_ = next(param.help for param in command.params if "--lens" in param.opts)
+    assert all(f"{word}," in help_ for word in LENSES)

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import truecal as tc
-from truecal.cli.main import VERBS, _group
+from truecal.cli.verbs import VERBS
+from truecal.cli.verbs import truecal as root
 from truecal.integrations.pytest_plugin import Calibration
 
 FORMATS = ("text", "line", "markdown", "github", "junit", "prometheus", "json")
@@ -208,7 +209,7 @@ def test_verify_never_passes_and_fails_at_once(truecal, regions_csv, form):
 
 def commands(group=None, words=()):
     """Every command of the command line with its words."""
-    group = group or _group()
+    group = group or root
     context = click.Context(group, resilient_parsing=True)
     for name in group.list_commands(context) if not words else group.commands:
         command = group.get_command(context, name)

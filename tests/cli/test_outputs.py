@@ -13,7 +13,8 @@ import pytest
 
 import truecal as tc
 from truecal.cli.command import OutputFile
-from truecal.cli.main import VERBS, _group
+from truecal.cli.verbs import VERBS
+from truecal.cli.verbs import truecal as root
 from truecal.table import write_table
 
 
@@ -30,7 +31,7 @@ def commands(group, path=()):
 
 def test_every_option_that_names_an_output_is_checked():
     checked = set()
-    for words, command in commands(_group()):
+    for words, command in commands(root):
         for param in command.params:
             if {"--out", "--figure", "--numbers", "--report"} & set(param.opts):
                 assert isinstance(param, OutputFile), words

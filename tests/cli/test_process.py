@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from truecal.cli.main import VERBS
+from truecal.cli.verbs import VERBS
 
 TRUECAL = (sys.executable, "-m", "truecal.cli.main")
 

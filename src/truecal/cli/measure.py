@@ -101,18 +101,9 @@ def measure(
     """
     flags = {"--values": values, "--clinical": clinical, "--net-benefit": net_benefit, "--abstention": abstention}
     tables = [flag for flag, chosen in flags.items() if chosen]
-    if thresholds is not None and not net_benefit:
-        raise InputError(
-            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
-        )
+    _refuse_combinations(source, tables, options.estimator, max_error, like, thresholds)
     if tables:
-        if max_error is not None or like is not None or len(tables) > 1:
-            raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
         return _further_table(tables[0], source, options, thresholds)
-    if options.estimator == "all" and max_error is not None:
-        raise InputError("--max-error judges one estimator; leave out --estimator all")
-    if like is not None and (max_error is not None or source.scans):
-        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
     data = scan_files(source) if source.scans else load(source)
     estimators = options.estimators(
         data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
@@ -143,6 +134,27 @@ def measure(
         conclusion,
         list(dict.fromkeys(note for each in shown for note in each.estimate.warnings)),
     )
+
+
+def _refuse_combinations(
+    source: GroupedFiles,
+    tables: Sequence[str],
+    estimator: str | None,
+    max_error: float | None,
+    like: str | None,
+    thresholds: list[float] | None,
+) -> None:
+    """Refuse options of `truecal measure` that exclude each other; `tables` are the flags of further tables."""
+    if thresholds is not None and "--net-benefit" not in tables:
+        raise InputError(
+            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
+        )
+    if tables and (max_error is not None or like is not None or len(tables) > 1):
+        raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
+    if estimator == "all" and max_error is not None:
+        raise InputError("--max-error judges one estimator; leave out --estimator all")
+    if like is not None and (max_error is not None or source.scans):
+        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
 
 
 Data = Loaded | tc.engines.Scan
