@@ -2,13 +2,15 @@
 
 E|m| is the largest E[s (y - c)] over functions s of the score with values in [-1, 1], reached at s = sign(m). With s_i
 from the gap of a bin without row i, V = mean s_i (y_i - c_i) has a mean of at most E|m|, and 0 for a calibrated model. The
-lower bound is V less its deviation. The upper bound adds the expected loss by wrong signs, 2 |m| Phi(-|m| / sd).
+lower bound uses signs that fade linearly within some standard deviations of the gap, which makes V a quadratic form of the
+noise there, of twice the variance. The upper bound uses plain signs and adds the expected loss by wrong ones,
+2 |m| Phi(-|m| / sd).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Literal
@@ -26,6 +28,9 @@ from truecal.types import Float64s, Indices
 
 _GAP_ROUNDING = 1e-9  # derived: rounding of a gap; smaller ones have no sign
 _CLASS_DESIGN_EFFECT = 2.0  # derived: diag(p) - pp' is at most twice its diagonal
+# Standard deviations of a gap within which its sign fades. Tuned on five worlds of 200 to 10,000 rows, two schemes, 90 %: limits
+# cover 0.955 (least 0.92), with plain signs 0.933 (least 0.89) and 7 % shorter.
+_FADE = 2.0
 _MIN_OTHERS = 0.05  # derived: 1 less the largest leverage of the rank series
 
 # ----------------------------------------------------------------------------------------------------
@@ -338,8 +343,7 @@ def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
 def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
     """Compute what limits of E|m| are made of, for the bins of every dataset; rows are worth 1 / `design_effect` each.
 
-    A row has the sign of the gap of its bin without that row: one sign for the ones of a bin and one for its zeros. A leave-one-out
-    sign is not biased towards the row, so the mean of sign times residual is at most E|m| up to chance.
+    A row has the sign of the gap of its bin without that row: one sign for the ones of a bin and one for its zeros.
     """
     from scipy.special import ndtr
 
@@ -347,38 +351,46 @@ def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
     scores = np.clip(bins.score_sum / bins.safe, 0.0, 1.0)
     rate = np.clip(scores + gap, 0.0, 1.0)
     leverage = np.minimum(design_effect / positive(counts), 1.0)
+    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15) of docs/methods/rank-series.md
+    width = _FADE * np.sqrt(leverage * shrunk * (1 - shrunk))
     ones = counts * bins.rate
-    value, square = np.zeros(len(counts)), np.zeros(len(counts))
+    total = np.zeros((4, len(counts)))
     for number, residual in ((ones, 1 - scores), (counts - ones, -scores)):
-        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # the gap without a row
-        signs = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
-        value += np.vecdot(number, signs * residual) / n
-        square += np.vecdot(number, residual**2) / n
+        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # (7), the gap without a row
+        plain = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
+        fading = np.where(width > 0, np.clip(others / positive(width), -1.0, 1.0), plain)
+        squares = np.where(np.abs(fading) < 1, 2.0, 1.0) * residual**2 * fading**2
+        total += np.vecdot(number, np.stack([fading * residual, squares, plain * residual, residual**2]))
+    fading, fading_square, plain, plain_square = total / n
     deviation, size = np.sqrt(leverage * rate * (1 - rate)), np.abs(gap)
     cost = np.where(deviation > 0, 2 * size * ndtr(-size / positive(deviation)), 0.0)
-    variance = design_effect * np.maximum(square - value**2, 0.0) / n
-    return SignBounds(value, variance, np.vecdot(counts, cost) / n)
+    variances = (design_effect * np.maximum(x, 0.0) / n for x in (fading_square - fading**2, plain_square - plain**2))
+    return SignBounds(fading, plain, np.vecdot(counts, cost) / n, *variances)
 
 
 @dataclass(frozen=True, eq=False)
 class SignBounds:
-    """The mean of leave-one-out signs times residuals, its variance, and the expected loss by wrong signs, shape (m,)."""
+    """Means of signs times residuals, fading and plain, the expected loss by wrong signs, and both variances, shape (m,)."""
 
-    value: Float64s
-    variance: Float64s
+    fading: Float64s
+    plain: Float64s
     cost: Float64s
+    fading_variance: Float64s
+    plain_variance: Float64s
 
     @classmethod
     def combine(cls, parts: Sequence[SignBounds], shares: Float64s) -> SignBounds:
         """Average datasets by their shares; classes of one label per row vary together at most twice as much."""
-        value, variance, cost = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "variance", "cost")
-        )
         together = _CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0
-        sums = shares @ value, together * shares**2 @ variance, shares @ cost
-        return cls(*(np.array([float(total)]) for total in sums))
+        sums = []
+        for field in fields(cls):
+            values = np.concatenate([getattr(part, field.name) for part in parts])
+            weights = together * shares**2 if "variance" in field.name else shares
+            sums.append(np.array([float(weights @ values)]))
+        return cls(*sums)
 
     def limits(self, level: float) -> tuple[Float64s, Float64s]:
         """Compute the lower and the upper limit of E|m|, without regard to a point estimate."""
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variance)
-        return np.maximum(self.value - reach, 0.0), self.value + reach + self.cost
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        lower = np.maximum(self.fading - z * np.sqrt(self.fading_variance), 0.0)
+        return lower, np.maximum(self.plain, self.fading) + z * np.sqrt(self.plain_variance) + self.cost
