@@ -26,7 +26,7 @@ _MAX_COVARIATE_VALUES = 12  # values with distinct colours
 _REST_OF_PAGE = 90_000  # bytes of styles, scripts and words
 _CELL = 30  # bytes of the markup of a table cell
 _VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = 1_000_000, 10_000, 10_000  # numbers are whole multiples of 1 / these
-_PLACE = ["dataset", "severity", "recalibrator", "selection"]
+_CONDITION = ["dataset", "severity", "recalibrator", "selection"]
 _SCORES = ("nll", "brier")
 _LENSES = ("top-label", "", "class-wise", "all-label")
 _SCHEMES = ("mass", "width")
@@ -102,6 +102,7 @@ class Results:
 
     @classmethod
     def of(cls, study: Any, frame: Any) -> "Results":
+        """Choose the main metric and its lens: those that are asked for most often."""
         ranked = _ranked_metrics(frame)
         lens, metric = ranked[0]
         metrics = tuple(name for other, name in ranked if other == lens)[:_MAX_RANKED]
@@ -220,8 +221,8 @@ def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str
     models = explorer_models(frame)
     index = {model["name"]: i for i, model in enumerate(models)}
     means = _means(frame)
-    counted = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE)
-    place_of = {tuple(row): i for i, row in enumerate(counted.select(_PLACE).iter_rows())}
+    counted = means.group_by(_CONDITION).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_CONDITION)
+    condition_index = {tuple(row): i for i, row in enumerate(counted.select(_CONDITION).iter_rows())}
     measures: list[dict[str, Any]] = []
     packed: list[Any] = []
     left_out: list[str] = []
@@ -231,7 +232,7 @@ def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str
         if metric == "confidence":
             continue
         rows = groups[lens, metric]
-        columns = _pack_columns(rows, index, place_of)
+        columns = _pack_columns(rows, index, condition_index)
         about = rows.row(0, named=True)
         label = measure_label(metric, about["bins"], about["norm"], about["scheme"])
         size = len(json.dumps(columns, separators=(",", ":")))
@@ -245,7 +246,7 @@ def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str
         packed.append(columns)
     numbers = {
         "models": models,
-        "places": counted.select(*_PLACE, "n", "seeds").rows(named=True),
+        "places": counted.select(*_CONDITION, "n", "seeds").rows(named=True),
         "measures": measures,
         "columns": packed,
         "error": next(i for i, measure in enumerate(measures) if measure["metric"] == "error"),
@@ -264,7 +265,7 @@ def _means(frame: Any) -> Any:
         means = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
         parts.append(means.frame().with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
     made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
-    return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, "lens", "metric", "model"])
+    return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_CONDITION, "lens", "metric", "model"])
 
 
 def explorer_models(frame: Any) -> list[dict[str, Any]]:
@@ -294,11 +295,11 @@ def explorer_models(frame: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _pack_columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+def _pack_columns(rows: Any, index: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
     """Return {place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
     columns: dict[str, list[Any]] = {}
-    for row in rows.select(*_PLACE, "model", "value", "low", "high").rows():
-        lists = columns.setdefault(str(place_of[row[:4]]), [[None] * len(index) for _ in range(3)])
+    for row in rows.select(*_CONDITION, "model", "value", "low", "high").rows():
+        lists = columns.setdefault(str(condition_index[row[:4]]), [[None] * len(index) for _ in range(3)])
         for values, number, unit in zip(lists, row[5:], (_VALUE_UNIT, _LIMIT_UNIT, _LIMIT_UNIT), strict=True):
             values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
     return {place: [None if set(values) == {None} else values for values in lists] for place, lists in columns.items()}
@@ -311,19 +312,20 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, 
     filled = diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
     joined = filled.join(first, on="job").sort("lens", "scheme", "severity", "bin")
     model_of = {model["name"]: i for i, model in enumerate(numbers["models"])}
-    place_of = {tuple(place[name] for name in _PLACE): i for i, place in enumerate(numbers["places"])}
+    condition_index = {tuple(place[name] for name in _CONDITION): i for i, place in enumerate(numbers["places"])}
     groups = joined.partition_by("lens", "scheme", "severity", as_dict=True)
     kinds: list[dict[str, str]] = []
     drawn: list[dict[str, Any]] = []
     used, complete = 0, True
 
     def rank(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
+        """Return what lens, scheme and severity of diagrams are sorted by."""
         lens, scheme, severity = group
         lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
         return lens_rank, _SCHEMES.index(scheme) if scheme in _SCHEMES else len(_SCHEMES), severity, lens
 
     for lens, scheme, severity in sorted(groups, key=rank):
-        packed = _pack_diagrams(groups[lens, scheme, severity], model_of, place_of)
+        packed = _pack_diagrams(groups[lens, scheme, severity], model_of, condition_index)
         used += len(json.dumps(packed, separators=(",", ":")))
         if used > room:
             complete = False
@@ -336,13 +338,15 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, 
     return {"kinds": kinds, "drawn": drawn, "unit": _DIAGRAM_UNIT, "complete": complete}
 
 
-def _pack_diagrams(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+def _pack_diagrams(rows: Any, model_of: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
     """Return {"place/model": [scores, outcomes, counts]} as whole numbers."""
     drawn: dict[str, list[list[float]]] = {}
-    for *place, model, score, outcome, count in rows.select(*_PLACE, "model", "confidence", "outcome", "count").rows():
-        if tuple(place) not in place_of:  # nothing was judged there
+    for *place, model, score, outcome, count in rows.select(
+        *_CONDITION, "model", "confidence", "outcome", "count"
+    ).rows():
+        if tuple(place) not in condition_index:  # nothing was judged there
             continue
-        lists = drawn.setdefault(f"{place_of[tuple(place)]}/{model_of[model]}", [[], [], []])
+        lists = drawn.setdefault(f"{condition_index[tuple(place)]}/{model_of[model]}", [[], [], []])
         whole = (round(score * _DIAGRAM_UNIT), round(outcome * _DIAGRAM_UNIT), round(count, 2))
         for values, number in zip(lists, whole, strict=True):
             values.append(int(number) if float(number).is_integer() else number)
@@ -444,6 +448,7 @@ def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
     """Choose what is shown first: the first measure that is no error rate, on the clean data with most rows, as it is."""
 
     def order(index: int) -> tuple[bool, bool, float, float]:
+        """Return what the conditions are sorted by: all rows, clean and not recalibrated, with most rows, come first."""
         place = numbers["places"][index]
         recalibrated = place["recalibrator"] != "none"
         return place["selection"] != "all", recalibrated, place["severity"], -(place["n"] or 0)

@@ -156,6 +156,7 @@ class FigureData:
 
     @classmethod
     def of(cls, store: Any, choice: FigureChoice) -> FigureData:
+        """Read the results of a store, and choose what the choice leaves open."""
         frame = store.frame()
         if not frame.height:
             raise InputError("the store holds no finished result yet; run the study first")
@@ -607,6 +608,7 @@ def agreement(data: FigureData) -> StudyFigure:
     table = coefficients.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
+        """Draw the heat map in small type."""
         AgreementDisplay(frame_of(table)).plot(ax)
         ax.tick_params(labelsize=6)
         ax.set_title(data.clean, fontsize="medium", parse_math=False)

@@ -31,7 +31,7 @@ class Document:
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
-        """Line of a value, or of what it is missing from."""
+        """Return the line of a value, or of what it is missing from."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -80,7 +80,7 @@ class Document:
 
 
 def _explain(error: Any, path: Where) -> list[tuple[Where, str]]:
-    """Path and message of every problem that an error of jsonschema stands for."""
+    """Return path and message of every problem that an error of jsonschema stands for."""
     schema, value, keyword = error.schema, error.instance, error.validator
     title = schema.get("title") or (path and path[-1]) or "the file"
     if keyword in schema.get("errorMessage", {}):
@@ -135,7 +135,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
 
 
 def _plain(node: Any, path: Where, loader: Any, document: Document, visited: set[int]) -> Any:
-    """Value of a node; its line goes into the document."""
+    """Return the value of a YAML node; note its line in the document."""
     line = document.lines.setdefault(path, node.start_mark.line + 1)
     if id(node) in visited:
         document.add(line, "anchors and aliases (&, *) are not supported; write the value out")

@@ -123,6 +123,7 @@ class Network:
         self.hidden, self.random_state = hidden, random_state
 
     def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> "Network":
+        """Train on inputs (n, d) and class labels (n,)."""
         import torch
         from torch import nn
 
@@ -142,6 +143,7 @@ class Network:
         return self
 
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probabilities of the classes, shape (n, classes)."""
         import torch
 
         with torch.no_grad():
@@ -172,6 +174,7 @@ class ExampleModel:
 
 
 def _read_resource(name: str) -> str:
+    """Read a file of this package as text."""
     return (resources.files("truecal.study") / name).read_text(encoding="utf-8")
 
 

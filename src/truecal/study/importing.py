@@ -218,7 +218,7 @@ _WHOLE = {"accuracy": "error", "nll": "nll", "brier": "brier"}
 
 
 def parse_public_metric(name: str) -> tuple[str, str] | None:
-    """Lens and metric behind a name of the table, or None for what is unknown.
+    """Parse a name of the table as lens and metric; None for what is unknown.
 
     >>> name = "gce(binning_scheme='adaptive',max_prob=True,class_conditional=False,norm='l1',num_bins=100,threshold=0.0)"
     >>> parse_public_metric(name), parse_public_metric("accuracy(use_dataset_labelset=True)")
@@ -247,12 +247,12 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     _require_columns(table, tuple(_NAMES), "the table of measurements")
     parsed = {name: parse_public_metric(str(name)) for name in table["Metric"].unique().to_list()}
     notes = [f"the metric {name!r} is unknown and left out" for name, pair in sorted(parsed.items()) if pair is None]
-    known = [(name, *pair) for name, pair in parsed.items() if pair is not None]
-    if not known:
+    pairs = [(name, *pair) for name, pair in parsed.items() if pair is not None]
+    if not pairs:
         raise InputError("no metric of the table is known; give a mapping file instead of the preset")
     missing = [pl.lit(None).alias(name) for name in _OPTIONAL if name not in table.columns]
     rows = table.with_columns(missing).select(*_NAMES, *_OPTIONAL).rename({**_NAMES, **_OPTIONAL})
-    rows = rows.join(pl.DataFrame(known, schema=["raw_metric", "lens", "metric"], orient="row"), on="raw_metric")
+    rows = rows.join(pl.DataFrame(pairs, schema=["raw_metric", "lens", "metric"], orient="row"), on="raw_metric")
     rows = rows.with_columns(
         pl.col("model", "family", "raw_model", "raw_dataset").cast(pl.String),
         pl.col("value", "severity", "temperature").cast(pl.Float64, strict=False).fill_nan(None),
@@ -338,7 +338,7 @@ def _join_models(rows: Any, about: Any) -> tuple[Any, list[str]]:
 
 
 def _complete_columns(rows: Any) -> Any:
-    """Columns of a store's results with the parts of metrics' names, and a job for every model and dataset."""
+    """Add the columns of a store's results: parts of metrics' names, defaults, and a job per model and dataset."""
     parsed = []
     for name in rows["metric"].unique().to_list():
         try:

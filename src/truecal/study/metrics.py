@@ -369,7 +369,7 @@ class SharedDraws:
         return np.minimum(root(float(fit.power[0]) - powers + powers.mean(), 2.0), 1.0)
 
     def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None) -> dict[Metric, Float64s]:
-        """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
+        """Compute twice the mean over rows less that of every resample, by metric; infinite means are left out."""
         units = self.units
         means = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
         finite = [metric for metric in scores if np.isfinite(means[metric])]

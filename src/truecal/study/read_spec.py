@@ -47,7 +47,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
-    """Names of what else is known of models, datasets and files."""
+    """Read the names of what else is known of models, datasets and files."""
     listed = document.value.get("covariates") if isinstance(document.value, dict) else None
     covariates = tuple(map(str, listed)) if isinstance(listed, list) else ()
     for name in covariates:
@@ -146,7 +146,7 @@ def _expand(
 
 
 def _insert_parts(text: str, parts: dict[str, str]) -> str:
-    """Text that names parts of a path, such as dataset: "imagenet-c-{corruption}"."""
+    """Replace names of parts of a path in a text, such as "imagenet-c-{corruption}", by what they match."""
     return _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text)
 
 
@@ -294,7 +294,7 @@ def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
         where = ("datasets", pattern)
         if names and not any(fnmatchcase(name, pattern) for name in names):
             document.add(where, f"datasets describes {pattern!r}, but no prediction file is of that dataset")
-        given = {name: _read_field(document, (*where, name), name, value) for name, value in values.items()}
+        fields = {name: _read_field(document, (*where, name), name, value) for name, value in values.items()}
         clean, by = (None if values.get(name) is None else str(values[name]) for name in ("clean", "by"))
         for name, value in (("clean", clean), ("by", by)):
             if value is not None and names and value not in names:
@@ -303,5 +303,5 @@ def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
             document.add(
                 where, f"{pattern!r} cannot both share the rows of {clean!r} and have other rows; say clean or by"
             )
-        datasets[pattern] = Dataset(clean, by, {name: given[name] for name in given if name not in ("clean", "by")})
+        datasets[pattern] = Dataset(clean, by, {name: fields[name] for name in fields if name not in ("clean", "by")})
     return datasets

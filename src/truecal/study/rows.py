@@ -256,17 +256,20 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
             continue
         groups.setdefault(source.rows_key, []).append(_Header(source, rows, labels_digest(rows.labels)))
         _check_columns(document, groups[source.rows_key][-1], options)
-    typical, alike = [], []  # a file of every group with the shape that most of its files have; all files of that shape
+    typical, agreeing = (
+        [],
+        [],
+    )  # a file of every group with the shape that most of its files have; all files of that shape
     for group in groups.values():
         ((shape, _),) = Counter(header.shape for header in group).most_common(1)
         typical.append(next(header for header in group if header.shape == shape))
         for header in group:
             if header.shape == shape:
-                alike.append(header)
+                agreeing.append(header)
             else:
                 document.add(header.source.line, _describe_difference(header, typical[-1]))
     if options.recalibrators:
-        _check_fit_sources(document, alike, options)
+        _check_fit_sources(document, agreeing, options)
         _check_clean(document, typical, options)
     _check_classes(document, typical, options)
 

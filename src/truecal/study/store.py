@@ -299,14 +299,15 @@ def find_damage(meta: Mapping[str, Any]) -> list[str]:
     """Return the names of what in the content of study.json is of another type than a store writes."""
 
     def is_list(texts: object) -> bool:
+        """Return whether an object is a list of texts."""
         return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
 
-    given = {name: value for name, value in meta.items() if value is not None}
-    clean, covariates = given.get("clean", {}), given.get("covariates", {})
+    content = {name: value for name, value in meta.items() if value is not None}
+    clean, covariates = content.get("clean", {}), content.get("covariates", {})
     valid = {
-        "name": isinstance(given.get("name"), str),
-        "jobs": is_list(given.get("jobs")),
-        "fits": is_list(given.get("fits", [])),
+        "name": isinstance(content.get("name"), str),
+        "jobs": is_list(content.get("jobs")),
+        "fits": is_list(content.get("fits", [])),
         "clean": isinstance(clean, dict),
         "covariates": isinstance(covariates, dict) and all(isinstance(row, dict) for row in covariates.values()),
     }

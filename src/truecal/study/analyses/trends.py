@@ -478,6 +478,7 @@ def _note_contradictions(slopes: Any) -> list[str]:
     """Write notes on trends that contradict each other: by number of bins, and without the bias of bins."""
 
     def sign(low: str, high: str) -> Any:
+        """Return 1 where an interval is above 0, -1 where it is below, else 0."""
         return (pl.col(low).fill_nan(0) > 0).cast(pl.Int8) - (pl.col(high).fill_nan(0) < 0).cast(pl.Int8)
 
     table = slopes.with_columns(sign=sign("low", "high"), sign_rest=sign("rest_low", "rest_high"))

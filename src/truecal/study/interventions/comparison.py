@@ -142,6 +142,7 @@ class InterventionComparison:
 
     @cached_property
     def _views(self) -> dict[str, View]:
+        """The views of the plan's groupings."""
         return list_views(self.plan.lenses.groupings)
 
     @cached_property

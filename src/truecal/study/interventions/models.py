@@ -69,7 +69,7 @@ def outputs_of_all(
     workers: int = 1,
     progress: parallel.Progress = parallel.unheard,
 ) -> dict[Training, Outputs]:
-    """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
+    """Return the logits of every model, from the cache in `folder` or trained now, whatever the workers and interruptions."""
     cache = tc.lab.BatchCache(folder)
     trainings = jobs(plan)
     keys = _cache_keys(plan.training, data, trainings)
@@ -131,7 +131,7 @@ _ARRAYS = ("validation_logits", "validation_labels", "test_logits", "test_labels
 
 
 def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict[Training, Outputs]]:
-    """Logits of METHOD/SEED.npz for every method and seed; the method "none" is the base model.
+    """Read the logits of METHOD/SEED.npz for every method and seed; the method "none" is the base model.
 
     Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. Methods take the place of
     the plan's interventions while training, and the seeds found that of its seeds; what is done afterwards stays as planned.

@@ -144,8 +144,8 @@ class Plan:
         schema = load_schema("interventions/interventions.schema.json")
         document.check(schema)
         values = document.value
-        known = schema["properties"]["interventions"]  # with the usual interventions, and the usual strengths of each
-        interventions = values.get("interventions", dict.fromkeys(known["default"]))
+        usual = schema["properties"]["interventions"]  # defaults: interventions, and strengths of each
+        interventions = values.get("interventions", dict.fromkeys(usual["default"]))
         plan = cls(
             name=str(values.get("name", file.stem)),
             data=_read_data(document, file.parent),
@@ -153,7 +153,7 @@ class Plan:
             lenses=_read_lenses(document),
             seeds=tuple(values.get("seeds", range(5))),
             interventions={
-                name: tuple(strengths or known["properties"][name]["default"])
+                name: tuple(strengths or usual["properties"][name]["default"])
                 for name, strengths in interventions.items()
             },
             accuracy_loss=values.get("accuracy_loss", 0.05),
