@@ -22,11 +22,22 @@ World = tuple[Callable[[int, np.random.Generator], Array], Callable[[Array], Arr
 POPULATION = 400_000
 THRESHOLDS = np.arange(2, 100, 4) / 100
 WORDS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+FIVE_WORDS = np.array([0.55, 0.7, 0.8, 0.9, 0.97])
 
 
 def temper(c: Array, slope: float, shift: float = 0.0) -> Array:
     """Change scores on the logit scale."""
     return np.asarray(expit(slope * logit(np.clip(c, 1e-9, 1 - 1e-9)) + shift))
+
+
+def draw_mixture(rows: int, rng: np.random.Generator) -> Array:
+    """Draw scores, half of Beta(8, 2) and half of Beta(2, 8)."""
+    return np.where(rng.random(rows) < 0.5, rng.beta(8, 2, rows), rng.beta(2, 8, rows))
+
+
+def step(c: Array) -> Array:
+    """Compute a curve that jumps from 0.3 to 0.7 at 1/2."""
+    return np.where(c < 0.5, 0.6 * c, 0.4 + 0.6 * c)
 
 
 JUDGED: dict[str, World] = {
@@ -38,6 +49,12 @@ JUDGED: dict[str, World] = {
     "overconfident": (lambda k, r: r.beta(0.7, 0.7, k), lambda c: temper(c, 0.5)),
     "rare": (lambda k, r: r.beta(1, 6, k), lambda c: 0.6 * c + 0.02),
     "shifted": (lambda k, r: r.beta(3, 2, k), lambda c: temper(c, 1.0, -0.5)),
+    # The following are not among the worlds that anything was chosen on.
+    "calibrated, rare": (lambda k, r: r.beta(0.5, 6, k), lambda c: c),
+    "calibrated, two-sided": (lambda k, r: r.beta(0.4, 0.4, k), lambda c: c),
+    "step": (lambda k, r: r.random(k), step),
+    "five words": (lambda k, r: r.choice(FIVE_WORDS, k, p=[0.1, 0.2, 0.2, 0.3, 0.2]), lambda c: c**2),
+    "saturated": (lambda k, r: r.beta(0.3, 0.3, k), lambda c: temper(c, 0.6, 0.3)),
 }
 DECIDED: dict[str, World] = {
     "calibrated, even": (lambda k, r: r.random(k), lambda c: c),
@@ -48,6 +65,17 @@ DECIDED: dict[str, World] = {
     "shifted": (lambda k, r: r.beta(1, 3, k), lambda c: temper(c, 1.0, -0.7)),
     "slightly overconfident": (lambda k, r: r.beta(2, 2, k), lambda c: temper(c, 0.8)),
     "skewed, 0.85 c": (lambda k, r: r.beta(5, 0.4, k), lambda c: 0.85 * c),
+    "step": (lambda k, r: r.random(k), step),
+    "saturated": (lambda k, r: r.beta(0.3, 0.3, k), lambda c: temper(c, 0.6, 0.3)),
+    "ten words": (lambda k, r: r.choice(np.arange(1, 11) / 11, k), lambda c: c**1.4),
+    "underconfident": (lambda k, r: r.beta(3, 3, k), lambda c: temper(c, 1.8)),
+    "rare, 0.5 c": (lambda k, r: r.beta(0.6, 8, k), lambda c: 0.5 * c),
+    "calibrated, two-sided": (lambda k, r: r.beta(0.4, 0.4, k), lambda c: c),
+    "calibrated, very rare": (lambda k, r: r.beta(0.6, 8, k), lambda c: c),
+    # The following are not among the worlds that anything was chosen on.
+    "tilted": (lambda k, r: r.beta(2, 5, k), lambda c: temper(c, 1.4, 0.2)),
+    "mixture": (draw_mixture, lambda c: 0.1 + 0.8 * c),
+    "calibrated, mixture": (draw_mixture, lambda c: c),
 }
 JUDGES = ("0.7", "0.9", "0.98", "biased", "by score", "noise")
 SIZES = ((100, 1000), (300, 5000), (1000, 50_000))
@@ -98,12 +126,12 @@ def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, flo
     gain = curve(population) - THRESHOLDS[:, None]
     true, rng = (
         (np.maximum(gain, 0) - gain * (population >= THRESHOLDS[:, None])).mean(axis=1),
-        np.random.default_rng(11),
+        np.random.default_rng([20261118, int(size)]),
     )
     answers = []
     for k in range(datasets):
         c = scores(int(size), rng)
-        loss = tc.decision_loss(rng.random(len(c)) < curve(c), c, THRESHOLDS, rng=k)
+        loss = tc.decision_loss(rng.random(len(c)) < curve(c), c, THRESHOLDS, rng=k + 5000)
         assert isinstance(loss, tc.inference.DecisionLoss)
         below, above = (loss.low <= true + 1e-9).all(), (loss.high >= true - 1e-9).all()
         points = (loss.point_low <= true + 1e-9) & (loss.point_high >= true - 1e-9)
@@ -132,7 +160,7 @@ def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, f
 
 CELLS: dict[str, tuple[Callable[..., dict[str, float]], list[tuple[str, str, str]]]] = {
     "judge": (judge_cell, [(w, f"{n}/{rows}", j) for n, rows in SIZES for j in JUDGES for w in JUDGED]),
-    "decision": (decision_cell, [(w, n, "") for n in ("300", "500", "2000") for w in DECIDED]),
+    "decision": (decision_cell, [(w, n, "") for n in ("500", "2000") for w in DECIDED]),
     "multilabel": (multilabel_cell, [(w, n, "") for n in ("300x5", "400x20") for w in ("class-wise", "pooled")]),
 }
 

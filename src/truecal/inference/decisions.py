@@ -41,6 +41,9 @@ from truecal.types import Float64s, Indices
 _REDRAWS = 400  # of losses; the smallest p-value is 1 / 401
 _MAX_CUTS = 512  # candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
 _MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; tuned on nine worlds: covers empty tails
+# Errors that the band of one curve may make for each of the union of four. Tuned on nine worlds with 300 rows and five hard
+# ones with 700 and 3,000, at 95 %: with 1, 1.4 and 2 the union covered 1.00, 0.99, 0.98 / 0.94, 0.93, 0.91 / 0.99, 0.98, 0.97.
+_ERRORS_PER_CURVE = 1.4
 _PER = 1000  # cases in sentences and tables
 _MAX_LISTED = 5  # thresholds that are printed line by line
 
@@ -563,8 +566,8 @@ def _losses(
         lows, highs = (np.array(ends) for ends in zip(*limits, strict=True))
         return unit * np.minimum(lows.min(axis=0) * significant, loss), unit * np.maximum(highs.max(axis=0), loss)
 
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    low, high = union([max(draws.simultaneous_reach(level), z) for draws in redraws], p_value <= 1 - level)
+    z, curve_level = NormalDist().inv_cdf(0.5 + level / 2), max(1 - _ERRORS_PER_CURVE * (1 - level), 0.0)
+    low, high = union([max(draws.simultaneous_reach(curve_level), z) for draws in redraws], p_value <= 1 - level)
     point_low, point_high = union([z] * len(redraws), p_values <= 1 - level)
     cost = cells.values(cells.counts[None], cells.events[None])[1][0]
     error = z * simulations[0][2].std(axis=0)
