@@ -15,6 +15,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, VectorEstimator, as_estimator
 from truecal.estimators.rank_series.families import Family
+from truecal.inference.measurement import measure_groups
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -64,10 +65,8 @@ def _measure_groups(
         return [], np.empty(0)
     chosen = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
     chosen = default_lens(preds) if chosen is None else chosen
-    estimates = [
-        tc.measure(preds.take(rows), estimator=estimator, lens=lens, level=level, rng=rng)
-        for rows in compress(groups.rows(), tested)
-    ]
+    rows = compress(groups.rows(), tested)
+    estimates = measure_groups(preds, rows, estimator=estimator, lens=lens, level=level, rng=rng)
     if chosen.several or isinstance(estimator, VectorEstimator):
         p_values = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
         has_test = ~np.isnan(p_values)
@@ -323,9 +322,8 @@ def _measure_scan(
     counts = np.array([estimate.n for estimate in estimates.values()])
     names = [", ".join("missing" if value is None else str(value) for value in key) for key in estimates]
     family, tested = Family(_redraw_count(level, len(counts)), rng), counts >= smallest
-    for i, key in enumerate(compress(estimates, tested)):
-        for sketch in scan.sketches[key]:
-            family.add_profile(sketch.to_profile(), i)
+    sketches = [(i, sketch) for i, key in enumerate(compress(estimates, tested)) for sketch in scan.sketches[key]]
+    family.add_profiles((sketch.to_profile() for _, sketch in sketches), (i for i, _ in sketches))
     adjusted = family.adjusted() if tested.any() else np.empty(0)
     overall = scan.measure(estimator=estimator, level=level, rng=rng)
     return _rank(scan.by, names, counts, tested, list(compress(estimates.values(), tested)), adjusted, level, overall)

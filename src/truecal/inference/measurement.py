@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
@@ -36,9 +36,10 @@ from truecal.estimators.bootstrap import (
 from truecal.estimators.estimate import Estimate, Estimates, Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
+from truecal.estimators.rank_series.basis import stacked_cells
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.families import JointSigns, label_test
-from truecal.estimators.rank_series.tests import test_calibration
+from truecal.estimators.rank_series.tests import p_value, smooth_tests
 from truecal.inference.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
@@ -51,7 +52,7 @@ from truecal.resampling import columns
 from truecal.resampling.draws import REDRAWS
 from truecal.resampling.units import Units
 from truecal.special import draw_labels, root
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _SERIES_CELLS = 32  # of every class where there are very many
 _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
@@ -335,21 +336,58 @@ def _measure_sketch(
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test.
+    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
+    return next(measure_profiles([profile], estimator, level, lambda: rng))
 
-    An interval by formula starts at 0 unless the test rejects calibration at 1 - level, else not below the limit (17a).
+
+def measure_profiles(
+    profiles: Iterable[Profile], estimator: Estimator, level: float, generator: Callable[[], np.random.Generator]
+) -> Iterator[Estimate]:
+    """Measure single datasets of independent rows, in batches where the estimator is the rank series.
+
+    `generator` returns the generator of the redraws of the next dataset. An interval by formula starts at 0 unless the
+    test rejects calibration at 1 - level, else not below the limit (17a).
     """
-    estimate = estimator(profile)
-    p = float(test_calibration(profile, _TEST_REDRAWS, rng).p_value[0])
-    interval = estimate.interval
-    if interval is None:
-        interval = estimator._resampled_interval(profile, level, rng, p)
-    elif is_rejected(p, level):
-        mean_limit = min(_mean_limit(profile, level), float(estimate.value))
-        interval = replace(interval, low=max(float(interval.low), mean_limit))
-    else:
-        interval = replace(interval, low=0.0)
-    return replace(estimate, p_value=p, interval=interval)
+    for batch, cells in stacked_cells(profiles):
+        series = isinstance(estimator, RankSeries)
+        estimates = estimator.measure_cells(batch, cells) if series else map(estimator, batch)
+        for profile, estimate, test in zip(batch, estimates, smooth_tests(cells), strict=True):
+            rng = generator()
+            p = p_value(*test, _TEST_REDRAWS, rng)
+            interval = estimate.interval
+            if interval is None:
+                interval = estimator._resampled_interval(profile, level, rng, p)
+            elif is_rejected(p, level):
+                mean_limit = min(_mean_limit(profile, level), float(estimate.value))
+                interval = replace(interval, low=max(float(interval.low), mean_limit))
+            else:
+                interval = replace(interval, low=0.0)
+            yield replace(estimate, p_value=p, interval=interval)
+
+
+def measure_groups(
+    preds: Predictions,
+    groups: Iterable[Indices],
+    *,
+    estimator: Estimator | None,
+    lens: Lens | None,
+    level: float,
+    rng: int | np.random.Generator,
+) -> list[Estimate]:
+    """Measure groups of rows, each as :func:`measure` would; datasets of independent rows are fitted together."""
+    chosen = RankSeries() if estimator is None else estimator
+    judged = lens or default_lens(preds)
+    several = judged.several or isinstance(chosen, VectorEstimator) or judged.shares(preds) is not None
+    if several or isinstance(judged, AllLabels) or preds.clusters is not None or preds.judge is not None:
+        parts = map(preds.take, groups)
+        return [measure(part, estimator=estimator, lens=lens, level=level, rng=rng) for part in parts]
+    parts = [preds.take(rows) for rows in groups]
+    profiles = (next(judged.samples(part)).profile for part in parts)
+    estimates = measure_profiles(profiles, with_level(chosen, level), level, lambda: options.generator(rng))
+    return [
+        replace(estimate, lens=judged.describe(part), warnings=(*_notes(part), *estimate.warnings))
+        for part, estimate in zip(parts, estimates, strict=True)
+    ]
 
 
 def is_rejected(p: float, level: float) -> bool:

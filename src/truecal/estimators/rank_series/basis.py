@@ -4,8 +4,8 @@ Arrays have the datasets of a batch first: m datasets, K terms, G cells. Equatio
 docs/methods/rank-series.md.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ SMALL_SIDE_TERMS = 0.25  # of the root of the rows on the smaller side
 MAX_CELLS = 1024  # derived: 16 cells resolve the oscillation of each of 64 terms
 RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose values are 1 / (2 n) apart
 _PART_CELLS = 1 << 15  # cells of a batch that are fitted together: what stays in cache
+_PART_ROWS = 1 << 17  # rows of datasets that wait for the others of their batch
 _SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
 _EQUAL_RANKS = 1e-12  # derived: rounding of a rank
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
@@ -74,6 +75,21 @@ class RankCells:
         return self.distinct[: len(self.counts)] <= max_order(self.units)
 
     @cached_property
+    def orders(self) -> Float64s:
+        """Largest number of terms of each dataset: that of its units, at most its distinct ranks, shape (m or 1,)."""
+        return np.minimum(max_order(self.units), self.distinct[: len(self.counts)])
+
+    @cached_property
+    def basis(self) -> Float64s:
+        """Functions of the rank of all rows, orthonormal over the cells, shape (m or 1, K, G); see `rank_basis`."""
+        return rank_basis(self)
+
+    @cached_property
+    def null_covariance(self) -> Float64s:
+        """Covariance (10) of their coefficients under calibration, shape (m, K, K)."""
+        return coefficient_covariance(self.basis, self.null_variances, self.n)
+
+    @cached_property
     def sides(self) -> Sides:
         """The sides of 1/2 and the ranks within them."""
         upper_share = np.vecdot(self.shares, self.upper)
@@ -95,12 +111,50 @@ class RankCells:
 # ---------------------------------------------------------------------- cells
 
 
+def single_cells(profile: Profile) -> RankCells:
+    """Join the rows of a single dataset in rank cells, which are stored with it."""
+    if "rank cells" not in profile.cache:
+        profile.cache["rank cells"] = rank_cells(profile)
+    return profile.cache["rank cells"]  # type: ignore[no-any-return]
+
+
+def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], RankCells]]:
+    """Join the rows of single datasets of any sizes in rank cells, and stack neighbours in batches of bounded memory."""
+    batch: list[Profile] = []
+    for profile in profiles:
+        batch.append(profile)
+        rows = [each.rows for each in batch]
+        if len(batch) > 1 and (len(batch) * min(max(rows), MAX_CELLS) > _PART_CELLS or sum(rows) > _PART_ROWS):
+            yield batch[:-1], stack_cells([single_cells(each) for each in batch[:-1]])
+            batch = batch[-1:]
+    if batch:
+        yield batch, stack_cells([single_cells(each) for each in batch])
+
+
+def stack_cells(datasets: Sequence[RankCells]) -> RankCells:
+    """Stack single datasets in a batch; those with fewer cells end with empty ones of the rank of their last cell."""
+    if len(datasets) == 1:
+        return datasets[0]
+    cells = max(each.scores.shape[1] for each in datasets)
+
+    def stack(name: str) -> np.ndarray:
+        values = [getattr(each, name)[0] for each in datasets]
+        if np.ndim(values[0]) == 0:
+            return np.array(values)
+        stacked = np.zeros((len(values), cells), values[0].dtype)
+        for row, value in zip(stacked, values, strict=True):
+            row[: len(value)] = value
+            if name in ("ranks", "upper"):
+                row[len(value) :] = value[-1]
+        return stacked
+
+    return RankCells(*(stack(field.name) for field in fields(RankCells)))
+
+
 def cell_parts(profile: Profile) -> Iterator[RankCells]:
-    """Join the rows of a batch in rank cells, in parts of bounded memory; those of a single dataset are stored."""
+    """Join the rows of a batch in rank cells, in parts of bounded memory."""
     if profile.batch == 1:
-        if "rank cells" not in profile.cache:
-            profile.cache["rank cells"] = rank_cells(profile)
-        yield profile.cache["rank cells"]
+        yield single_cells(profile)
         return
     step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
     for start in range(0, profile.batch, step):
@@ -222,8 +276,7 @@ def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = Fa
     length 1. It is zero in empty cells and beyond a dataset's own number of terms. Datasets of as many rows on each
     side without ties share their basis.
     """
-    limits = max_order(cells.units) if order is None else np.full(len(cells.counts), float(order))
-    orders = np.minimum(limits, cells.distinct[: len(cells.counts)])
+    orders = cells.orders if order is None else np.minimum(float(order), cells.distinct[: len(cells.counts)])
     if by_side:
         small, small_share, small_order, ranks = cells.sides
     else:

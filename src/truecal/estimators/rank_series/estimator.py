@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, rank_cells
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_cells
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
@@ -92,23 +93,44 @@ class RankSeries(Estimator):
 
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate every dataset with its interval, and the fitted curve of a single one."""
-        powers, lower, upper, curve, one_score = [], [], [], None, False
-        for fit in fit_series(profile):
-            limits = self._limits(fit)
-            powers.append(_signed_power(fit, self.norm))
-            lower.append(limits[0])
-            upper.append(limits[1])
-            one_score |= bool((fit.cells.distinct == 1).any())
-            if profile.single:
-                filled = fit.cells.counts[0] > 0
-                curve = Curve(fit.cells.scores[0, filled], fit.rate[0, filled], fit.cells.shares[0, filled])
-        low, high = np.concatenate(lower), np.concatenate(upper)
         if profile.single:
-            interval = Interval(float(low[0]), float(high[0]), self.level, "rank series")
+            return next(self._of_fit(next(fit_series(profile)), [profile]))
+        fits = list(fit_series(profile))
+        powers = np.concatenate([_signed_power(fit, self.norm) for fit in fits])
+        low, high = (np.concatenate(limits) for limits in zip(*map(self._limits, fits), strict=True))
+        one_score = any((fit.cells.distinct == 1).any() for fit in fits)
+        interval = Interval(low, high, self.level, "rank series")
+        return report(self, profile, Findings(powers, None, _warnings(profile, one_score=one_score), None, interval))
+
+    def measure_cells(self, profiles: Sequence[Profile], cells: RankCells) -> Iterator[Estimate]:
+        """Estimate single datasets, given their rank cells in one batch, with intervals and fitted curves.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            Single datasets of independent rows.
+        cells : RankCells
+            Their rank cells.
+
+        Yields
+        ------
+        Estimate
+            One for every profile.
+        """
+        if len(profiles) == 1:
+            yield self(profiles[0])
         else:
-            interval = Interval(low, high, self.level, "rank series")
-        warnings = _warnings(profile, one_score=one_score)
-        return report(self, profile, Findings(np.concatenate(powers), None, warnings, curve, interval))
+            yield from self._of_fit(fit_cells(cells), profiles)
+
+    def _of_fit(self, fit: SeriesFit, profiles: Sequence[Profile]) -> Iterator[Estimate]:
+        """Estimate single datasets from their fits."""
+        cells, powers, (low, high) = fit.cells, _signed_power(fit, self.norm), self._limits(fit)
+        for i, profile in enumerate(profiles):
+            filled = cells.counts[i] > 0
+            curve = Curve(cells.scores[i, filled], fit.rate[i, filled], cells.shares[i, filled])
+            interval = Interval(float(low[i]), float(high[i]), self.level, "rank series")
+            warnings = _warnings(profile, one_score=bool(cells.distinct[i] == 1))
+            yield report(self, profile, Findings(powers[i : i + 1], None, warnings, curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
         """Compute the limits of every dataset, widened to contain the value."""

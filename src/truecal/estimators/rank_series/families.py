@@ -7,12 +7,12 @@ their own tail, because those of rare events have longer ones: the excess over t
 by the mean excess beyond it, which is shrunk halfway to that of all datasets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from truecal import options
-from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
+from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells, stacked_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
 from truecal.lenses.lens import Sample
@@ -112,22 +112,24 @@ class Family:
 
         A group may be added several times, as one dataset per class: its largest statistic counts.
         """
-        flips = None
-        if not sample.independent:
-            assert sample.units is not None
-            flips = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
         order = np.argsort(group, kind="stable")
-        for number, rows in enumerate(np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]):
-            if flips is None:
-                self.add_profile(sample.take(rows).profile, number)
-            else:
-                self._append(number, *self._test_units(sample.take(rows), flips))
+        parts = np.split(order, np.searchsorted(group[order], np.arange(group.max() + 1)))[1:]
+        samples = map(sample.take, parts)
+        if sample.independent:
+            self.add_profiles((part.profile for part in samples), range(len(parts)))
+            return
+        assert sample.units is not None
+        flips = draw_signs(self.resamples, int(sample.units.max()) + 1, self._rng)
+        for number, part in enumerate(samples):
+            self._append(number, *self._test_units(part, flips))
 
-    def add_profile(self, profile: Profile, group: int) -> None:
-        """Add one dataset of independent rows that is sorted already, or the cells of a sketch."""
-        ((statistic, null),) = smooth_tests(rank_cells(collapse(profile, _FAMILY_CELLS)))
-        redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
-        self._append(group, min(statistic, _REFUTED), redrawn)
+    def add_profiles(self, profiles: Iterable[Profile], groups: Iterable[int]) -> None:
+        """Add one dataset of independent rows, or of the cells of a sketch, for each of these groups."""
+        cells = (collapse(profile, _FAMILY_CELLS) for profile in profiles)
+        tests = (test for _, batch in stacked_cells(cells) for test in smooth_tests(batch))
+        for number, (statistic, null) in zip(groups, tests, strict=True):
+            redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
+            self._append(number, min(statistic, _REFUTED), redrawn)
 
     def _append(self, group: int, statistic: float, null: Float64s) -> None:
         """Append the observed statistic of a group and its null distribution, shape (resamples,)."""

@@ -89,6 +89,8 @@ class SeriesFit:
     @cached_property
     def null_covariance(self) -> Float64s:
         """Covariance of all coefficients under calibration (10), shape (m, K, K)."""
+        if self.basis is self.cells.basis:
+            return self.cells.null_covariance
         return coefficient_covariance(self.basis, self.cells.null_variances, self.cells.n)
 
     @cached_property
@@ -140,7 +142,7 @@ def fit_series(profile: Profile) -> Iterator[SeriesFit]:
 
 def fit_cells(cells: RankCells) -> SeriesFit:
     """Fit the series of every dataset of a batch of rank cells, by side of 1/2 where that has a clearly lower risk."""
-    fit = fit_basis(cells, rank_basis(cells))
+    fit = fit_basis(cells, cells.basis)
     if cells.sides.small.any():
         fit = _one_standard_error_rule(fit, fit_basis(cells, rank_basis(cells, by_side=True)))
     return unrefuted(fit)

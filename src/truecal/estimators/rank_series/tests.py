@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells, cell_parts, coefficient_covariance, rank_basis
+from truecal.estimators.rank_series.basis import RankCells, cell_parts
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import LinearRedraws, NullDistribution, RedrawTest
 from truecal.special import positive
@@ -30,27 +30,36 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
     return np.asarray(((sums @ squares.T).T - sums @ variances / unit).max(axis=-1))
 
 
-def smooth_tests(cells: RankCells) -> Iterator[tuple[float, NullDistribution | None]]:
-    """Yield the statistic of every dataset of a batch and its distribution under calibration.
+def smooth_tests(
+    cells: RankCells, *, share_redraws: bool = False
+) -> Iterator[tuple[float, NullDistribution | None]]:
+    """Yield the statistic (18) of every dataset of a batch and its distribution under calibration.
 
-    The distribution is None where no outcome can vary. Neighbouring datasets with the same scores share it. Tests have the
-    terms in the rank of all rows whatever series the value has: no outcome has chosen them.
+    The distribution is None where no outcome can vary; the statistic is then 0, or infinite for an unexpected outcome.
+    With `share_redraws` neighbouring datasets with the same scores have the same one. Tests have the terms in the rank of
+    all rows whatever series the value has: no outcome has chosen them.
     """
-    basis = rank_basis(cells)
-    covariances = coefficient_covariance(basis, cells.null_variances, cells.n)
-    null, null_scores = None, (np.zeros(0), np.zeros(0))
-    for i, covariance in enumerate(covariances):
-        counts, scores, residuals = cells.counts[i % len(cells.counts)], cells.scores[i], cells.residual_sums[i]
+    null, previous = None, -1
+    for i in range(len(cells.n)):
+        k = i % len(cells.counts)
+        end, terms = np.flatnonzero(cells.counts[k])[-1] + 1, int(cells.orders[k])  # without what fills the batch up
+        counts, scores, residuals = cells.counts[k, :end], cells.scores[i, :end], cells.residual_sums[i, :end]
+        covariance = cells.null_covariance[i, :terms, :terms]
         if not (covariance.diagonal() > 0).any():
-            # Scores are 0 and 1 only: an unexpected outcome refutes them.
             yield np.inf if (np.abs(residuals) > _ROUNDING).any() else 0.0, None
             continue
-        functions = basis[i % len(basis)] / np.sqrt(positive(counts) * cells.n[i])
-        if not (np.array_equal(scores, null_scores[0]) and np.array_equal(counts, null_scores[1])):
-            null_scores = scores, counts
-            redraws = LinearRedraws(counts, scores, counts * cells.null_variances[i], functions)
+        functions = cells.basis[k % len(cells.basis), :terms, :end] / np.sqrt(positive(counts) * cells.n[i])
+        if not (share_redraws and previous >= 0 and _same_scores(cells, previous, i)):
+            previous = i
+            redraws = LinearRedraws(counts, scores, counts * cells.null_variances[i, :end], functions)
             null = NullDistribution(partial(_redrawn_statistics, redraws, covariance))
         yield float(smooth_test_statistic(functions @ residuals, covariance)), null
+
+
+def _same_scores(cells: RankCells, i: int, j: int) -> bool:
+    """Decide whether two datasets of a batch have the same scores and counts."""
+    counts = cells.counts[[i % len(cells.counts), j % len(cells.counts)]]
+    return np.array_equal(cells.scores[i], cells.scores[j]) and np.array_equal(*counts)
 
 
 def _redrawn_statistics(
@@ -60,13 +69,20 @@ def _redrawn_statistics(
     return smooth_test_statistic(redraws.draw(number, rng), covariance)
 
 
+def p_value(
+    statistic: float, null: NullDistribution | None, redraws: int, rng: np.random.Generator
+) -> float:
+    """Compute the p-value of a smooth test; without a distribution 1, or 1 / (1 + redraws) for a positive statistic."""
+    if null is None:
+        return 1 / (1 + redraws) if statistic > 0 else 1.0
+    return null.p_value(statistic, redraws, rng)
+
+
 def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> RedrawTest:
     """Compute statistic and p-value of every dataset of independent rows."""
     statistics, p_values = [], []
     for cells in cell_parts(profile):
-        for statistic, null in smooth_tests(cells):
-            smallest = 1 / (1 + redraws)
-            without_redraws = smallest if statistic > 0 else 1.0
-            p_values.append(without_redraws if null is None else null.p_value(statistic, redraws, rng))
+        for statistic, null in smooth_tests(cells, share_redraws=True):
             statistics.append(statistic)
+            p_values.append(p_value(statistic, null, redraws, rng))
     return RedrawTest(np.array(statistics), np.array(p_values))
