@@ -190,7 +190,10 @@ def redraw_ones(
     weights a cell of fractional size stands for whole rows, scaled.
     """
     if (counts == 1).all():
-        return (rng.random((redraws, len(counts))) < scores) - scores
+        ones = rng.random((redraws, len(counts)))
+        np.less(ones, scores, out=ones)
+        ones -= scores
+        return ones
     surplus = np.empty((len(counts), redraws))
     large = variances > NORMAL_VARIANCE
     surplus[large] = rng.standard_normal((int(large.sum()), redraws)) * np.sqrt(variances[large])[:, None]
@@ -222,11 +225,12 @@ class LinearRedraws:
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Draw values of the functions, less their means, shape (redraws, functions)."""
         values = np.zeros((redraws, self._functions.shape[1]))
-        step = max(1, _REDRAWN_AT_ONCE // max(len(self._counts), 1))
-        for start in range(0, redraws, step):
-            size = min(step, redraws - start)
+        single_rows = bool((self._counts == 1).all())
+        start = 0
+        for size in block_sizes(redraws, len(self._counts), _AT_ONCE if single_rows else _REDRAWN_AT_ONCE):
             drawn = redraw_ones(self._counts, self._scores, self._variances, size, rng)
-            values[start : start + size] = drawn @ self._functions
+            np.matmul(drawn, self._functions, out=values[start : start + size])
+            start += size
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values

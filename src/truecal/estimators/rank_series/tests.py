@@ -30,9 +30,7 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
     return np.asarray(((sums @ squares.T).T - sums @ variances / unit).max(axis=-1))
 
 
-def smooth_tests(
-    cells: RankCells, *, share_redraws: bool = False
-) -> Iterator[tuple[float, NullDistribution | None]]:
+def smooth_tests(cells: RankCells, *, share_redraws: bool = False) -> Iterator[tuple[float, NullDistribution | None]]:
     """Yield the statistic (18) of every dataset of a batch and its distribution under calibration.
 
     The distribution is None where no outcome can vary; the statistic is then 0, or infinite for an unexpected outcome.
@@ -69,9 +67,7 @@ def _redrawn_statistics(
     return smooth_test_statistic(redraws.draw(number, rng), covariance)
 
 
-def p_value(
-    statistic: float, null: NullDistribution | None, redraws: int, rng: np.random.Generator
-) -> float:
+def p_value(statistic: float, null: NullDistribution | None, redraws: int, rng: np.random.Generator) -> float:
     """Compute the p-value of a smooth test; without a distribution 1, or 1 / (1 + redraws) for a positive statistic."""
     if null is None:
         return 1 / (1 + redraws) if statistic > 0 else 1.0
