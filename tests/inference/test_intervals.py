@@ -13,6 +13,8 @@ from tests.datasets import named
 from tests.inference.worlds import CALIBRATED, GROUPS
 from tests.simulations import datasets
 from truecal.errors import InputError
+from truecal.estimators.rank_series.fit import fit_series
+from truecal.estimators.rank_series.interval import series_pivot
 from truecal.inference import band, below, debiased_interval
 from truecal.inference.intervals import debiased_pivot
 from truecal.lab import Power, Uniform, World
@@ -224,7 +226,7 @@ def test_interval_of_a_batch_is_that_of_each_dataset_alone_with_ties_of_any_numb
 
 def test_below_agrees_with_the_interval():
     profile = tc.profile.Profile.from_arrays(*World(Uniform(), Power(1.2)).draw(1000, 1, rng=0))
-    high = tc.RankSeries(level=0.9).pivot(profile).interval(0.9)[1][0]
+    high = series_pivot(next(fit_series(profile))).interval(0.9)[1][0]
     assert below(profile, high + 1e-6).p_value[0] < 0.05 < below(profile, high - 1e-6).p_value[0]
     thresholds = [below(profile, t).p_value[0] for t in (0.01, 0.05, 0.2, 0.9)]
     assert thresholds == sorted(thresholds, reverse=True)

@@ -14,8 +14,8 @@ from truecal.estimators.bootstrap import (
 )
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.interval import Pivot
+from truecal.estimators.rank_series.fit import fit_series
+from truecal.estimators.rank_series.interval import Pivot, series_pivot
 from truecal.inference.tests import Verdict, tested_profile, verdict_of
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -277,7 +277,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     profile = tested_profile(data, lens)
-    pivot = RankSeries().pivot(profile) if profile.units is None else ClusteredSeries.of(profile).pivot
+    pivot = series_pivot(next(fit_series(profile))) if profile.units is None else ClusteredSeries.of(profile).pivot
     p, z = pivot.p_value(threshold), pivot.z_score(threshold)
     hypothesis = f"the error is at least {threshold:g}"
     return verdict_of(profile, z, p, "rank-series test of equivalence", hypothesis)

@@ -289,19 +289,19 @@ def _measure_lens(
         return estimator.of_samples(lens.samples(preds), shares, rng)
     if lens.several:
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
-    if shares is not None:
-        binning = _column_bins(preds, estimator, lens)
-        if binning is not None:
-            return _columns(preds, estimator, lens, binning, shares, level, rng)
-        return _measure_jointly(preds, estimator, lens, shares, level, rng)
-    if isinstance(lens, AllLabels) and not preds.multilabel and columns.groups_suffice(preds):
-        return _all_labels(preds, estimator, level, rng)
-    sample = next(lens.samples(preds))
-    if sample.units is None:
-        return measure_profile(sample.profile, estimator, level, rng)
-    if sample.unit == "clusters":
-        return _measure_clusters(sample, estimator, level, rng)
-    return _measure_jointly(preds, estimator, lens, None, level, rng)
+    all_labels = isinstance(lens, AllLabels) and not preds.multilabel
+    if (all_labels or isinstance(lens, ClassWise)) and columns.groups_suffice(preds):
+        measure_matrix = _measure_all_labels if all_labels else _measure_columns
+        measured = measure_matrix(preds, estimator, lens, level, rng)
+        if measured is not None:
+            return measured
+    if shares is None:
+        sample = next(lens.samples(preds))
+        if sample.units is None:
+            return measure_profile(sample.profile, estimator, level, rng)
+        if sample.unit == "clusters":
+            return _measure_clusters(sample, estimator, level, rng)
+    return _measure_jointly(preds, estimator, lens, shares, level, rng)
 
 
 def _expected_if_calibrated(
@@ -349,20 +349,20 @@ def measure_profiles(
     test rejects calibration at 1 - level, else not below the limit (17a).
     """
     for batch, cells in stacked_cells(profiles):
-        series = isinstance(estimator, RankSeries)
-        estimates = estimator.measure_cells(batch, cells) if series else map(estimator, batch)
-        for profile, estimate, test in zip(batch, estimates, smooth_tests(cells), strict=True):
-            rng = generator()
+        estimates = (
+            estimator.measure_cells(batch, cells) if isinstance(estimator, RankSeries) else map(estimator, batch)
+        )
+        for profile, untested, test in zip(batch, estimates, smooth_tests(cells), strict=True):
+            rng, interval = generator(), untested.interval
             p = p_value(*test, _TEST_REDRAWS, rng)
-            interval = estimate.interval
             if interval is None:
                 interval = estimator._resampled_interval(profile, level, rng, p)
             elif is_rejected(p, level):
-                mean_limit = min(_mean_limit(profile, level), float(estimate.value))
+                mean_limit = min(_mean_limit(profile, level), float(untested.value))
                 interval = replace(interval, low=max(float(interval.low), mean_limit))
             else:
                 interval = replace(interval, low=0.0)
-            yield replace(estimate, p_value=p, interval=interval)
+            yield replace(untested, p_value=p, interval=interval)
 
 
 def measure_groups(
@@ -381,12 +381,12 @@ def measure_groups(
     if several or isinstance(judged, AllLabels) or preds.clusters is not None or preds.judge is not None:
         parts = map(preds.take, groups)
         return [measure(part, estimator=estimator, lens=lens, level=level, rng=rng) for part in parts]
-    parts = [preds.take(rows) for rows in groups]
-    profiles = (next(judged.samples(part)).profile for part in parts)
+    sample, positions = next(judged.samples(preds)), list(groups)
+    profiles = (sample.take(rows).profile for rows in positions)
     estimates = measure_profiles(profiles, with_level(chosen, level), level, lambda: options.generator(rng))
     return [
-        replace(estimate, lens=judged.describe(part), warnings=(*_notes(part), *estimate.warnings))
-        for part, estimate in zip(parts, estimates, strict=True)
+        replace(measured, lens=judged.describe(preds), warnings=(*_notes(preds.take(rows)), *measured.warnings))
+        for rows, measured in zip(positions, estimates, strict=True)
     ]
 
 
@@ -424,28 +424,27 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
     return replace(estimate, interval=resampled.interval(), p_value=series.test(rng=rng)[1])
 
 
-def _all_labels(preds: Predictions, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure very many pairs of a row and a class: bins are counted by blocks, and random groups of rows are resampled."""
+def _measure_all_labels(
+    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+) -> Estimate | None:
+    """Measure very many pairs of a row and a class, counted in bins or cells by random groups of rows.
+
+    Groups are resampled in place of rows. None where the bins of the estimator need a sort.
+    """
     outcomes = np.zeros(preds.probs.shape, np.uint8)
     outcomes[np.arange(len(preds)), preds.labels] = 1
     profile = Profile.of_rows(preds.probs.ravel(), outcomes.ravel())
     estimate = report(estimator, profile, estimator.estimate(profile))
     binning = _counted_bins(preds, estimator)
     if estimate.bins is not None and binning is None:
-        return _measure_jointly(preds, estimator, AllLabels(), None, level, rng)
+        return None
     units = columns.row_groups(len(preds))
     sums = all_label_sums(estimator, preds, profile, binning, units)
     flips = sign_flips(units, 1, rng, rows=True)
     counts = units.draws(FEW_RESAMPLES, rng)
     resampled = resample_units(estimator, [sums], None, units, counts, level, rng, flips=flips)
     bins = None if estimate.bins is None else replace(estimate.bins, effective=effective_rows(sums.sums))
-    return replace(
-        estimate,
-        interval=resampled.interval(),
-        p_value=resampled.joint_p_value,
-        parts=np.atleast_1d(estimate.value),
-        bins=bins,
-    )
+    return _with_resamples(replace(estimate, bins=bins), resampled, resampled.joint_p_value)
 
 
 def _measure_jointly(
@@ -470,24 +469,20 @@ def _measure_jointly(
         resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng)
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
         p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+    return _with_resamples(estimate, resampled, p)
+
+
+def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | None) -> Estimate:
+    """Return the estimate with value, values of the datasets and interval of a bootstrap, and a p-value."""
     assert resampled.parts is not None
     return replace(
         estimate,
         value=resampled.value,
         power=resampled.power,
         interval=resampled.interval(),
-        p_value=p,
-        parts=root(resampled.parts, estimator.norm),
+        p_value=p_value,
+        parts=root(resampled.parts, estimate.norm),
     )
-
-
-def _column_bins(preds: Predictions, estimator: Estimator, lens: Lens) -> Binning | None:
-    """Choose the bins (or cells) of all columns where these are so many that groups of rows stand for rows."""
-    if not isinstance(lens, ClassWise) or preds.binary or not columns.groups_suffice(preds):
-        return None
-    if isinstance(estimator, RankSeries) and estimator.norm == 2:
-        return Binning(_SERIES_CELLS, "mass")
-    return _counted_bins(preds, estimator)
 
 
 def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
@@ -499,43 +494,36 @@ def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
     return binning if counted else None
 
 
-def _columns(
-    preds: Predictions,
-    estimator: Estimator,
-    lens: Lens,
-    binning: Binning,
-    shares: Float64s,
-    level: float,
-    rng: np.random.Generator,
-) -> Estimate:
-    """Measure very many classes: bins are counted without a sort, and random groups of rows are resampled."""
-    units = columns.row_groups(len(preds))
-    powers: Float64s | None = None
-    warnings: tuple[str, ...] = ()
-    if not isinstance(estimator, BinnedECE):
+def _measure_columns(
+    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+) -> Estimate | None:
+    """Measure very many classes, counted in bins (or cells) without a sort by random groups of rows.
+
+    Groups are resampled in place of rows. None where the bins of the estimator need a sort.
+    """
+    findings, shares, powers = [], lens.shares(preds), None
+    if isinstance(estimator, RankSeries) and estimator.norm == 2:
+        binning: Binning | None = Binning(_SERIES_CELLS, "mass")
         findings = [estimator.estimate(profile) for profile in lens.profiles(preds)]
         powers = np.concatenate([each.power for each in findings])
-        warnings = tuple(dict.fromkeys(note for each in findings for note in each.warnings))
+    else:
+        binning = _counted_bins(preds, estimator)
+    if binning is None:
+        return None
+    assert shares is not None
+    units = columns.row_groups(len(preds))
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
     parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
     resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
     label_counts = (
         preds.labels.sum(axis=0) if preds.multilabel else np.bincount(preds.labels, minlength=preds.class_count)
     )
+    directions = preds.probs.mean(axis=0, dtype=np.float64) - label_counts / len(preds)
     assert resampled.parts is not None
-    return Estimate(
-        value=resampled.value,
-        power=resampled.power,
-        n=len(preds),
-        effective_n=float(len(preds)),
-        estimator=estimator,
-        norm=estimator.norm,
-        direction=float(shares @ (preds.probs.mean(axis=0, dtype=np.float64) - label_counts / len(preds))),
-        interval=resampled.interval(),
-        p_value=resampled.joint_p_value,
-        parts=root(resampled.parts, estimator.norm),
-        warnings=warnings,
-    )
+    warnings = [note for each in findings for note in each.warnings]
+    n = len(preds)
+    estimate = _combined_estimate(estimator, resampled.parts, shares, directions, warnings, n, n)
+    return _with_resamples(estimate, resampled, resampled.joint_p_value)
 
 
 def _resamples(datasets: int) -> int:
@@ -575,16 +563,31 @@ def _point_estimate(preds: Predictions, estimator: Estimator, lens: Lens, shares
         return parts[0]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
     directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
+    warnings = [note for part in parts for note in part.warnings]
+    effective_n = float(np.max(parts[-1].effective_n))
+    return _combined_estimate(estimator, powers, shares, directions, warnings, parts[-1].n, effective_n)
+
+
+def _combined_estimate(
+    estimator: Estimator,
+    powers: Float64s,
+    shares: Float64s,
+    directions: Float64s,
+    warnings: Sequence[str],
+    n: int,
+    effective_n: float,
+) -> Estimate:
+    """Combine the errors of datasets, whose powers, shares and directions have shape (datasets,), by the weighted p-mean."""
     power = combine_powers(powers, shares, estimator.norm)
     return Estimate(
         value=float(root(power, estimator.norm)),
         power=float(power),
-        n=parts[-1].n,
-        effective_n=float(np.max(parts[-1].effective_n)),
+        n=n,
+        effective_n=float(effective_n),
         estimator=estimator,
         norm=estimator.norm,
         direction=float(shares @ directions),
-        warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
+        warnings=tuple(dict.fromkeys(warnings)),
         parts=root(powers, estimator.norm),
     )
 

@@ -107,12 +107,13 @@ def mass_bins(scores: Floats, bins: int) -> Indices:
     :meth:`truecal.profile.Profile.mass_cut`.
     """
     scores = np.abs(scores)  # -0.0 becomes 0.0
-    return assign_bins(scores, _mass_edges(scores, _leading_bits(scores), bins))
-
-
-def assign_bins(scores: Floats, edges: Floats) -> Indices:
-    """Find the bin of every score, given the smallest score of every bin but the first."""
     keys = _leading_bits(scores)
+    return assign_bins(scores, _mass_edges(scores, keys, bins), keys)
+
+
+def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> Indices:
+    """Find the bin of every score, given the smallest score of every bin but the first; `keys` are its leading bits."""
+    keys = _leading_bits(scores) if keys is None else keys
     edge_keys = np.minimum(np.sort(_leading_bits(edges)), _KEYS)
     # For every key, how many edges have it or a smaller one
     below = np.repeat(np.arange(len(edge_keys) + 1), np.diff(edge_keys, prepend=0, append=_KEYS))

@@ -190,10 +190,10 @@ def redraw_ones(
     weights a cell of fractional size stands for whole rows, scaled.
     """
     if (counts == 1).all():
-        ones = rng.random((redraws, len(counts)))
-        np.less(ones, scores, out=ones)
-        ones -= scores
-        return ones
+        single_rows = rng.random((redraws, len(counts)))
+        np.less(single_rows, scores, out=single_rows)
+        single_rows -= scores
+        return single_rows
     surplus = np.empty((len(counts), redraws))
     large = variances > NORMAL_VARIANCE
     surplus[large] = rng.standard_normal((int(large.sum()), redraws)) * np.sqrt(variances[large])[:, None]

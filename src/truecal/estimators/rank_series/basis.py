@@ -115,7 +115,8 @@ def single_cells(profile: Profile) -> RankCells:
     """Join the rows of a single dataset in rank cells, which are stored with it."""
     if "rank cells" not in profile.cache:
         profile.cache["rank cells"] = rank_cells(profile)
-    return profile.cache["rank cells"]  # type: ignore[no-any-return]
+    cells: RankCells = profile.cache["rank cells"]
+    return cells
 
 
 def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], RankCells]]:
@@ -177,16 +178,22 @@ def rank_cells(profile: Profile) -> RankCells:
             return _cells_between(profile, cut, distinct, cut.below[:, :-1] >= lower_rows)
         if profile.distinct.max() <= MAX_CELLS:
             cut = distinct_cut(profile)
-    else:
+    elif profile.has_ties:
         cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
+    else:
+        every_row = np.arange(profile.rows + 1)[None]
+        cut = Cut(every_row, every_row)
     distinct = np.minimum(profile.distinct, MAX_CELLS).astype(float)
     return _cells_between(profile, cut, distinct, cut.below[:, :-1] >= lower_rows)
 
 
 def _lower_rows(profile: Profile) -> Indices:
     """Count the rows below 1/2, with those at 1/2 where more rows are below than above, shape (m or 1, 1)."""
-    half = np.array([[0.5]], profile.precision)
-    below, not_above = profile.places(half, "left"), profile.places(half, "right")
+    if profile.rows <= MAX_CELLS:
+        below, not_above = ((side(profile.scores, 0.5)).sum(axis=1)[:, None] for side in (np.less, np.less_equal))
+    else:
+        half = np.array([[0.5]], profile.precision)
+        below, not_above = profile.places(half, "left"), profile.places(half, "right")
     if (below == not_above).all():
         return below
     below_mass, not_above_mass = (profile.sums("w", Cut(rows, rows)) for rows in (below, not_above))
@@ -327,8 +334,13 @@ def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) ->
 
 
 def squared_norm(covariance: Float64s) -> Float64s:
-    """Compute the squared Frobenius norm, shape (m,)."""
+    """Compute the squared Frobenius norm of covariances (m, K, K), shape (m,)."""
     return (covariance**2).sum(axis=(1, 2))
+
+
+def leading_squared_norms(covariance: Float64s) -> Float64s:
+    """Compute the squared Frobenius norms of the first 1, ..., K rows and columns of (..., K, K), shape (..., K)."""
+    return np.cumsum(np.cumsum(covariance**2, axis=-2), axis=-1).diagonal(axis1=-2, axis2=-1)
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, repo
 from truecal.estimators.estimate import Curve, Estimate, Interval
 from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_cells
 from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
-from truecal.estimators.rank_series.interval import Pivot, absolute_interval, one_score_limits, series_pivot
+from truecal.estimators.rank_series.interval import absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import split_mixed_cells
 from truecal.profile.cell_profile import CellProfile
@@ -178,21 +178,6 @@ class RankSeries(Estimator):
         lower, upper = max(value - error, 0.0), min(value + error, 1.0)
         return SketchBound(lower**self.norm, upper**self.norm, "probed")
 
-    def pivot(self, profile: Profile) -> Pivot:
-        """Compute the pivot of the interval of norm 2.
-
-        Parameters
-        ----------
-        profile : Profile
-            Independent rows of one dataset or of a batch.
-
-        Returns
-        -------
-        Pivot
-            The estimate with all terms, and its variance at any true error.
-        """
-        return Pivot.concatenate([series_pivot(fit) for fit in fit_series(profile)])
-
 
 def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
     """Compute the power of the error of every dataset, negative where the estimate with the chosen terms is."""
@@ -230,8 +215,8 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
     risk_bound = _PROBE_MARGIN * np.max(risk_changes, axis=0) + _RISK_ROUNDING
     possible = risk - risk_bound <= (risk + risk_bound).min()
     possible[fit.order[0] - 1 :][:1] = False  # the chosen number, whose value is probed itself
-    errors = _errors_by_order(norm, fit, terms)
-    changes = [np.abs(_errors_by_order(norm, probe, terms) - errors).max(axis=0) for probe in probes]
+    errors = fit.errors_by_order(norm)[:, :terms]
+    changes = [np.abs(probe.errors_by_order(norm)[:, :terms] - errors).max(axis=0) for probe in probes]
     bounds = _PROBE_MARGIN * np.max(changes, axis=0)
     distances = np.abs(errors[0] - value) + bounds
     return max(_PROBE_MARGIN * change, float(bounds.max()), float(distances[possible].max(initial=0.0)))
@@ -252,9 +237,3 @@ def _probed_orders(profile: CellProfile, estimate: Estimate) -> NDArray[np.bool_
         gap = np.interp(profile.scores[0], estimate.curve.score, estimate.curve.outcome - estimate.curve.score)
         rises = np.gradient(gap) > 0
     return np.stack([rises, ~rises, everywhere, ~everywhere])
-
-
-def _errors_by_order(norm: float, fit: SeriesFit, terms: int) -> Float64s:
-    """Compute the error with 1, ..., K terms, shape (m, terms)."""
-    orders = (replace(fit, order=np.full_like(fit.order, order)) for order in range(1, terms + 1))
-    return np.stack([with_order.error(norm) for with_order in orders], axis=1)

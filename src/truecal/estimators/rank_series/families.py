@@ -12,15 +12,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from truecal import options
-from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells, stacked_cells
+from truecal.estimators.rank_series.basis import rank_cells, stacked_cells
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
-from truecal.resampling.cells import cell_starts, collapse
+from truecal.resampling.cells import collapse
 from truecal.resampling.draws import label_ends, redraw_labels
 from truecal.resampling.sign_flips import draw_signs
-from truecal.resampling.units import Units
+from truecal.resampling.units import Units, incidence
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
@@ -56,29 +56,20 @@ def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: n
 
 def _class_statistics(sample: Sample, draw: Indices, row: Indices, redraws: int) -> tuple[float, Float64s]:
     """Compute the statistic of one class, observed and redrawn; `row` has the class as its label in redraw `draw`."""
-    profile = sample.with_units(np.arange(len(sample))).profile
-    cells = collapse(profile, _LABEL_CELLS)
-    starts = cell_starts(profile, _LABEL_CELLS)
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    weight = weight * float(profile.size[0] / profile.total[0])
-    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    if profile.weights is not None:
-        cell = np.searchsorted(np.unique(cell[profile.weights[0] > 0]), cell)
-    of_row = np.empty(len(sample), np.intp)
-    of_row[sample.order] = cell
-    ranks = rank_cells(cells)
-    basis = rank_basis(ranks)[0]
-    covariance = coefficient_covariance(basis[None], ranks.null_variances, ranks.n)[0]
+    from scipy.sparse import csr_array
+
+    sorted_rows = sample.with_units(np.arange(len(sample))).profile
+    distinct, weights = incidence(sorted_rows, sample.order, len(sample), _LABEL_CELLS)
+    cells = rank_cells(distinct)
+    covariance = cells.null_covariance[0]
     if not (covariance.diagonal() > 0).any():
         return 0.0, np.zeros(redraws)
-    counts, scores = ranks.counts[0], ranks.scores[0]
-    inside = weight[row] > 0
-    code = draw[inside] * len(counts) + of_row[row[inside]]
-    ones = np.bincount(code, weight[row[inside]], redraws * len(counts)).reshape(redraws, -1)
-    scale = np.sqrt(positive(counts) * ranks.n[0])
-    observed = ranks.residual_sums[0] / scale @ basis.T
-    redrawn = (ones - counts * scores) / scale @ basis.T
-    return float(smooth_test_statistic(observed, covariance)), smooth_test_statistic(redrawn, covariance)
+    counts, scale = cells.counts[0], np.sqrt(positive(cells.counts[0]) * cells.n[0])
+    labels = csr_array((np.ones(len(row)), (draw, row)), shape=(redraws, len(sample)))
+    ones = (labels @ (weights[: len(counts)] + weights[len(counts) :]).T).toarray()
+    residuals = np.concatenate([cells.residual_sums, ones - counts * cells.scores])
+    statistics = smooth_test_statistic(residuals / scale @ cells.basis[0].T, covariance)
+    return float(statistics[0]), statistics[1:]
 
 
 # ---------------------------------------------------------------------- families of groups
@@ -166,17 +157,23 @@ class Family:
         """Test clustered rows; return the statistic and those of sign flips of all clusters, shape (resamples,)."""
         assert sample.units is not None
         units = Units.of(sample, self._rng)
-        sums = ClusteredSeries.of(sample, units).sums if units.count > 1 else np.zeros((1, 1))
-        squares = sums.T @ sums
-        if not (squares.diagonal() > 0).any():
+        if units.count < 2:
             return 0.0, np.zeros(self.resamples)
-        codes = np.unique(sample.units)
+        sums, codes = ClusteredSeries.of(sample, units).sums, np.unique(sample.units)
         # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
         signs = flips[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
-        return float(smooth_test_statistic(sums.sum(axis=0), squares)), smooth_test_statistic(signs @ sums, squares)
+        return flipped_statistics(sums, signs, sums.T @ sums)
 
 
 # ---------------------------------------------------------------------- datasets on the same clusters
+
+
+def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) -> tuple[float, Float64s]:
+    """Compute the statistic (18) of sums over units, shape (J, K), and those with signs (flips, J); 0 without variance."""
+    if not (covariance.diagonal() > 0).any():
+        return 0.0, np.zeros(len(signs))
+    statistic = float(smooth_test_statistic(sums.sum(axis=0), covariance))
+    return statistic, smooth_test_statistic(signs @ sums, covariance)
 
 
 class JointSigns:
@@ -197,9 +194,9 @@ class JointSigns:
         the sums, so that tests of many rare calibrated classes would reject too often.
         """
         covariance = sums.T @ sums if covariance is None else covariance
-        if (covariance.diagonal() > 0).any():
-            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), covariance))
-            self._flipped += share * smooth_test_statistic(self._signs @ sums, covariance)
+        statistic, flipped = flipped_statistics(sums, self._signs, covariance)
+        self._statistic += share * statistic
+        self._flipped += share * flipped
 
     def p_value(self) -> float:
         """Compute the p-value of calibration in all datasets."""

@@ -15,6 +15,7 @@ from truecal.estimators.rank_series.basis import (
     RankCells,
     cell_parts,
     coefficient_covariance,
+    leading_squared_norms,
     rank_basis,
     select_basis,
     squared_norm,
@@ -77,14 +78,7 @@ class SeriesFit:
     @cached_property
     def moments(self) -> CurveMoments:
         """Moments of the fitted gap."""
-        shares, n, square = self.cells.shares, self.cells.n, self.gap**2
-        variance = self.rate * (1 - self.rate)
-        mean_square = np.vecdot(shares, square)
-        divisor, miscalibrated = positive(mean_square), mean_square > 0
-        weighted = np.vecdot(shares, square * variance) / divisor
-        slope = 4 * np.where(miscalibrated, weighted, np.vecdot(shares, variance)) / n
-        excess = np.vecdot(shares, (square / divisor[:, None]) ** 2) - 1
-        return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
+        return curve_moments(self.cells, self.gap)
 
     @cached_property
     def null_covariance(self) -> Float64s:
@@ -107,13 +101,48 @@ class SeriesFit:
             basis = select_basis(self.basis, datasets)[:, :order]
             covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
             square[datasets] = squared_norm(covariance)
-        significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * square)) & ~cells.few_scores
-        corrected = jensen_corrected(power, self.moments.slope, self.moments.curvature)
-        return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
+        return _corrected_root(cells, power, square, self.moments)
 
     def error(self, norm: float) -> Float64s:
         """Compute the error of norm 2, or of norm 1 by the shape of the fitted curve (26), shape (m,)."""
         return self.value if norm == 2 else self.value * shape_ratio(self.cells, self.gap)
+
+    def errors_by_order(self, norm: float) -> Float64s:
+        """Compute the error of norm 1 or 2 with 1, ..., K terms, shape (m, K)."""
+        cells, errors = self.cells, np.empty_like(self.theta)
+        squares = leading_squared_norms(self.null_covariance)
+        scale = np.sqrt(cells.n)[:, None] / np.sqrt(positive(cells.counts))
+        gap = np.zeros_like(cells.scores)
+        for k in range(errors.shape[1]):
+            gap = gap + self.coefficients[:, k, None] * self.basis[:, k] * scale
+            power = np.maximum(self.theta[:, k], 0.0)
+            errors[:, k] = _corrected_root(cells, power, squares[:, k], curve_moments(cells, gap))
+            if norm == 1:
+                errors[:, k] *= shape_ratio(cells, gap)
+        return errors
+
+
+def _corrected_root(cells: RankCells, power: Float64s, null_square: Float64s, moments: CurveMoments) -> Float64s:
+    """Compute the root of estimates of theta, at most 1; of significant ones corrected by Jensen's inequality (14).
+
+    `null_square` is the squared norm of the covariance of the coefficients under calibration, or an upper bound.
+    """
+    significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * null_square)) & ~cells.few_scores
+    corrected = jensen_corrected(power, moments.slope, moments.curvature)
+    return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
+
+
+def curve_moments(cells: RankCells, gap: Float64s) -> CurveMoments:
+    """Compute the moments (11), (12) of fitted gaps, shape (m, G)."""
+    shares, n, square = cells.shares, cells.n, gap * gap
+    rate = np.clip(cells.scores + gap, 0.0, 1.0)
+    variance = rate * (1 - rate)
+    mean_square = np.vecdot(shares, square)
+    divisor, miscalibrated = positive(mean_square), mean_square > 0
+    weighted = np.vecdot(shares, square * variance) / divisor
+    slope = 4 * np.where(miscalibrated, weighted, np.vecdot(shares, variance)) / n
+    excess = np.vecdot(shares, (square / divisor[:, None]) ** 2) - 1
+    return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
 
 
 def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:

@@ -6,10 +6,9 @@ windows of neighbouring ranks (16b) and (16c), and the exact limit of unexpected
 has its lower limit from leave-one-out signs. Equation numbers are those of docs/methods/rank-series.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,15 +100,6 @@ class Pivot:
     slope_steps: Float64s | None = None  # (len(ENLARGEMENTS) - 1, m) increase of b_1 from one enlargement to the next
     variable_slope: Float64s | None = None  # b_2, of a squared error in proportion to c (1 - c)
     unexpected: UnexpectedOutcomes | None = None
-
-    @classmethod
-    def concatenate(cls, parts: "Sequence[Pivot]") -> "Pivot":
-        """Join the pivots of the parts of a batch, which have all their fields."""
-        columns: dict[str, Any] = {
-            f.name: np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(cls)
-        }
-        columns["unexpected"] = UnexpectedOutcomes(*columns["unexpected"])
-        return cls(**columns)
 
     def slope_at(self, theta: Float64s | float) -> Float64s:
         """Compute b(theta) of (16a): the slope of the fitted curve enlarged to theta, or of an error of another shape.

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells, cell_parts
+from truecal.estimators.rank_series.basis import RankCells, cell_parts, leading_squared_norms
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import LinearRedraws, NullDistribution, RedrawTest
 from truecal.special import positive
@@ -23,7 +23,7 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
     # Relative to the largest variance, squares of tiny scores do not underflow.
     variances = covariance.diagonal()
     unit = max(float(variances.max()), _MIN_VARIANCE)
-    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
+    scale = np.sqrt(2 * leading_squared_norms(covariance / unit))
     first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
     sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
     squares = (coefficients / np.sqrt(unit)) ** 2
