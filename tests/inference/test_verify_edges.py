@@ -11,7 +11,7 @@ import truecal as tc
 from truecal.estimators import RankSeries
 from truecal.inference import exact_limit, rows_needed, verify
 from truecal.inference.exact_limit import NullTerms, OutputCells, terms
-from truecal.inference.measurement import measure_profile
+from truecal.inference.measurement import measure_profiles
 from truecal.inference.verification import _verify_smooth, upper_bound
 from truecal.lenses import ClassWise
 from truecal.predictions import Predictions
@@ -75,7 +75,7 @@ def test_a_sketch_of_continuous_outputs_is_measured():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
     sketch = Sketch.from_arrays(p, rng.random(3000) < p)
-    found = measure_profile(sketch.to_profile(), RankSeries(level=0.8), 0.8, np.random.default_rng(0))
+    found = next(measure_profiles([sketch.to_profile()], RankSeries(level=0.8), 0.8, np.random.default_rng(0)))
     result = verify(sketch, 0.1, 0.9)
     error = found.sketch_error or 0.0
     assert (result.low, result.high) == (max(found.interval.low - error, 0.0), found.interval.high + error)

@@ -125,7 +125,7 @@ def test_weights_clusters_and_few_rows_are_judged_class_by_class(always):
     assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, weights=np.ones(len(labels))))
     assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, clusters=np.arange(len(labels)) // 5))
     bins = [
-        _column_bins(preds, estimator, tc.ClassWise())
+        _column_bins(preds, estimator)
         for estimator in (tc.BinnedECE(scheme="mass"), tc.BinnedECE(scheme="mass", ties="split"), tc.SweepECE())
     ]
     assert [binning is not None for binning in bins] == [True, False, False]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
@@ -39,7 +39,7 @@ from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.basis import stacked_cells
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.families import JointSigns, label_test
-from truecal.estimators.rank_series.tests import p_value, smooth_tests
+from truecal.estimators.rank_series.tests import smooth_tests
 from truecal.inference.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
@@ -239,7 +239,9 @@ def measure(
     if isinstance(preds, Sketch):
         if lens is not None or select is not None:
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
-        return _measure_sketch(preds, estimator, level, rng)
+        options.level(level)
+        default = RankSeries() if estimator is None else as_estimator(estimator)
+        return next(measure_profiles([preds.to_profile()], with_level(default, level), level, rng))
     check_predictions(preds, Sketch)
     options.level(level)
     if lens is not None:
@@ -298,7 +300,7 @@ def _measure_lens(
     if shares is None:
         sample = next(lens.samples(preds))
         if sample.units is None:
-            return measure_profile(sample.profile, estimator, level, rng)
+            return next(measure_profiles([sample.profile], estimator, level, rng))
         if sample.unit == "clusters":
             return _measure_clusters(sample, estimator, level, rng)
     return _measure_jointly(preds, estimator, lens, shares, level, rng)
@@ -326,35 +328,21 @@ def _expected_if_calibrated(
     return float(np.mean(values)) if values else None
 
 
-def _measure_sketch(
-    sketch: Sketch, estimator: Estimator | ErrorFunction | None, level: float, rng: int | np.random.Generator
-) -> Estimate:
-    """Measure value, interval, test and `sketch_error` of a sketch."""
-    options.level(level)
-    chosen = RankSeries() if estimator is None else as_estimator(estimator)
-    return measure_profile(sketch.to_profile(), with_level(chosen, level), level, options.generator(rng))
-
-
-def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure one dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
-    return next(measure_profiles([profile], estimator, level, lambda: rng))
-
-
 def measure_profiles(
-    profiles: Iterable[Profile], estimator: Estimator, level: float, generator: Callable[[], np.random.Generator]
+    profiles: Iterable[Profile], estimator: Estimator, level: float, seed: int | np.random.Generator
 ) -> Iterator[Estimate]:
     """Measure single datasets of independent rows, in batches where the estimator is the rank series.
 
-    `generator` returns the generator of the redraws of the next dataset. An interval by formula starts at 0 unless the
-    test rejects calibration at 1 - level, else not below the limit (17a).
+    Redraws of every dataset begin with the seed. An interval by formula starts at 0 unless the test rejects calibration
+    at 1 - level, else not below the limit (17a).
     """
     for batch, cells in stacked_cells(profiles):
-        estimates = (
-            estimator.measure_cells(batch, cells) if isinstance(estimator, RankSeries) else map(estimator, batch)
-        )
-        for profile, untested, test in zip(batch, estimates, smooth_tests(cells), strict=True):
-            rng, interval = generator(), untested.interval
-            p = p_value(*test, _TEST_REDRAWS, rng)
+        estimates: Iterable[Estimate] = map(estimator, batch)
+        if isinstance(estimator, RankSeries) and len(batch) > 1:
+            estimates = estimator.measure_cells(batch, cells)
+        for profile, untested, (statistic, null) in zip(batch, estimates, smooth_tests(cells), strict=True):
+            rng, interval = options.generator(seed), untested.interval
+            p = null.p_value(statistic, _TEST_REDRAWS, rng)
             if interval is None:
                 interval = estimator._resampled_interval(profile, level, rng, p)
             elif is_rejected(p, level):
@@ -383,7 +371,7 @@ def measure_groups(
         return [measure(part, estimator=estimator, lens=lens, level=level, rng=rng) for part in parts]
     sample, positions = next(judged.samples(preds)), list(groups)
     profiles = (sample.take(rows).profile for rows in positions)
-    estimates = measure_profiles(profiles, with_level(chosen, level), level, lambda: options.generator(rng))
+    estimates = measure_profiles(profiles, with_level(chosen, level), level, rng)
     return [
         replace(measured, lens=judged.describe(preds), warnings=(*_notes(preds.take(rows)), *measured.warnings))
         for rows, measured in zip(positions, estimates, strict=True)
@@ -485,6 +473,13 @@ def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | N
     )
 
 
+def _column_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
+    """Choose the bins of the classes, or cells for the rank series; None where bins need a sort."""
+    if isinstance(estimator, RankSeries) and estimator.norm == 2:
+        return Binning(_SERIES_CELLS, "mass")
+    return _counted_bins(preds, estimator)
+
+
 def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
     """Return the binning of an estimator if rows can be counted into it without a sort, else None."""
     if not isinstance(estimator, BinnedECE):
@@ -501,16 +496,14 @@ def _measure_columns(
 
     Groups are resampled in place of rows. None where the bins of the estimator need a sort.
     """
-    findings, shares, powers = [], lens.shares(preds), None
-    if isinstance(estimator, RankSeries) and estimator.norm == 2:
-        binning: Binning | None = Binning(_SERIES_CELLS, "mass")
-        findings = [estimator.estimate(profile) for profile in lens.profiles(preds)]
-        powers = np.concatenate([each.power for each in findings])
-    else:
-        binning = _counted_bins(preds, estimator)
+    binning, shares = _column_bins(preds, estimator), lens.shares(preds)
     if binning is None:
         return None
     assert shares is not None
+    findings, powers = [], None
+    if not isinstance(estimator, BinnedECE):
+        findings = [estimator.estimate(profile) for profile in lens.profiles(preds)]
+        powers = np.concatenate([each.power for each in findings])
     units = columns.row_groups(len(preds))
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
     parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)

@@ -5,7 +5,7 @@ One rule for all draws: the number of rows of a kind, or of ones of a cell, is d
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -225,12 +225,13 @@ class LinearRedraws:
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Draw values of the functions, less their means, shape (redraws, functions)."""
         values = np.zeros((redraws, self._functions.shape[1]))
-        single_rows = bool((self._counts == 1).all())
-        start = 0
-        for size in block_sizes(redraws, len(self._counts), _AT_ONCE if single_rows else _REDRAWN_AT_ONCE):
-            drawn = redraw_ones(self._counts, self._scores, self._variances, size, rng)
-            np.matmul(drawn, self._functions, out=values[start : start + size])
-            start += size
+        # Blocks of single rows, whose draws do not depend on them, fit in cache.
+        at_once = _AT_ONCE if (self._counts == 1).all() else _REDRAWN_AT_ONCE
+        step = max(1, at_once // max(len(self._counts), 1))
+        for start in range(0, redraws, step):
+            block = values[start : start + step]
+            drawn = redraw_ones(self._counts, self._scores, self._variances, len(block), rng)
+            np.matmul(drawn, self._functions, out=block)
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values
@@ -257,6 +258,7 @@ def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Ind
     return np.clip(position - np.arange(n) * events, 0, events - 1)
 
 
+@dataclass
 class NullDistribution:
     """Statistics of redraws (or sign flips), drawn as they are needed and kept for further datasets.
 
@@ -264,9 +266,8 @@ class NullDistribution:
     so a test at a level below 0.15 rejects as often as without stopping.
     """
 
-    def __init__(self, draw: Callable[[int, np.random.Generator], Float64s]) -> None:
-        self.draw = draw
-        self.drawn = np.zeros(0)
+    draw: Callable[[int, np.random.Generator], Float64s]
+    drawn: Float64s = field(default_factory=partial(np.zeros, 0))
 
     def p_value(self, statistic: float, redraws: int, rng: np.random.Generator) -> float:
         """Compute (1 + redraws that reach the statistic) / (1 + redraws); stop early if the first redraws show a large p-value.

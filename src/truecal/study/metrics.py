@@ -33,7 +33,7 @@ from truecal.estimators.bins import Binning, Bins, combine_powers
 from truecal.estimators.bootstrap import resample_units, sample_sums, sign_flips
 from truecal.estimators.estimate import Interval
 from truecal.estimators.rank_series import fit as rank_series
-from truecal.inference.measurement import measure_profile
+from truecal.inference.measurement import measure_profiles
 from truecal.lenses.lens import Lens
 from truecal.resampling.units import Units
 from truecal.special import positive, root
@@ -264,7 +264,7 @@ def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float |
     estimator = metric.estimator(level or 0.95)
     try:
         if level is not None:
-            estimate = measure_profile(profile, estimator, level, np.random.default_rng(_SEED))
+            estimate = next(measure_profiles([profile], estimator, level, np.random.default_rng(_SEED)))
             return Measurement(metric, float(estimate.value), n, *_limits(estimate.interval), estimate.warnings)
         powers = estimator.estimate(profile)
     except InputError as error:

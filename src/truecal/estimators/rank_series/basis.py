@@ -111,29 +111,30 @@ class RankCells:
 # ---------------------------------------------------------------------- cells
 
 
-def single_cells(profile: Profile) -> RankCells:
-    """Join the rows of a single dataset in rank cells, which are stored with it."""
-    if "rank cells" not in profile.cache:
-        profile.cache["rank cells"] = rank_cells(profile)
-    cells: RankCells = profile.cache["rank cells"]
-    return cells
-
-
 def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], RankCells]]:
     """Join the rows of single datasets of any sizes in rank cells, and stack neighbours in batches of bounded memory."""
     batch: list[Profile] = []
+    largest = total = 0
     for profile in profiles:
+        largest, total = max(largest, min(profile.rows, MAX_CELLS)), total + profile.rows
+        if batch and ((len(batch) + 1) * largest > _PART_CELLS or total > _PART_ROWS):
+            yield batch, stack_cells(batch)
+            batch, largest, total = [], min(profile.rows, MAX_CELLS), profile.rows
         batch.append(profile)
-        rows = [each.rows for each in batch]
-        if len(batch) > 1 and (len(batch) * min(max(rows), MAX_CELLS) > _PART_CELLS or sum(rows) > _PART_ROWS):
-            yield batch[:-1], stack_cells([single_cells(each) for each in batch[:-1]])
-            batch = batch[-1:]
     if batch:
-        yield batch, stack_cells([single_cells(each) for each in batch])
+        yield batch, stack_cells(batch)
 
 
-def stack_cells(datasets: Sequence[RankCells]) -> RankCells:
-    """Stack single datasets in a batch; those with fewer cells end with empty ones of the rank of their last cell."""
+def stack_cells(profiles: Sequence[Profile]) -> RankCells:
+    """Join the rows of single datasets in rank cells, which are stored with them, and stack these in a batch.
+
+    Datasets with fewer cells than others end with empty cells of the rank of their last one.
+    """
+    datasets: list[RankCells] = []
+    for profile in profiles:
+        if "rank cells" not in profile.cache:
+            profile.cache["rank cells"] = rank_cells(profile)
+        datasets.append(profile.cache["rank cells"])
     if len(datasets) == 1:
         return datasets[0]
     cells = max(each.scores.shape[1] for each in datasets)
@@ -155,7 +156,7 @@ def stack_cells(datasets: Sequence[RankCells]) -> RankCells:
 def cell_parts(profile: Profile) -> Iterator[RankCells]:
     """Join the rows of a batch in rank cells, in parts of bounded memory."""
     if profile.batch == 1:
-        yield single_cells(profile)
+        yield stack_cells([profile])
         return
     step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
     for start in range(0, profile.batch, step):
@@ -165,10 +166,19 @@ def cell_parts(profile: Profile) -> Iterator[RankCells]:
 def rank_cells(profile: Profile) -> RankCells:
     """Join rows in cells: single rows or distinct scores up to 1024 of them, else 1024 cells of equal mass.
 
-    Rows of equal score share their outcomes. No cell of several scores crosses 1/2.
+    Rows of equal score share their outcomes. No cell of several scores crosses 1/2; those at 1/2 belong to the side with
+    more rows.
     """
     profile = profile.spread(MAX_CELLS)
-    lower_rows = _lower_rows(profile)
+    if profile.rows <= MAX_CELLS:
+        lower_rows = (profile.scores < 0.5).sum(axis=1, keepdims=True)
+        not_above = (profile.scores <= 0.5).sum(axis=1, keepdims=True)
+    else:
+        half = np.array([[0.5]], profile.precision)
+        lower_rows, not_above = profile.places(half, "left"), profile.places(half, "right")
+    if (lower_rows != not_above).any():
+        below_mass, not_above_mass = (profile.sums("w", Cut(rows, rows)) for rows in (lower_rows, not_above))
+        lower_rows = np.where(profile.total[:, None] - not_above_mass >= below_mass, lower_rows, not_above)
     if profile.rows <= MAX_CELLS and profile.weights is None:
         return _single_rows(profile, lower_rows)
     if profile.rows > MAX_CELLS:
@@ -185,19 +195,6 @@ def rank_cells(profile: Profile) -> RankCells:
         cut = Cut(every_row, every_row)
     distinct = np.minimum(profile.distinct, MAX_CELLS).astype(float)
     return _cells_between(profile, cut, distinct, cut.below[:, :-1] >= lower_rows)
-
-
-def _lower_rows(profile: Profile) -> Indices:
-    """Count the rows below 1/2, with those at 1/2 where more rows are below than above, shape (m or 1, 1)."""
-    if profile.rows <= MAX_CELLS:
-        below, not_above = ((side(profile.scores, 0.5)).sum(axis=1)[:, None] for side in (np.less, np.less_equal))
-    else:
-        half = np.array([[0.5]], profile.precision)
-        below, not_above = profile.places(half, "left"), profile.places(half, "right")
-    if (below == not_above).all():
-        return below
-    below_mass, not_above_mass = (profile.sums("w", Cut(rows, rows)) for rows in (below, not_above))
-    return np.where(profile.total[:, None] - not_above_mass >= below_mass, below, not_above)
 
 
 def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
@@ -335,12 +332,7 @@ def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) ->
 
 def squared_norm(covariance: Float64s) -> Float64s:
     """Compute the squared Frobenius norm of covariances (m, K, K), shape (m,)."""
-    return (covariance**2).sum(axis=(1, 2))
-
-
-def leading_squared_norms(covariance: Float64s) -> Float64s:
-    """Compute the squared Frobenius norms of the first 1, ..., K rows and columns of (..., K, K), shape (..., K)."""
-    return np.cumsum(np.cumsum(covariance**2, axis=-2), axis=-1).diagonal(axis1=-2, axis2=-1)
+    return np.vecdot(covariance, covariance).sum(axis=1)
 
 
 @lru_cache(maxsize=8)

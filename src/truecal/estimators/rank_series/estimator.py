@@ -112,15 +112,12 @@ class RankSeries(Estimator):
         cells : RankCells
             Their rank cells.
 
-        Yields
-        ------
-        Estimate
+        Returns
+        -------
+        iterator of Estimate
             One for every profile.
         """
-        if len(profiles) == 1:
-            yield self(profiles[0])
-        else:
-            yield from self._of_fit(fit_cells(cells), profiles)
+        return self._of_fit(fit_cells(cells), profiles)
 
     def _of_fit(self, fit: SeriesFit, profiles: Sequence[Profile]) -> Iterator[Estimate]:
         """Estimate single datasets from their fits."""

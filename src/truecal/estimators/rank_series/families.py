@@ -119,8 +119,7 @@ class Family:
         cells = (collapse(profile, _FAMILY_CELLS) for profile in profiles)
         tests = (test for _, batch in stacked_cells(cells) for test in smooth_tests(batch))
         for number, (statistic, null) in zip(groups, tests, strict=True):
-            redrawn = np.zeros(self.resamples) if null is None else null.draw(self.resamples, self._rng)
-            self._append(number, min(statistic, _REFUTED), redrawn)
+            self._append(number, min(statistic, _REFUTED), null.draw(self.resamples, self._rng))
 
     def _append(self, group: int, statistic: float, null: Float64s) -> None:
         """Append the observed statistic of a group and its null distribution, shape (resamples,)."""

@@ -15,10 +15,10 @@ from truecal.estimators.rank_series.basis import (
     RankCells,
     cell_parts,
     coefficient_covariance,
-    leading_squared_norms,
     rank_basis,
     select_basis,
     squared_norm,
+    stack_cells,
 )
 from truecal.profile.profile import Profile
 from truecal.special import positive
@@ -78,7 +78,14 @@ class SeriesFit:
     @cached_property
     def moments(self) -> CurveMoments:
         """Moments of the fitted gap."""
-        return curve_moments(self.cells, self.gap)
+        shares, n, square = self.cells.shares, self.cells.n, self.gap * self.gap
+        variance = self.rate * (1 - self.rate)
+        mean_square = np.vecdot(shares, square)
+        divisor, miscalibrated = positive(mean_square), mean_square > 0
+        weighted = np.vecdot(shares, square * variance) / divisor
+        slope = 4 * np.where(miscalibrated, weighted, np.vecdot(shares, variance)) / n
+        excess = np.vecdot(shares, (square / divisor[:, None]) ** 2) - 1
+        return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
 
     @cached_property
     def null_covariance(self) -> Float64s:
@@ -101,7 +108,9 @@ class SeriesFit:
             basis = select_basis(self.basis, datasets)[:, :order]
             covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
             square[datasets] = squared_norm(covariance)
-        return _corrected_root(cells, power, square, self.moments)
+        significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * square)) & ~cells.few_scores
+        corrected = jensen_corrected(power, self.moments.slope, self.moments.curvature)
+        return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
 
     def error(self, norm: float) -> Float64s:
         """Compute the error of norm 2, or of norm 1 by the shape of the fitted curve (26), shape (m,)."""
@@ -110,39 +119,14 @@ class SeriesFit:
     def errors_by_order(self, norm: float) -> Float64s:
         """Compute the error of norm 1 or 2 with 1, ..., K terms, shape (m, K)."""
         cells, errors = self.cells, np.empty_like(self.theta)
-        squares = leading_squared_norms(self.null_covariance)
         scale = np.sqrt(cells.n)[:, None] / np.sqrt(positive(cells.counts))
         gap = np.zeros_like(cells.scores)
         for k in range(errors.shape[1]):
             gap = gap + self.coefficients[:, k, None] * self.basis[:, k] * scale
-            power = np.maximum(self.theta[:, k], 0.0)
-            errors[:, k] = _corrected_root(cells, power, squares[:, k], curve_moments(cells, gap))
-            if norm == 1:
-                errors[:, k] *= shape_ratio(cells, gap)
+            fit = replace(self, order=np.full_like(self.order, k + 1))
+            vars(fit)["gap"] = gap  # otherwise summed over all terms for every k
+            errors[:, k] = fit.error(norm)
         return errors
-
-
-def _corrected_root(cells: RankCells, power: Float64s, null_square: Float64s, moments: CurveMoments) -> Float64s:
-    """Compute the root of estimates of theta, at most 1; of significant ones corrected by Jensen's inequality (14).
-
-    `null_square` is the squared norm of the covariance of the coefficients under calibration, or an upper bound.
-    """
-    significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * null_square)) & ~cells.few_scores
-    corrected = jensen_corrected(power, moments.slope, moments.curvature)
-    return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
-
-
-def curve_moments(cells: RankCells, gap: Float64s) -> CurveMoments:
-    """Compute the moments (11), (12) of fitted gaps, shape (m, G)."""
-    shares, n, square = cells.shares, cells.n, gap * gap
-    rate = np.clip(cells.scores + gap, 0.0, 1.0)
-    variance = rate * (1 - rate)
-    mean_square = np.vecdot(shares, square)
-    divisor, miscalibrated = positive(mean_square), mean_square > 0
-    weighted = np.vecdot(shares, square * variance) / divisor
-    slope = 4 * np.where(miscalibrated, weighted, np.vecdot(shares, variance)) / n
-    excess = np.vecdot(shares, (square / divisor[:, None]) ** 2) - 1
-    return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
 
 
 def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:
@@ -165,7 +149,7 @@ def fit_series(profile: Profile) -> Iterator[SeriesFit]:
         yield from map(fit_cells, cell_parts(profile))
         return
     if "rank series" not in profile.cache:
-        profile.cache["rank series"] = fit_cells(next(cell_parts(profile)))
+        profile.cache["rank series"] = fit_cells(stack_cells([profile]))
     yield profile.cache["rank series"]
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RankCells, cell_parts, leading_squared_norms
+from truecal.estimators.rank_series.basis import RankCells, cell_parts
 from truecal.profile.profile import Profile
 from truecal.resampling.draws import LinearRedraws, NullDistribution, RedrawTest
 from truecal.special import positive
@@ -23,28 +23,29 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
     # Relative to the largest variance, squares of tiny scores do not underflow.
     variances = covariance.diagonal()
     unit = max(float(variances.max()), _MIN_VARIANCE)
-    scale = np.sqrt(2 * leading_squared_norms(covariance / unit))
+    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
     first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
     sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
     squares = (coefficients / np.sqrt(unit)) ** 2
     return np.asarray(((sums @ squares.T).T - sums @ variances / unit).max(axis=-1))
 
 
-def smooth_tests(cells: RankCells, *, share_redraws: bool = False) -> Iterator[tuple[float, NullDistribution | None]]:
+def smooth_tests(cells: RankCells, *, share_redraws: bool = False) -> Iterator[tuple[float, NullDistribution]]:
     """Yield the statistic (18) of every dataset of a batch and its distribution under calibration.
 
-    The distribution is None where no outcome can vary; the statistic is then 0, or infinite for an unexpected outcome.
-    With `share_redraws` neighbouring datasets with the same scores have the same one. Tests have the terms in the rank of
-    all rows whatever series the value has: no outcome has chosen them.
+    Where no outcome can vary the statistic is 0, or infinite for an unexpected outcome, and those of redraws are 0. With
+    `share_redraws` neighbouring datasets with the same scores have the same distribution. Tests have the terms in the rank
+    of all rows whatever series the value has: no outcome has chosen them.
     """
-    null, previous = None, -1
+    previous = -1
     for i in range(len(cells.n)):
         k = i % len(cells.counts)
         end, terms = np.flatnonzero(cells.counts[k])[-1] + 1, int(cells.orders[k])  # without what fills the batch up
         counts, scores, residuals = cells.counts[k, :end], cells.scores[i, :end], cells.residual_sums[i, :end]
         covariance = cells.null_covariance[i, :terms, :terms]
         if not (covariance.diagonal() > 0).any():
-            yield np.inf if (np.abs(residuals) > _ROUNDING).any() else 0.0, None
+            constant = NullDistribution(lambda redraws, rng: np.zeros(redraws))
+            yield np.inf if (np.abs(residuals) > _ROUNDING).any() else 0.0, constant
             continue
         functions = cells.basis[k % len(cells.basis), :terms, :end] / np.sqrt(positive(counts) * cells.n[i])
         if not (share_redraws and previous >= 0 and _same_scores(cells, previous, i)):
@@ -67,18 +68,11 @@ def _redrawn_statistics(
     return smooth_test_statistic(redraws.draw(number, rng), covariance)
 
 
-def p_value(statistic: float, null: NullDistribution | None, redraws: int, rng: np.random.Generator) -> float:
-    """Compute the p-value of a smooth test; without a distribution 1, or 1 / (1 + redraws) for a positive statistic."""
-    if null is None:
-        return 1 / (1 + redraws) if statistic > 0 else 1.0
-    return null.p_value(statistic, redraws, rng)
-
-
 def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> RedrawTest:
     """Compute statistic and p-value of every dataset of independent rows."""
     statistics, p_values = [], []
     for cells in cell_parts(profile):
         for statistic, null in smooth_tests(cells, share_redraws=True):
             statistics.append(statistic)
-            p_values.append(p_value(statistic, null, redraws, rng))
+            p_values.append(null.p_value(statistic, redraws, rng))
     return RedrawTest(np.array(statistics), np.array(p_values))
