@@ -47,7 +47,7 @@ class GroupedSketches(Protocol):
 
 
 def _redraw_count(level: float, groups: int) -> int:
-    """Choose enough redraws for a family-wise p-value to resolve the level; more where groups are few."""
+    """Return the number of redraws: 199, or 999 for up to 200 groups, and 10 / (1 - level) at least."""
     return max(999 if groups <= _FEW_GROUPS else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
 
 
@@ -60,7 +60,7 @@ def _measure_groups(
     level: float,
     rng: int,
 ) -> tuple[Sequence[tc.Estimate], Float64s]:
-    """Measure the tested groups; return their Estimates and family-wise p-values."""
+    """Measure the tested groups; return their Estimates and family-wise p-values, shape (tested groups,)."""
     if not tested.any():
         return [], np.empty(0)
     chosen = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
@@ -80,7 +80,7 @@ def _measure_groups(
 
 
 def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
-    """Name the distinct values of a column, or its ranges between cuts, and number the rows among them."""
+    """Return the distinct values of a column, or its ranges between cuts, as text, and the index of that of every row."""
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)
     words, index = categories(preds, name)
@@ -311,7 +311,7 @@ def subgroups(
     tested = groups.counts >= smallest
     estimates, adjusted = _measure_groups(preds, groups, tested, estimator, lens, level, rng)
     overall = tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
-    return _rank(columns, groups.names, groups.counts, tested, estimates, adjusted, level, overall)
+    return _order_groups(columns, groups.names, groups.counts, tested, estimates, adjusted, level, overall)
 
 
 def _measure_scan(
@@ -326,10 +326,12 @@ def _measure_scan(
     family.add_profiles((sketch.to_profile() for _, sketch in sketches), (i for i, _ in sketches))
     adjusted = family.adjusted() if tested.any() else np.empty(0)
     overall = scan.measure(estimator=estimator, level=level, rng=rng)
-    return _rank(scan.by, names, counts, tested, list(compress(estimates.values(), tested)), adjusted, level, overall)
+    return _order_groups(
+        scan.by, names, counts, tested, list(compress(estimates.values(), tested)), adjusted, level, overall
+    )
 
 
-def _rank(
+def _order_groups(
     columns: tuple[str, ...],
     names: Sequence[str],
     counts: Indices,
@@ -339,7 +341,7 @@ def _rank(
     level: float,
     overall: tc.Estimate,
 ) -> Subgroups:
-    """Order groups by their errors; those that were not tested come last."""
+    """Build the table of groups, the largest error first and untested groups last; `estimates` are those of tested groups."""
     values, p_values = np.full(len(names), -np.inf), np.full(len(names), np.nan)
     values[tested], p_values[tested] = [float(e.value) for e in estimates], adjusted
     by_group = dict(zip(np.flatnonzero(tested).tolist(), estimates, strict=True))

@@ -254,8 +254,8 @@ def measure(
         rows = preds if select is None else select(preds)
         if rows.judge is not None:
             series = JudgedSeries.of(rows)
-            alone = measure(rows.take(series.rows.trusted), level=level, rng=generator)
-            return measure_judged(series, alone, level, generator)
+            trusted = measure(rows.take(series.rows.trusted), level=level, rng=generator)
+            return measure_judged(series, trusted, level, generator)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     elif not isinstance(estimator, Estimator):
@@ -362,18 +362,21 @@ def measure_groups(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Estimate]:
-    """Measure groups of rows, each as :func:`measure` would; datasets of independent rows are fitted together."""
-    chosen = RankSeries() if estimator is None else estimator
-    judged = lens or default_lens(preds)
-    several = judged.several or isinstance(chosen, VectorEstimator) or judged.shares(preds) is not None
-    if several or isinstance(judged, AllLabels) or preds.clusters is not None or preds.judge is not None:
+    """Measure groups of rows, each given by its row numbers, as :func:`measure` measures `preds.take(rows)`.
+
+    Under a lens with one dataset of independent rows, groups are fitted together.
+    """
+    series = RankSeries() if estimator is None else estimator
+    group_lens = lens or default_lens(preds)
+    several = group_lens.several or isinstance(series, VectorEstimator) or group_lens.shares(preds) is not None
+    if several or isinstance(group_lens, AllLabels) or preds.clusters is not None or preds.judge is not None:
         parts = map(preds.take, groups)
         return [measure(part, estimator=estimator, lens=lens, level=level, rng=rng) for part in parts]
-    sample, positions = next(judged.samples(preds)), list(groups)
+    sample, positions = next(group_lens.samples(preds)), list(groups)
     profiles = (sample.take(rows).profile for rows in positions)
-    estimates = measure_profiles(profiles, with_level(chosen, level), level, rng)
+    estimates = measure_profiles(profiles, with_level(series, level), level, rng)
     return [
-        replace(measured, lens=judged.describe(preds), warnings=(*_notes(preds.take(rows)), *measured.warnings))
+        replace(measured, lens=group_lens.describe(preds), warnings=(*_notes(preds.take(rows)), *measured.warnings))
         for rows, measured in zip(positions, estimates, strict=True)
     ]
 
@@ -586,7 +589,7 @@ def _combined_estimate(
 
 
 def _notes(preds: Predictions) -> list[str]:
-    """Return warnings about the predictions: labels of two of many classes, and integer weights."""
+    """Return warnings about predictions: labels that are only 0 and 1 of many classes, and weights that are whole numbers."""
     notes = []
     if not preds.multilabel and preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
         notes.append(

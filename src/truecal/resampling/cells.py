@@ -20,16 +20,16 @@ class Counted(Profile):
 
 
 def cell_starts(profile: Profile, limit: int) -> Indices:
-    """Find where the cells of a single set of sorted scores begin, and where the last one ends.
+    """Find the first row of every cell of sorted scores, and the end of the last one, shape (cells + 1,).
 
     A cell is a group of equal scores; if there are more than `limit`, neighbours are joined into cells of about equal mass.
     """
     scores = profile.scores[0]
-    fresh = scores[1:] != scores[:-1]
-    if np.count_nonzero(fresh) < limit:
-        return np.concatenate([[0], np.flatnonzero(fresh) + 1, [profile.rows]])
-    alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
-    starts = np.unique(alone.mass_cut(limit).below[0])
+    rises = scores[1:] != scores[:-1]
+    if np.count_nonzero(rises) < limit:
+        return np.concatenate([[0], np.flatnonzero(rises) + 1, [profile.rows]])
+    first_dataset = Profile(profile.scores, profile.outcomes[:1], profile.weights)
+    starts = np.unique(first_dataset.mass_cut(limit).below[0])
     return np.concatenate([[0], starts[1:-1], [profile.rows]])  # rows of weight 0 at either end belong to a cell too
 
 

@@ -148,15 +148,17 @@ def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
     cut = -(-np.arange(1, bins) * n // bins)
     count = np.bincount(keys, minlength=_KEYS)
     end = np.cumsum(count)
-    sought = np.zeros(_KEYS, bool)
+    is_cut_key = np.zeros(_KEYS, bool)
     ranks = np.concatenate([cut - 1, np.minimum(cut, n - 1)])
     cut_keys, of_rank = np.unique(np.searchsorted(end, ranks, side="right"), return_inverse=True)
-    sought[cut_keys] = True
-    near = np.sort(scores[np.flatnonzero(sought.take(keys))])
-    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[of_rank]  # rows of smaller keys that are not among `near`
-    lower, upper = near[ranks - skipped].reshape(2, -1)
+    is_cut_key[cut_keys] = True
+    cut_scores = np.sort(scores[np.flatnonzero(is_cut_key.take(keys))])
+    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[
+        of_rank
+    ]  # rows of smaller keys that are not among `cut_scores`
+    lower, upper = cut_scores[ranks - skipped].reshape(2, -1)
     shift = skipped[: len(cut)]
-    first, last = (np.searchsorted(near, lower, side=side) + shift for side in ("left", "right"))
-    mostly_below = (cut - first) * 2 >= last - first  # a group of ties goes to the side that has more of it
-    tied = np.where(mostly_below, np.nextafter(lower, scores.dtype.type(2)), lower)
+    first, last = (np.searchsorted(cut_scores, lower, side=side) + shift for side in ("left", "right"))
+    larger_part_below = (cut - first) * 2 >= last - first  # a group of ties goes to the side that has more of it
+    tied = np.where(larger_part_below, np.nextafter(lower, scores.dtype.type(2)), lower)
     return np.where(lower == upper, tied, upper)

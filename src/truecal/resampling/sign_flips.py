@@ -42,13 +42,13 @@ def sign_flip_test(
     starts = cell_starts(profile, 4096)
     cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
-    inside = weight > 0
-    cell = np.unique(cell[inside], return_inverse=True)[1]
+    weighted = weight > 0
+    cell = np.unique(cell[weighted], return_inverse=True)[1]
     residual = (profile.outcomes[0] - profile.scores[0].astype(np.float64)) * weight
     residual *= profile.size[0] / profile.total[0]
     from scipy.sparse import csr_array
 
-    sums = csr_array((residual[inside], (unit[inside], cell)), shape=(int(unit.max()) + 1, cells.rows))
+    sums = csr_array((residual[weighted], (unit[weighted], cell)), shape=(int(unit.max()) + 1, cells.rows))
     scores, weights = cells.scores.astype(np.float64), cells.weights
 
     def draw(flips: int, rng: np.random.Generator) -> Float64s:

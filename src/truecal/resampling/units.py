@@ -108,9 +108,9 @@ class UnitSums:
         cell = np.searchsorted(starts, np.arange(profile.rows), side="right") - 1
         weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
         weights = weights * float(profile.size[0] / profile.total[0])
-        inside = np.flatnonzero((cell >= 0) & (cell < cells) & (weights > 0))
-        unit, cell, weights = units.of_row[sample.order[inside]], cell[inside], weights[inside]
-        scores, outcomes = profile.scores[0, inside].astype(np.float64), profile.outcomes[0, inside]
+        counted = np.flatnonzero((cell >= 0) & (cell < cells) & (weights > 0))
+        unit, cell, weights = units.of_row[sample.order[counted]], cell[counted], weights[counted]
+        scores, outcomes = profile.scores[0, counted].astype(np.float64), profile.outcomes[0, counted]
         values = weights, weights * outcomes, weights * scores
         variances = np.bincount(cell, weights * scores * (1 - scores), cells).astype(np.float64)
         if units.count <= _DENSE_UNITS:

@@ -202,13 +202,13 @@ class JointDistribution:
             self._scale = np.tile(np.sqrt(degrees / rng.chisquare(degrees, _DRAWS)), 2)
         joint, terms = _joint_covariance(one.noise, other.noise, paired=paired), len(one.noise.coefficients)
         draws = rng.standard_normal((_DRAWS, len(joint))) @ symmetric_root(joint)
-        self._rest = []
+        self._remainders = []
         for model in (slice(0, terms), slice(terms, None)):
             part, covariance = draws[:, model], joint[model, model]
             deviation = np.sqrt(2 * float((covariance**2).sum()))
             excess = (part**2).sum(axis=1) - covariance.trace()
-            rest = excess / deviation if deviation > 0 else rng.standard_normal(_DRAWS)
-            self._rest.append(np.tile(rest, 2))
+            remainder = excess / deviation if deviation > 0 else rng.standard_normal(_DRAWS)
+            self._remainders.append(np.tile(remainder, 2))
 
     # ------------------------------------------------------------------ tails and limits
 
@@ -225,19 +225,19 @@ class JointDistribution:
         """Search the last difference, from that of the estimates towards `end`, whose tail is not below the given one."""
         # Start where T_d of (22) is zero
         one, other = self._observed[0]
-        inside = float(np.sqrt(max(one, 0.0)) - np.sqrt(max(other, 0.0)))
+        accepted = float(np.sqrt(max(one, 0.0)) - np.sqrt(max(other, 0.0)))
         if min(one, other) < 0:
-            inside = float(np.copysign(np.sqrt(abs(one - other)), one - other))
-        outside = end
+            accepted = float(np.copysign(np.sqrt(abs(one - other)), one - other))
+        bound = end
         spacing = np.linspace(0.0, 1.0, _GRID) ** 3
         for _ in range(_ROUNDS):
-            tried = inside + (outside - inside) * spacing
-            rejected = np.flatnonzero(self.tail(tried[1:]) < tail)
+            differences = accepted + (bound - accepted) * spacing
+            rejected = np.flatnonzero(self.tail(differences[1:]) < tail)
             if len(rejected) == 0:
-                return float(tried[-1])
-            inside, outside = tried[rejected[0]], tried[rejected[0] + 1]
+                return float(differences[-1])
+            accepted, bound = differences[rejected[0]], differences[rejected[0] + 1]
             spacing = np.linspace(0.0, 1.0, _GRID)
-        return float(inside)
+        return float(accepted)
 
     def nearest_errors(self, differences: Float64s, observed: tuple[float, float]) -> tuple[Float64s, Float64s]:
         """Find the pair of errors with each difference that is nearest to the observed X, by the covariance there."""
@@ -248,11 +248,13 @@ class JointDistribution:
         grid = np.linspace(0.0, 1.0, _ERROR_SUMS)[:, None] ** 2
         for _ in range(_NEAREST_ROUNDS):
             first, second, cross = self.covariance(((error_sum + differences) / 2, (error_sum - differences) / 2))
-            reach = smallest + np.sqrt(2 * max(total, 0.0) + 8 * np.sqrt(first + second))
-            tried = smallest + (np.minimum(reach, largest) - smallest) * grid
-            offset = [x - ((tried + sign * differences) / 2) ** 2 for x, sign in zip(observed, (1, -1), strict=True)]
+            largest_sum = smallest + np.sqrt(2 * max(total, 0.0) + 8 * np.sqrt(first + second))
+            error_sums = smallest + (np.minimum(largest_sum, largest) - smallest) * grid
+            offset = [
+                x - ((error_sums + sign * differences) / 2) ** 2 for x, sign in zip(observed, (1, -1), strict=True)
+            ]
             distance = offset[0] ** 2 * second + offset[1] ** 2 * first - 2 * offset[0] * offset[1] * cross
-            error_sum = tried[distance.argmin(axis=0), np.arange(len(differences))]
+            error_sum = error_sums[distance.argmin(axis=0), np.arange(len(differences))]
         return (error_sum + differences) / 2, (error_sum - differences) / 2
 
     # ------------------------------------------------------------------ moments and draws
@@ -269,8 +271,8 @@ class JointDistribution:
             np.maximum(deviation, np.minimum(longer - difference, e * slope))
             for deviation, longer, e, slope in zip(deviations, deviations[::-1], errors, slopes[::-1], strict=True)
         ]
-        reach = np.maximum(raised[0] + raised[1], _MIN_VARIANCE)
-        deviations = [deviation * np.maximum(difference / reach, 1.0) for deviation in raised]
+        deviation_sum = np.maximum(raised[0] + raised[1], _MIN_VARIANCE)
+        deviations = [deviation * np.maximum(difference / deviation_sum, 1.0) for deviation in raised]
         product = 2 * deviations[0] * deviations[1]
         cosine = (deviations[0] ** 2 + deviations[1] ** 2 - difference**2) / positive(product)
         # Without an error there is no triangle, and the squares of L are correlated as X is.
@@ -305,8 +307,8 @@ class JointDistribution:
             deviation = deviation[:, None]  # of L
             square_variance = 2 * deviation**4  # of L^2, at most a
             share = np.minimum(1.0, np.sqrt(a / np.maximum(square_variance, _MIN_VARIANCE)))
-            rest = np.sqrt(np.maximum(a - square_variance, 0.0)) * self._rest[k]
-            noise = share * deviation**2 * (linear[k] ** 2 - 1) + rest
+            remainder = np.sqrt(np.maximum(a - square_variance, 0.0)) * self._remainders[k]
+            noise = share * deviation**2 * (linear[k] ** 2 - 1) + remainder
             with_error = 2 * e * deviation * linear[k] + np.sqrt(self._curvatures[k]) * e**2 * curved[k]
             estimates.append(e**2 + with_error * self._scale + noise * self._scale**2)
         return estimates[0], estimates[1]
