@@ -16,7 +16,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.lenses.lens import Sample
-from truecal.profile.binning import Cut
+from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
 from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
@@ -58,7 +58,7 @@ class VectorBinning(ABC):
 
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
-    """Cut one probability into intervals of equal width.
+    """Cut every probability into intervals of equal width.
 
     Parameters
     ----------
@@ -67,14 +67,11 @@ class EqualWidth(VectorBinning):
     closed : {"left", "right"}, default "left"
         Interval j is [j/b, (j+1)/b), the last one closed; "right" gives (j/b, (j+1)/b].
 
-    Raises
-    ------
-    InputError
-        If the lens sees more than two events.
-
     Notes
     -----
-    The event of interest is cut, exactly as :class:`BinnedECE` does.
+    Two events are cut along the event of interest alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of
+    them, so that the order of the classes does not matter; only cells that hold data count. The number of cells grows as
+    bins^events and most hold one row: prefer :class:`KDTree`.
 
     See Also
     --------
@@ -96,7 +93,12 @@ class EqualWidth(VectorBinning):
         options.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
-        return _partition_event(self, vector, lambda profile: profile.width_cut(self.bins, self.closed))
+        if vector.dimension == 2:
+            return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
+        inner_edges = width_edges(self.bins, vector.columns.dtype)[1:-1]
+        intervals = np.searchsorted(inner_edges, vector.columns, "right" if self.closed == "left" else "left")
+        cells, bin_of = np.unique(intervals, axis=1, return_inverse=True)
+        return Partition(bin_of.ravel(), cells.shape[1])
 
     def __str__(self) -> str:
         return f"{self.bins} intervals of equal width"
@@ -134,17 +136,16 @@ class EqualMass(VectorBinning):
         options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
-        return _partition_event(self, vector, lambda profile: profile.mass_cut(self.bins))
+        if vector.dimension != 2:
+            raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
+        return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
 
     def __str__(self) -> str:
         return f"{self.bins} bins of equal mass"
 
 
-def _partition_event(binning: VectorBinning, vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
-    """Partition rows by cuts of the probability of the judged event; refuse more than two events."""
-    if vector.dimension != 2:
-        name, events = type(binning).__name__, vector.dimension
-        raise InputError(f"{name} cuts one probability, but the lens sees {events} events; use KDTree")
+def _partition_event(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
+    """Partition rows by cuts of the probability of the judged event."""
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
