@@ -17,7 +17,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.predictions import frames, validation
 from truecal.predictions.selection import Selection
-from truecal.profile.cells import LEAST_ZONE, MIDDLE_CELLS, MIDDLE_ZONE, SPLIT, ZONE_CELLS
+from truecal.profile.cells import LEAST_ZONE, MIDDLE_ZONE, SPLIT, ZONE_CELLS
 from truecal.types import Float64s
 
 # ----------------------------------------------------------------------------------------------------
@@ -31,8 +31,8 @@ _MAX_LISTED = 8  # labels of a column that is text; more than two are refused
 
 # SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
-_UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
-    f"_tc_{name}" for name in ("upper", "v", "z", "q", "edge", "key", "r", "wy", "wr")
+_UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
+    f"_tc_{name}" for name in ("upper", "v", "z", "width", "edge", "key", "r", "wy", "wr")
 )
 
 
@@ -42,18 +42,19 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons in a second pass, which valid data do not
     need. `checked`: the frame has a column of rows whose probabilities sum to 1.
     """
-    c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
+    c, upper, v, z, width = (nw.col(name) for name in (C, _UPPER, _V, _Z, _WIDTH))
     split = v * SPLIT
     frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
     frame = frame.with_columns((c - upper).alias(_V))
     frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
-    frame = frame.with_columns(nw.when(z > LEAST_ZONE).then(z).otherwise(nw.lit(LEAST_ZONE)).alias(_Z))
-    per_unit = nw.when(z < MIDDLE_ZONE).then(ZONE_CELLS / z).otherwise(nw.lit(MIDDLE_CELLS))
-    frame = frame.with_columns(per_unit.alias(_Q))
-    frame = frame.with_columns((_floor(frame, v * q) / q).alias(_EDGE))
-    fits = _all([nw.col(PRESENT), *(condition for condition, _ in _checks(weighted=weighted, checked=checked))])
-    key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))
-    key = nw.when(fits).then(key).otherwise(nw.lit(UNFIT))
+    least = nw.lit(LEAST_ZONE / ZONE_CELLS)
+    # nested: engines that branch by rows compute the inner one for few of them
+    near_end = nw.when(z > LEAST_ZONE).then(z * (1.0 / ZONE_CELLS)).otherwise(least)
+    widths = nw.when(z < MIDDLE_ZONE).then(near_end).otherwise(nw.lit(MIDDLE_ZONE / ZONE_CELLS))
+    frame = frame.with_columns(widths.alias(_WIDTH))
+    frame = frame.with_columns((_floor(frame, v / width) * width).alias(_EDGE))
+    fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
+    key = nw.when(fits).then(nw.col(_EDGE) + number(c >= 1.0)).otherwise(nw.lit(UNFIT))
     return frame.with_columns(key.cast(nw.Float32).alias(KEY), (v - nw.col(_EDGE)).alias(_R))
 
 
