@@ -24,8 +24,12 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # Batches: rows or sketches, counted in cells of scores
 
-_MIDDLE = 64  # cells per unit in the middle
-_SMALLEST_CELL = 2.0**-20  # distance from 0 and from 1 below which all scores share a cell
+# Derived: a power of two, so that cells end where sketch cells do. An expert bets on the mean score of a cell, which is then less
+# than 1/64 from each of its scores.
+_CELLS_PER_UNIT = 64
+_SMALLEST_CELL = (
+    2.0**-20
+)  # derived: scores nearer to 0 or 1 than _MIN_PROBABILITY have the same log odds, hence the same bets
 
 
 @lru_cache
@@ -35,9 +39,9 @@ def edges() -> Float64s:
     >>> len(edges()), edges()[:3].tolist() == [0.0, 2.0**-20, 1.25 * 2.0**-20]
     (177, True)
     """
-    halvings = range(round(np.log2(1 / _MIDDLE / _SMALLEST_CELL)))
+    halvings = range(round(np.log2(1 / _CELLS_PER_UNIT / _SMALLEST_CELL)))
     tail = [_SMALLEST_CELL * 2.0**k * (1 + j / 4) for k in halvings for j in range(4)]
-    low = np.unique(np.concatenate([tail, np.arange(1, _MIDDLE // 2 + 1) / _MIDDLE]))
+    low = np.unique(np.concatenate([tail, np.arange(1, _CELLS_PER_UNIT // 2 + 1) / _CELLS_PER_UNIT]))
     return np.unique(np.concatenate([[0.0], low, 1 - low, [1.0]]))
 
 
@@ -59,6 +63,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
+        """Number of rows."""
         return round(float(self.n.sum()))
 
     def __add__(self, other: Batch) -> Batch:
@@ -134,14 +139,16 @@ class UnitRows:
 # ----------------------------------------------------------------------------------------------------
 # Bets: a fixed mixture of experts, each of which gains if calibration is off in a certain way
 
-# Of local experts and of the diagrams. Tuned on 300 uniform scores a day that fall by 5 points above 0.9: 8 bins take 12.5 days in the
-# median, 16 and 32 take 10.5.
+# Of local experts and of the diagrams. Tuned on 300 uniform scores a day that fall by 5 points above 0.9: 8 bins take 12.5 days in
+# the median, 16 and 32 take 10.5.
 _BIN_COUNT = 16
-# Log odds; by choice: one row multiplies the capital of an expert by at most exp(7) = 1100, however near to 0 or 1 its score is. Limits
-# of 4 and 14 have the same delays.
+# Log odds; by choice: one row multiplies the capital of an expert by at most exp(7) = 1100, however near to 0 or 1 its score is.
+# Tuned: limits of 4 and 14 have the same delays.
 _MAX_TILT = 7.0
-_MIN_PROBABILITY = 1e-6  # a probability is moved so far from 0 and 1 before its log odds are taken
-_ROWS_AT_ONCE = 4096  # rows of clusters in working memory
+_MIN_PROBABILITY = (
+    1e-6  # log odds are those of a probability at least this far from 0 and 1; derived: they stay below 14
+)
+_ROWS_AT_ONCE = 4096  # rows of clusters in working memory; derived: with 50 tilts each about 2 MB an array
 
 
 def _with_both_signs(values: list[float]) -> Float64s:
@@ -156,7 +163,7 @@ OFFSETS = _with_both_signs([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _with_both_signs([0.05, 0.1, 0.2, 0.4])
 LOCAL = _with_both_signs([0.02, 0.04, 0.08, 0.16, 0.32])
 _PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
-# Larger distances have a smaller share: 300 uniform scores show them within a batch or two.
+# Distances beyond these have a share that falls as 1 / distance; by choice: 300 uniform scores show them within two batches.
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
 _SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
 _GLOBAL = sum(_SIZES.values())
@@ -345,7 +352,8 @@ def log_odds(p: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # Evidence over time: for "has it ever been off?" and for "has it changed?"
 
-_HORIZON = 1000  # batches over which most of the weight of starting times is spread
+# By choice: a start at batch t costs log(1 / weight), at most log(1000 / 0.85) = 7.1 in the first 1000 batches.
+_HORIZON = 1000  # batches over which the weight of starting times is spread evenly
 _FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05  # weight of a start at the first batch, within the horizon and after it
 
 
@@ -419,9 +427,11 @@ def _round_down(values: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # A confidence sequence for the mean signed error
 
+# Bets of the mixture, and their costs per squared residual (docs/watch.md). Derived: the best bet falls as 1 / sqrt(rows), so half
+# octaves from 0.9 down to 0.9 / 2**14.5 serve up to 1e9 rows.
 _LAMBDAS = 0.9 * 2.0 ** -np.arange(0.0, 15, 0.5)
 _PSI = -np.log1p(-_LAMBDAS) - _LAMBDAS
-_HALVINGS = 60
+_BISECTIONS = 60  # derived: 2 / 2**60 is below the spacing of floats near 0.01
 
 
 @dataclass(frozen=True)
@@ -433,6 +443,7 @@ class MeanError:
     squares: float = 0.0
 
     def plus(self, size: float, total: float, squares: float) -> MeanError:
+        """Add rows, and the sums of their residuals and squared residuals."""
         return MeanError(self.size + size, self.total + total, self.squares + squares)
 
     @property
@@ -449,7 +460,7 @@ class MeanError:
         cost = _PSI * self.squares
         limit = np.log(2 / alpha) + np.log(len(_LAMBDAS))
         low, high = 0.0, 2.0
-        for _ in range(_HALVINGS):  # bisect for the smallest distance from the mean that is excluded
+        for _ in range(_BISECTIONS):  # bisect for the smallest distance from the mean that is excluded
             distance = (low + high) / 2
             if np.logaddexp.reduce(_LAMBDAS * self.size * distance - cost) >= limit:
                 high = distance
@@ -461,7 +472,9 @@ class MeanError:
 # ----------------------------------------------------------------------------------------------------
 # Sums in bins of scores over blocks of batches, short ones for the recent past and long ones for the distant
 
-_BLOCKS_PER_LENGTH = 5  # with one more, the two oldest of a length are joined
+_BLOCKS_PER_LENGTH = (
+    5  # with one more, the two oldest of a length are joined; by choice: a start is known to a fifth of its age
+)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from truecal.watch.incoming import Target
 
 _KINDS = ("a number", "a time without a zone", "a time with a zone")
 _COMPACT_DATE = re.compile(r"(19|2\d)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
-_MAX_DIGITS = 18
-_FAR_AHEAD = timedelta(days=366)
+_MAX_DIGITS = 18  # of a time that is a number; derived: it fits into 64 bits
+_FAR_AHEAD = timedelta(days=366)  # by choice: later times bring a warning
 
 
 def time_order(text: str) -> tuple[int, Any]:
@@ -102,7 +102,7 @@ def time_number(text: str) -> float:
 # ----------------------------------------------------------------------------------------------------
 # History: one line per batch of a group, of the last batches only, so that the state stays small
 
-_MAX_LINES = 730  # batches: two years of days
+_MAX_LINES = 730  # batches; by choice: two years of days
 _DIGITS = 6  # of numbers in the history, which are displayed and not computed with
 
 
@@ -204,6 +204,7 @@ class WatchedGroup:
 
     @property
     def name(self) -> str:
+        """The group in words."""
         return group_name(self.key)
 
     @property
@@ -213,6 +214,7 @@ class WatchedGroup:
 
     @property
     def log_change(self) -> float:
+        """Log of the mean over classes of the evidence for a change."""
         return log_mean_evidence([stream.evidence.log_change for stream in self.streams], list(self.shares))
 
     @property
@@ -299,11 +301,9 @@ def fingerprint(batches: tuple[Batch, ...]) -> str:
 
 _FORMAT, _VERSION = "truecal.watch", 1
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-_MAX_BYTES = 1 << 26  # unpacked, unless ...
-_MAX_RATIO = 50  # ... at most so many times the packed size; measured: at most 6 times for groups that differ
-_PRESET = (
-    0  # of lzma; its dictionary of 256 KiB holds the states of one group before and after a batch, 3 s for 1,000 groups
-)
+# A state may unpack to the larger of these two; measured: at most 6 times its packed size for groups that differ.
+_MAX_BYTES, _MAX_RATIO = 1 << 26, 50
+_PRESET = 0  # of lzma; tuned: its dictionary of 256 KiB holds one group before and after a batch, 3 s for 1,000 groups
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,11 @@ from truecal.watch.state import (
 )
 from truecal.writing import locked, write_whole
 
-RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless `run_length` differs
-_FIRST_SHARE, _LATER_SHARE = 0.75, 0.25  # shares of the groups of the first batch, and of all later ones
+RUN_LENGTH = 1000  # default of `run_length`; by choice: three years of days between false alarms about a change
+_FIRST_SHARE, _LATER_SHARE = (
+    0.75,
+    0.25,
+)  # by choice: share of the evidence of the groups of the first batch, and of all later ones
 
 
 def evidence_share(position: int, first: int) -> float:
@@ -368,6 +371,7 @@ class Watch:
         return self._step(arrivals)
 
     def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
+        """Return the state after the batches that arrived, group by group."""
         shares, settings = self._shares(), self.settings
         evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
         change = {key: self._groups[key].log_change + log(shares[key]) for key in shares}
