@@ -84,6 +84,11 @@ def test_stopped_session_is_named():
         engine_errors("the engine could not read"),
     ):
         raise AssertionError
+    with (
+        pytest.raises(tc.InputError, match="the engine could not read: nanobind"),
+        engine_errors("the engine could not read"),
+    ):
+        raise RuntimeError("nanobind::str(): conversion error!")  # DuckDB 2, of a message that is no UTF-8
 
 
 def parquet_bytes(rows):

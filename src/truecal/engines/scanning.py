@@ -75,7 +75,7 @@ def parts_of(
 
     A file of text is a part of its own: it is parsed in memory, and let go before the next.
 
-    Every file must have the columns wanted; those of `wanted.by` may stand in the names of its folders instead
+    Every file must have the requested columns; those of `request.by` may stand in the names of its folders instead
     (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress, up to a hundred parts in any
     case, except in Spark, which shares out the files itself.
     """
@@ -395,8 +395,8 @@ def scan(
     >>> rng = np.random.default_rng(0)
     >>> p, day = rng.random(4000), np.repeat(["mon", "tue"], 2000)
     >>> frame = pl.LazyFrame({"p": p, "y": rng.random(4000) < np.where(day == "mon", p, p**2), "day": day})
-    >>> found = scan(frame, label="y", score="p", by="day")
-    >>> {day: round(float(est), 3) for (day,), est in found.groups().items()}
+    >>> result = scan(frame, label="y", score="p", by="day")
+    >>> {day: round(float(est), 3) for (day,), est in result.groups().items()}
     {'mon': 0.009, 'tue': 0.183}
     """
     columns_by = () if by is None else tuple(by) if isinstance(by, (list, tuple)) else (by,)

@@ -183,9 +183,9 @@ def _is_family(columns: Sequence[str], stem: str) -> bool:
     return len(rests) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in rests))
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    """Write up to `most` names."""
-    return ", ".join(map(_short, names[:most])) + (", ..." if len(names) > most else "")
+def _listed(names: Sequence[str], limit: int = 12) -> str:
+    """Join the first `limit` names by commas."""
+    return ", ".join(map(_short, names[:limit])) + (", ..." if len(names) > limit else "")
 
 
 def _short(name: str) -> str:
