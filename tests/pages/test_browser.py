@@ -268,12 +268,21 @@ def test_bins_are_the_distinct_scores_where_these_are_few(browser, tmp_path):
     preds = tc.Predictions.from_probs(p, rng.random(400) < p**2)
     browser.open(report(preds, tmp_path / "page.html", fast=True))
     assert browser.one("#bins-shown").text == "5"
+    assert browser.all("#movement") == []  # the number of bins is that of the scores
+    browser.choose("norm", "2")
+    browser.choose("norm", "1")
+    assert browser.complaints() == []
     regions = tc.inference.stated_values(tc.OneClass()(preds))
     expected = sum(r.rows / 400 * abs(r.frequency - r.mean_score) for r in regions)
     assert abs(browser.error - expected) < 1e-9
 
 
 HOSTILE = (NASTY, "<img src=x onerror=alert(1)>", "javascript:alert(1)", "{{7*7}}", "'\"><svg onload=alert(1)>")
+WIDE = (
+    "\u0645\u0633\u062a\u0634\u0641\u0649 \u0627\u0644\u0642\u0627\u0647\u0631\u0629",
+    "\U0001f600 smile",
+    "x" * 150,
+)  # right to left, emoji, no place to break
 
 
 def hostile_pages(folder):
@@ -298,6 +307,34 @@ def hostile_pages(folder):
     yield report(dict.fromkeys(HOSTILE, preds), folder / "compare.html", resamples=99, title=NASTY)
     yield report(month("model", HOSTILE[:3]), folder / "watch.html", title=NASTY)
     yield report_study(fake_store([f"{name} {i}" for i, name in enumerate(HOSTILE)]), folder / "study.html")
+
+
+def test_names_of_any_shape_stay_inside_the_page(browser, tmp_path):
+    import numpy as np
+
+    from tests.pages.test_watch_page import month
+    from truecal.pages.dossier import write_dossier
+
+    rng = np.random.default_rng(0)
+    base = multiclass(400, 3, classes=list(WIDE))
+    preds = tc.Predictions.from_probs(
+        base.probs, np.array(WIDE, object)[base.labels], classes=base.classes, columns={WIDE[2]: rng.choice(WIDE, 400)}
+    )
+    risks = tc.Predictions.from_probs(base.probs[:, 0], base.labels == 0, columns=preds.columns)
+    about = {"title": WIDE[2], "source": WIDE[2], "command": WIDE[2]}
+    pages = [
+        report(preds, tmp_path / "a.html", by=WIDE[2], scale={WIDE[0]: (0, 0.5), WIDE[2]: (0.5, 1)}, **about),
+        report(dict.fromkeys(WIDE, preds), tmp_path / "b.html", resamples=99, title=WIDE[2]),
+        report(month("model", WIDE), tmp_path / "c.html", title=WIDE[2]),
+        write_dossier(risks, tmp_path / "d.html", by=WIDE[2], **about),
+    ]
+    for page in pages:
+        for width in (1280, 390):
+            browser.narrow(width)
+            browser.driver.get(page.as_uri())
+            if "<script" in page.read_text():
+                browser.settle()
+            assert browser.run("return document.documentElement.scrollWidth") <= width, (page.name, width)
 
 
 def test_no_name_runs_with_or_without_the_content_policy(browser, tmp_path):

@@ -34,9 +34,7 @@ def numbers(name, *, nudged=False):
     remedies = {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason", "tied")}
     remedies["rows"] = list(evaluation.frame())
     drawn = plain(page.drawn()["remedies"])
-    names = ("estimator_name", "truth", "n", "m", "mean", "bias", "std", "rmse")
-    biases = [{name: getattr(trial, name) for name in names} for trial in page.bias.trials]
-    shown = {**numbers, "bias": biases, "curves": thin(plain(page.curves))}
+    shown = {**numbers, "curves": thin(plain(page.curves))}
     shown["recalibration"] = {**remedies, "curves": thin(drawn)}
     return json.loads(json.dumps(plain(shown)))
 

@@ -41,12 +41,6 @@ def _audit(ax: Any) -> Any:
     return tc.plot.AuditDisplay({**names, **where, **numbers, "beyond": [True, True, False]}, tolerance=0.02).plot(ax)
 
 
-def _context(ax: Any) -> Any:
-    names = ["vehicles and machines", "animals", "all groups"]
-    more = {"if_calibrated": [0.01, 0.02, 0.015], "n": [4000, 5990, 9990]}
-    return tc.plot.ContextDisplay({"name": names, "error": [0.05, 0.05, 0.05], **_intervals(3), **more}).plot(ax)
-
-
 def _decision(ax: Any) -> Any:
     at = np.linspace(0.01, 0.5, 30)
     more = {"low": 0.2 - at / 2, "high": 0.24 - at / 2, "treat_all": 0.25 - at}
@@ -60,15 +54,6 @@ def _decision_loss(ax: Any) -> Any:
     loss = 0.04 * thresholds * (1 - thresholds)
     numbers = {"model": ["logistic regression"] * 50, "threshold": thresholds, "loss": loss}
     return tc.plot.DecisionLossDisplay({**numbers, "low": loss / 2, "high": 2 * loss}).plot(ax)
-
-
-def _evaluation(ax: Any) -> Any:
-    names = ["uncalibrated", "TemperatureScaling", "StructuredMatrixScaling", "IsotonicCalibration"]
-    parts = {"log_loss_refinement": [0.4] * 4, "log_loss_calibration": [0.2, 0.01, 0.0, np.inf]}
-    ends = {"log_loss_calibration_low": [0.15, 0.0, 0.0, np.nan], "log_loss_calibration_high": [0.25, 0.02, 0, np.nan]}
-    return tc.plot.EvaluationDisplay(
-        {"recalibrator": names, **parts, **ends}, recommended="StructuredMatrixScaling"
-    ).plot(ax)
 
 
 def _flexible(ax: Any) -> Any:
@@ -161,20 +146,14 @@ DISPLAYS: dict[str, Callable[[Any], Any]] = {
     ),
     "BinTrendDisplay": _bin_trend,
     "ClassWiseDisplay": _class_wise,
-    "ContextDisplay": _context,
     "CostMapDisplay": _cost_map,
     "DecisionDisplay": _decision,
     "DecisionLossDisplay": _decision_loss,
     "ErrorCalibrationDisplay": lambda ax: tc.plot.ErrorCalibrationDisplay(
         _study(error=_error(), value=_error() / 5), metric="rank-series-l2"
     ).plot(ax),
-    "EvaluationDisplay": _evaluation,
     "FlexibleDisplay": _flexible,
     "ForestDisplay": _forest,
-    "GranularityDisplay": lambda ax: tc.plot.GranularityDisplay(
-        {"fraction": [0.2, 0.1, 0.05, 0.02], "value": [0.03, 0.04, 0.041, 0.06], "spread": [0.01] * 4}
-        | {"chance": [0.01, 0.015, 0.02, 0.05], "bins": [4.0, 8, 16, 60], "stable": [False, True, True, False]}
-    ).plot(ax),
     "InOutDisplay": lambda ax: tc.plot.InOutDisplay(
         _study(inside=_error() / 8, outside=_error() / 4), metric="rank-series-l2"
     ).plot(ax),

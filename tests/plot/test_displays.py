@@ -12,9 +12,6 @@ from truecal.plot import (
     AbstentionDisplay,
     BeforeAfterDisplay,
     ClassWiseDisplay,
-    ContextDisplay,
-    EvaluationDisplay,
-    GranularityDisplay,
     LikertDisplay,
     OverTimeDisplay,
     ParetoDisplay,
@@ -222,16 +219,6 @@ def test_top_k(many):
     assert len({patch.get_hatch() for patch in display.ax_.patches}) == 2
 
 
-def test_granularity(many):
-    y, probs = many
-    sweep = tc.estimators.sweep_granularity(
-        tc.Predictions.from_probs(probs, y), fractions=[0.5, 0.25, 0.1, 0.05], replicates=20
-    )
-    display = drawn(GranularityDisplay.from_sweep(sweep))
-    assert display.ax_.lines[0].get_ydata() == pytest.approx(sweep.value)
-    assert display.frame() == sweep.frame()
-
-
 def test_pareto():
     frame = {
         "name": ["a", "b", "$c", "d", "twin of a"],
@@ -284,28 +271,6 @@ def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'truecal[plot]'" in ran.stdout
-
-
-def test_evaluation_numbers(binary):
-    y, p = binary
-    result = tc.evaluate(
-        [tc.recalibration.BetaCalibration(), tc.recalibration.IsotonicCalibration()], tc.Predictions.from_probs(p, y)
-    )
-    display = drawn(EvaluationDisplay.from_evaluation(result))
-    assert display.frame()["log_loss_calibration"][0] == result["uncalibrated"].log_loss_split.calibration
-    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert f"{result.recommended} (recommended)" in labels
-    assert EvaluationDisplay.from_evaluation(result, plot=False).ax_ is None
-
-
-def test_errors_in_context(many):
-    labels, probs = many
-    preds = tc.Predictions.from_probs(probs, labels)
-    expected = [tc.measure(preds, select=tc.by_label(k)) for k in (1, 3)]
-    frame = drawn(ContextDisplay.from_estimates(dict(zip("ab", expected, strict=True)))).frame()
-    assert frame["name"].tolist() == ["a", "b"]
-    assert frame["error"].tolist() == [float(e.value) for e in expected]
-    assert frame["if_calibrated"].tolist() == [e.chance for e in expected]
 
 
 def test_axes_of_a_reliability_diagram_fit_the_scores_and_its_legend_covers_no_bin():

@@ -58,6 +58,12 @@ def meeting(figure):
     return [(a, b) for i, (a, x) in enumerate(boxes) for b, y in boxes[i + 1 :] if _overlap(x, y)]
 
 
+def touching(figure):
+    """Names beside points that cover each other."""
+    boxes = [(t.get_text(), t.get_window_extent()) for ax in figure.axes for t in ax.texts if t.get_visible()]
+    return [(a, b) for i, (a, x) in enumerate(boxes) for b, y in boxes[i + 1 :] if _overlap(x, y)]
+
+
 def crowded(figure):
     """Neighbouring numbers or names at the ticks of an axis that cover each other."""
     pairs = []
@@ -89,6 +95,7 @@ def test_nothing_leaves_the_canvas_of_a_column(name, layout, tmp_path):
         assert outside(figure) == []
     assert meeting(figure) == []
     assert crowded(figure) == []
+    assert touching(figure) == []
     wide, high = figure.get_size_inches() * figure.dpi
     drawn = [a for a in getattr(display, "axes_", [ax]) for a in (a if hasattr(a, "__len__") else [a])]
     if (

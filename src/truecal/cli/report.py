@@ -41,7 +41,7 @@ def report(
     controls.
 
     --tolerance E   The largest error that is acceptable; the verdict is about it.
-    --fast          Leave out what takes seconds: recalibration and the simulated bias.
+    --fast          Leave out what takes seconds: segments, the clinical section, recalibration.
     --dossier NAME  Instead write the items of a reporting guideline, to print.
     --clinical      Also validate as a clinical prediction model: O/E, slope, ICI, c-statistic.
     --title TEXT    Heading of the page.

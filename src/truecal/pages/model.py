@@ -32,14 +32,8 @@ _CURVE_POINTS = 400
 _MAX_CLASSES, _MAX_CLUSTERED_CLASSES = 200, 50  # in the table of classes, so that their tests take bounded time
 _MAX_CLINICAL_ROWS = 1_000_000
 _FOLDS = 5
-_MIN_ROWS = 100  # to fit a recalibration map, or a simulated world
+_MIN_ROWS = 100  # to fit a recalibration map
 _MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES = 200_000, 1_000_000
-_SIMULATED_DATASETS, _MAX_SIMULATED_ROWS = 100, 10_000
-# Beyond as many rows a world is fitted to cells of neighbouring scores, whose sums are those of the rows.
-_MAX_WORLD_CELLS = 50_000
-# How well a world fits is judged on datasets of the data's own size, which takes minutes beyond.
-_MAX_WORLD_ROWS = 1_000_000
-_ISOTONIC = tc.estimators.IsotonicError()
 _ESTIMATORS: tuple[tuple[str, Estimator], ...] = (
     ("Debiased", tc.DebiasedECE()),
     ("Monotone sweep", tc.SweepECE()),
@@ -50,16 +44,8 @@ _ESTIMATORS: tuple[tuple[str, Estimator], ...] = (
     ("Binned (plug-in), equal width", tc.BinnedECE(scheme="width", norm=np.inf)),
     ("Label-binned, equal width", tc.estimators.LabelBinnedECE()),
     ("Smooth (smECE)", tc.SmoothECE()),
-    ("Isotonic (CORP)", _ISOTONIC),
+    ("Isotonic (CORP)", tc.estimators.IsotonicError()),
 )
-_SIMULATED: dict[str, Estimator] = {
-    "Rank series": tc.RankSeries(),
-    "Debiased": tc.DebiasedECE(),
-    "Monotone sweep": tc.SweepECE(),
-    "Nearest neighbours": tc.NearestECE(),
-    "Binned, 15 of equal width": tc.BinnedECE(norm=2),
-    "Isotonic (CORP)": _ISOTONIC,
-}
 
 
 @dataclass(frozen=True)
@@ -208,7 +194,6 @@ def _slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, An
         "segments": ("searching for segments", lambda: source.audit(setting.tolerance)),
         "clinical": ("validating clinically", lambda: _validate(source) if setting.clinical else None),
         "recalibration": ("recalibrating on held-out folds", lambda: recalibrate(source)),
-        "bias": ("simulating data like these", lambda: simulate_bias(source.profile, rng=setting.rng)),
     }
     parts, absent = dict.fromkeys(steps), {}
     for name, (words, compute) in steps.items() if not setting.fast else ():
@@ -331,7 +316,7 @@ def _context(data: object, setting: PageSettings) -> Iterator[tc.Estimate]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Clinical validation, recalibration, and the bias of estimators
+# Clinical validation and recalibration
 
 
 def _validate(source: PageSource) -> Clinical:
@@ -390,17 +375,3 @@ def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
         return tc.evaluate(methods, preds, folds=_FOLDS, score=score, **source.options)
-
-
-def simulate_bias(profile: tc.profile.Profile, *, rng: int) -> tc.lab.HowBiased:
-    """Measure bias and spread of the root-mean-square estimators on datasets of a world fitted to the data."""
-    rows = round(float(profile.size[0]))
-    if rows < _MIN_ROWS:
-        raise AbsentPartError(f"{rows} rows are too few to simulate data like them; {_MIN_ROWS} are needed.")
-    if rows > _MAX_WORLD_ROWS:
-        raise AbsentPartError(
-            f"With {rows:,} predictions the bias of an estimator is far below its interval; it is simulated for up to "
-            f"{_MAX_WORLD_ROWS:,}."
-        )
-    cells, size = profile.coarsen(_MAX_WORLD_CELLS), min(rows, _MAX_SIMULATED_ROWS)
-    return tc.lab.how_biased(cells, estimators=_SIMULATED, n=size, m=_SIMULATED_DATASETS, rng=rng)

@@ -6,11 +6,10 @@ from truecal.plot.curves import (
     DecisionDisplay,
     DecisionLossDisplay,
     FlexibleDisplay,
-    GranularityDisplay,
     OverTimeDisplay,
 )
 from truecal.plot.grids import AgreementDisplay, CostMapDisplay
-from truecal.plot.intervals import AuditDisplay, ContextDisplay, EvaluationDisplay, ForestDisplay, LikertDisplay
+from truecal.plot.intervals import AuditDisplay, ForestDisplay, LikertDisplay
 from truecal.plot.reliability import BeforeAfterDisplay, ClassWiseDisplay, ReliabilityDisplay
 from truecal.plot.study import (
     BinTrendDisplay,
@@ -29,15 +28,12 @@ __all__ = [
     "BeforeAfterDisplay",
     "BinTrendDisplay",
     "ClassWiseDisplay",
-    "ContextDisplay",
     "CostMapDisplay",
     "DecisionDisplay",
     "DecisionLossDisplay",
     "ErrorCalibrationDisplay",
-    "EvaluationDisplay",
     "FlexibleDisplay",
     "ForestDisplay",
-    "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",
     "OverTimeDisplay",

@@ -1,4 +1,4 @@
-"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, granularity, time."""
+"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal.clinical.curves import FlexibleCurve
 from truecal.clinical.decisions import DecisionComparison, DecisionCurve
-from truecal.estimators.generalized import granularity
 from truecal.inference.decisions import DecisionLoss, DecisionLosses
 from truecal.plot.display import (
     BLUE,
     DASHED,
-    GREEN,
     GREY,
     ORANGE,
     Display,
@@ -46,10 +44,9 @@ def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss 
 def _end_where_flat(ax: Any, thresholds: Float64s, values: Float64s) -> None:
     """End an axis of thresholds beyond the last one at which any curve is not flat."""
     steep = np.abs(values) > _FLAT * np.abs(values).max(initial=0.0)
-    if steep.any():
-        last, whole = thresholds[steep].max(), thresholds.max()
-        if last < 0.6 * whole:
-            ax.set_xlim(0, 1.3 * last)
+    end = 1.1 * thresholds[steep].max(initial=0.0)
+    if 0 < end < thresholds.max():
+        ax.set_xlim(0, end)
 
 
 class AbstentionDisplay(Display):
@@ -284,55 +281,6 @@ class FlexibleDisplay(Display):
             ax.bar(edges[:-1], height, bottom=bottom, **bars)
         ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(low, high), ylim=(bottom, top))
         add_legend(ax, min_entries=2)
-
-
-class GranularityDisplay(Display):
-    """Draw the generalized error for finer and finer bins, with its spread, a calibrated model's error, and the stable region.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `fraction`, `value`, `spread`, `chance`, `bins`, `stable`.
-
-    Examples
-    --------
-    >>> frame = {"fraction": [0.5, 0.1], "value": [0.02, 0.05], "spread": [0.01, 0.01], "chance": [0.01, 0.04]}
-    >>> GranularityDisplay({**frame, "bins": [3, 15], "stable": [True, True]}).frame()["bins"]
-    array([ 3, 15])
-    """
-
-    needed = ("fraction", "value", "spread", "chance", "bins", "stable")
-
-    @classmethod
-    def from_sweep(cls, sweep: granularity.GranularitySweep, ax: Any = None) -> Self:
-        """Draw the result of :func:`truecal.estimators.sweep_granularity`.
-
-        Parameters
-        ----------
-        sweep : GranularitySweep
-            The result.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : GranularityDisplay
-            The display, drawn.
-        """
-        return cls(sweep.frame()).plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        _, value, spread, chance, bins, stable = (self._frame[name] for name in self.needed)
-        if stable.any():
-            ends = bins[stable].min(), bins[stable].max()
-            ax.axvspan(*ends, color=GREEN, alpha=0.2, linewidth=0, label="stable")
-        ax.errorbar(bins, value, spread, color=BLUE, marker="o", capsize=2, label="error")
-        ax.plot(bins, chance, color=GREY, linestyle="--", marker="s", label="a calibrated model")
-        ax.set_xscale("log", base=2)
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.set(xlabel="Number of bins", ylabel="Generalized calibration error")
-        ax.set_ylim(bottom=0)
-        add_legend(ax)
 
 
 class OverTimeDisplay(Display):

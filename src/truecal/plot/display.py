@@ -273,7 +273,7 @@ def plain_text(legend: Any) -> None:
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
     """Write names beside points, where the axes have room and neither another name nor another point is; else not at all."""
     points = SMALL if axes_width(ax) < _NARROW else 9.0
-    ax.get_xlim(), ax.get_ylim()  # settles limits that are computed when needed
+    ax.figure.draw_without_rendering()  # settles limits, and the place that labels leave to the axes
     frame = ax.get_window_extent()
     pixels = ax.transData.transform(np.column_stack([across, up]))
     boxes: list[Any] = []
@@ -285,7 +285,7 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
             text = ax.annotate(name, (x, y), (shift, drop), parse_math=False, **style)
             box = text.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
-            if inside and not box.count_contains(pixels) and not box.count_overlaps(boxes):
+            if inside and not box.count_contains(pixels) and not box.padded(2).count_overlaps(boxes):
                 boxes.append(box)
                 break
             text.remove()

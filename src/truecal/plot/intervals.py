@@ -1,18 +1,16 @@
-"""Displays of a list of numbers with intervals: sites, answer scales, errors in context, segments, recalibration methods."""
+"""Displays of a list of numbers with intervals: sites, answer scales, segments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
-import truecal as tc
 from truecal import options
 from truecal.clinical.summaries import QUANTITIES, Sites
 from truecal.groups import answer_scales, segment_search
-from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, add_legend
-from truecal.table import Frame
+from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers
 
 _LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
 _NUMBERS = {name: (title[0].upper() + title[1:], ideal) for name, title, ideal, _ in QUANTITIES}
@@ -196,58 +194,6 @@ class LikertDisplay(_ListDisplay):
         ax.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")
 
 
-class ContextDisplay(_ListDisplay):
-    """Draw errors with their intervals, and a grey tick where a calibrated model with the same outputs would be.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `name`, `error`, `low`, `high`, `if_calibrated`, `n`.
-
-    Examples
-    --------
-    >>> display = ContextDisplay(
-    ...     {"name": ["cats"], "error": [0.1], "low": [0.05], "high": [0.2], "if_calibrated": [0.03], "n": [400]}
-    ... )
-    >>> display.frame()["error"]
-    array([0.1])
-    """
-
-    needed = ("name", "error", "low", "high", "if_calibrated", "n")
-
-    @classmethod
-    def from_estimates(cls, estimates: Mapping[str, tc.Estimate], ax: Any = None) -> Self:
-        """Draw estimates by name.
-
-        Parameters
-        ----------
-        estimates : mapping of str to Estimate
-            Estimates of single datasets.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : ContextDisplay
-            The display, drawn.
-        """
-        rows = []
-        for name, e in estimates.items():
-            limits = (None, None) if e.interval is None else (float(e.interval.low), float(e.interval.high))
-            rows.append(dict(zip(cls.needed, (name, float(e.value), *limits, e.chance, e.n), strict=True)))
-        return cls(Frame.from_records(rows)).plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        rows = list(self._frame)
-        for i, row in enumerate(rows):
-            self._draw_row(ax, i, row["error"], row["low"], row["high"])
-            if row["if_calibrated"] is not None:
-                ax.plot(row["if_calibrated"], i, marker="|", color=GREY, markersize=14)
-        self._name_rows(ax, (f"{row['name']} (n = {row['n']:,})" for row in rows))
-        drawn = [row[name] for row in rows for name in ("error", "high", "if_calibrated") if row[name] is not None]
-        ax.set(xlabel="Calibration error with interval; grey: a calibrated model", xlim=(0, 1.06 * max(drawn)))
-
-
 class AuditDisplay(_ListDisplay):
     """Draw segments as a tree: score minus outcome with its limits; orange squares are outside the tolerance.
 
@@ -303,76 +249,3 @@ class AuditDisplay(_ListDisplay):
             names.append(f"{'    ' * (row['depth'] - 1)}{branch}{row['name']}\n{row['region']}, n = {row['rows']:,}")
         self._name_rows(ax, names)
         ax.set(xlabel="Mean score minus mean outcome,\nlimits that hold for all segments")
-
-
-class EvaluationDisplay(Display):
-    """Draw one bar per recalibration method: refinement, which no map removes, and calibration, which the best map removes.
-
-    Infinite scores are named and have no bar.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `recalibrator`, and of the score `refinement`, `calibration`, `calibration_low`, `calibration_high`, as in
-        `log_loss_refinement`.
-    score : str, default "log loss"
-        The score.
-    recommended : str, default None
-        Name of the method to mark.
-
-    Examples
-    --------
-    >>> numbers = {"recalibrator": ["uncalibrated", "beta"], "log_loss_refinement": [0.5, 0.5]}
-    >>> numbers |= {"log_loss_calibration": [0.1, 0.0], "log_loss_calibration_low": [0.08, 0.0]}
-    >>> numbers |= {"log_loss_calibration_high": [0.12, 0.0]}
-    >>> EvaluationDisplay(numbers, recommended="beta").frame()["log_loss_calibration"]
-    array([0.1, 0. ])
-    """
-
-    def __init__(self, numbers: Numbers, *, score: str = "log loss", recommended: str | None = None) -> None:
-        parts = ("refinement", "calibration", "calibration_low", "calibration_high")
-        self.needed = ("recalibrator", *(f"{score.replace(' ', '_')}_{part}" for part in parts))
-        self.score, self.recommended = score, recommended
-        super().__init__(numbers)
-
-    @classmethod
-    def from_evaluation(cls, evaluation: tc.recalibration.Evaluation, *, plot: bool = True, ax: Any = None) -> Self:
-        """Draw the result of :func:`truecal.evaluate`, by the score that decided it.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            The result.
-        plot : bool, default True
-            Whether to draw now.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : EvaluationDisplay
-            The display.
-        """
-        display = cls(evaluation.frame(), score=evaluation.score, recommended=evaluation.recommended)
-        return display._plot_if(plot, ax)
-
-    def _draw(self, ax: Any) -> None:
-        names, *numbers = self._columns(*self.needed)
-        refinement, calibration, low, high = (np.array(values, np.float64) for values in numbers)
-        rows = np.arange(len(names))[::-1]
-        finite = np.isfinite(calibration)
-        gain = np.where(finite, calibration, 0.0)
-        ax.barh(rows, refinement, color=GREY, alpha=0.5, label="refinement")
-        ax.barh(rows, gain, left=refinement, color=ORANGE, label="calibration (removable)")
-        ends = np.isfinite(low) & np.isfinite(high)
-        half_widths = np.where(ends, np.maximum([gain - low, high - gain], 0.0), 0.0)
-        ax.errorbar(refinement + gain, rows, xerr=half_widths, fmt="none", ecolor=BLUE, capsize=3)
-        for row in np.flatnonzero(~finite):
-            ax.text(refinement[row], rows[row], " infinite", va="center")
-        marked = [f"{name} (recommended)" if name == self.recommended else str(name) for name in names]
-        ax.set_yticks(rows, marked, parse_math=False)
-        # calibration is small beside refinement: start the axis below it
-        start = float(refinement.min())
-        ax.set_xlim(left=max(0.0, start - 1.5 * float((refinement + gain + half_widths[1] - start).max() or start)))
-        ax.set(xlabel=f"{self.score.capitalize()} on held-out folds")
-        add_legend(ax, max_columns=1)

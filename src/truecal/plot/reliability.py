@@ -27,10 +27,8 @@ from truecal.plot.display import (
     add_below,
     add_legend,
     add_title,
-    axes_width,
     fill_band,
     fitted_limits,
-    new_axes,
 )
 from truecal.profile.profile import check_profile
 from truecal.table import Frame
@@ -40,8 +38,8 @@ Scheme = Literal["width", "mass", "sweep"]
 Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _HISTOGRAM_BINS = 50
 _MAX_LABELS = 20  # bins beside which counts are written
-_CLASS_LETTERS, _CLASS_LETTERS_NARROW = 24, 12  # of a class name above a small diagram
-_WIDE = 4.0  # inches in which four small diagrams fit side by side
+_CLASS_LETTERS = 12  # of a class name above a small diagram
+_ACROSS = 3  # small diagrams side by side, which fit the column of a paper
 
 
 def bin_frame(bins: Bins | None, level: float) -> Frame:
@@ -313,8 +311,8 @@ class ReliabilityDisplay(Display):
         ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         if "smooth" in self._drawn:
             smooth = self.numbers.smooth
-            fill_band(ax, smooth["score"], smooth["low"], smooth["high"], ORANGE, label="its band", zorder=1)
             ax.plot(smooth["score"], smooth["outcome"], color=ORANGE, linewidth=2, label="smooth", zorder=3)
+            fill_band(ax, smooth["score"], smooth["low"], smooth["high"], ORANGE, label="its band", zorder=1)
         if "isotonic" in self._drawn:
             steps = self.numbers.isotonic
             style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
@@ -461,28 +459,13 @@ class ClassWiseDisplay(Display):
             rows += [{"class": preds.class_name(k), **row} for row in bin_frame(binned, level)]
         return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._plot_if(plot, ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the small diagrams.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            In whose place to draw; None is a new figure.
-
-        Returns
-        -------
-        display : ClassWiseDisplay
-            The display itself.
-        """
-        wide = ax is None or axes_width(new_axes(ax)[1]) > _WIDE
-        self._across = min(4 if wide else 3, len(self.errors))
-        return super().plot(ax)
-
     def _size(self) -> tuple[float, float]:
-        return 2.6 * self._across, 2.6 * -(-len(self.errors) // self._across)
+        across = min(_ACROSS, len(self.errors))
+        return 2.6 * across, 2.6 * -(-len(self.errors) // across)
 
     def _draw(self, ax: Any) -> list[Any]:
-        across, down = self._across, -(-len(self.errors) // self._across)
+        across = min(_ACROSS, len(self.errors))
+        down = -(-len(self.errors) // across)
         ax.set_axis_off()
         spec = ax.get_subplotspec()
         if spec is None:
@@ -513,10 +496,8 @@ class ClassWiseDisplay(Display):
         ax.set(xlim=(0, end), ylim=(0, end))
         ax.locator_params(nbins=3)
         ax.tick_params(labelsize="x-small")
-        letters = _CLASS_LETTERS_NARROW if self.narrow_ else _CLASS_LETTERS
-        short = name if len(name) <= letters else f"{name[: letters - 1]}…"
-        words = f"{short}\n{self.errors[name]:.3f}" if self.narrow_ else f"{short}: {self.errors[name]:.3f}"
-        ax.set_title(words, fontsize="small", parse_math=False)
+        short = name if len(name) <= _CLASS_LETTERS else f"{name[: _CLASS_LETTERS - 1]}…"
+        ax.set_title(f"{short}\n{self.errors[name]:.3f}", fontsize="small", parse_math=False)
 
 
 # ----------------------------------------------------------------------------------------------------
