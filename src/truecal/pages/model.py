@@ -19,7 +19,7 @@ from truecal.lenses.one_probability import default_lens
 from truecal.pages.records import Provenance
 from truecal.pages.render import Page
 from truecal.pages.sources import MAX_BINS, PageSource, cells_of, source_of
-from truecal.plot.display import fitted_limits
+from truecal.plot.display import default_scheme, fitted_limits
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Selection, check_selection, column
 
@@ -141,7 +141,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     many = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
     classes = per_class(source.preds, level=level) if many and source.preds is not None else []
     parts, absent = _slow_parts(source, setting)
-    cells, smooth = cells_of(profile), thin_curve(trusted.curve)
+    cells, limits, smooth = cells_of(profile), fitted_limits(profile), thin_curve(trusted.curve)
     used = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
     used |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
     progress("measuring in context")
@@ -178,7 +178,8 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
         forests={} if parts["clinical"] is None else _forests(parts["clinical"]),
         context=list(_context(data, setting)),
         cells=replace(cells, scale=cells.scale / source.design_effect()),
-        limits=fitted_limits(profile),
+        limits=limits,
+        scheme=default_scheme(limits) if cells.values is None else "values",
         curves={
             "smooth": None if smooth is None else with_band(smooth, profile, level),
             "isotonic": thin_curve(others[-1][1].curve, steps=True),

@@ -42,9 +42,9 @@ def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss 
 
 
 def _end_where_flat(ax: Any, thresholds: Float64s, values: Float64s) -> None:
-    """End an axis of thresholds beyond the last one at which any curve is not flat."""
+    """End an axis of thresholds at the last one at which any curve is not flat."""
     steep = np.abs(values) > _FLAT * np.abs(values).max(initial=0.0)
-    end = 1.1 * thresholds[steep].max(initial=0.0)
+    end = thresholds[steep].max(initial=0.0)
     if 0 < end < thresholds.max():
         ax.set_xlim(0, end)
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from textwrap import fill
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -326,6 +326,15 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
         ends = np.searchsorted(mass, np.array([tail, 1 - tail]) * mass[-1])
     low, high = (float(scores[min(int(end), len(scores) - 1)]) for end in ends)
     return rounded_limits(low, high)
+
+
+def default_scheme(limits: tuple[float, float]) -> Literal["width", "mass"]:
+    """Return how bins are cut: equal width, and equal mass where an axis shows less than a third of the probabilities.
+
+    >>> default_scheme((0.5, 1.0)), default_scheme((0.0, 0.1))
+    ('width', 'mass')
+    """
+    return "width" if limits[1] - limits[0] >= 1 / 3 else "mass"
 
 
 def rounded_limits(low: float, high: float) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from truecal.plot.display import (
     add_below,
     add_legend,
     add_title,
+    default_scheme,
     fill_band,
     fitted_limits,
 )
@@ -98,8 +99,8 @@ def reliability_numbers(
     if not profile.single:
         raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     limits = fitted_limits(profile)
-    if scheme is None:  # bins of equal width would be few where scores lie in a part of the axis
-        scheme = "width" if limits == (0.0, 1.0) else "mass"
+    if scheme is None:  # bins of equal width would be few where scores lie in a small part of the axis
+        scheme = default_scheme(limits)
     binned = (tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=bins, scheme=scheme))(profile)
     estimate = tc.RankSeries(level=level)(profile)
     steps = tc.estimators.IsotonicError()(profile).curve
@@ -233,7 +234,7 @@ class ReliabilityDisplay(Display):
         bins : int, default 15
             Number of bins.
         scheme : {"width", "mass", "sweep"}, default None
-            Where bins are cut; None is equal width, and equal mass where nearly all scores lie in a part of [0, 1].
+            Where bins are cut; None is equal width, and equal mass where nearly all scores lie in a third of [0, 1].
         level : float, default 0.95
             Level of intervals and band.
         name : str, default ""
