@@ -330,6 +330,17 @@ def test_gate_names_the_deciding_number():
     assert nothing.gate.endswith("no segment is shown to be off by more than 0.5; more rows might show one")
 
 
+def test_limits_that_are_not_numbers_do_not_pass(monkeypatch):
+    from truecal.groups import segment_search
+
+    preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
+    nan = float("nan")
+    monkeypatch.setattr(segment_search, "difference", lambda *arguments: (nan, nan, nan))
+    broken = tc.audit(preds, tolerance=0.5)
+    assert not broken.passed
+    assert broken.gate.startswith("FAIL: ")
+
+
 def test_without_columns_there_is_nothing_to_search():
     with pytest.raises(InputError, match="no column to divide the rows by"):
         tc.audit(tc.Predictions.from_probs([0.1, 0.9] * 50, [0, 1] * 50))
