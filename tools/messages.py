@@ -33,14 +33,15 @@ def python_messages(path: Path) -> Iterator[Message]:
 def _kinds(tree: ast.AST) -> dict[ast.AST, str]:
     """Give each string of a module its kind: raise, warn, help or text. Parts of an f-string belong to the whole."""
     kinds: dict[ast.AST, str] = {}
-    dropped: set[ast.AST] = set()
+    docstrings: dict[ast.AST, bool] = {}  # whether it is the help of a command or of options
 
     def visit(node: ast.AST, kind: str) -> None:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            commands = [ast.unparse(d) for d in getattr(node, "decorator_list", [])]
-            is_command = any(re.search(r"(^|\.)(command|group)\b", text) for text in commands)
-            if node.body and isinstance(node.body[0], ast.Expr) and not is_command:
-                dropped.add(node.body[0].value)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body:
+            decorators = [ast.unparse(d) for d in getattr(node, "decorator_list", [])]
+            is_command = any(re.search(r"(^|\.)(command|group)\b", text) for text in decorators)
+            lists_options = re.search(r"^    --\w", ast.get_docstring(node, clean=False) or "", re.MULTILINE)
+            if isinstance(node.body[0], ast.Expr):
+                docstrings[node.body[0].value] = is_command or lists_options is not None
         if isinstance(node, ast.Raise):
             kind = "raise"
         elif isinstance(node, ast.Call) and "warn" in ast.unparse(node.func):
@@ -48,18 +49,21 @@ def _kinds(tree: ast.AST) -> dict[ast.AST, str]:
         elif isinstance(node, ast.keyword) and node.arg == "help":
             kind = "help"
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-            if node not in dropped:
-                kinds[node] = kind
+            if docstrings.get(node, True):
+                kinds[node] = "help" if node in docstrings else kind
             if isinstance(node, ast.JoinedStr):
                 return
-        for child in ast.iter_child_nodes(node):
-            visit(child, kind)
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and name not in ("annotation", "returns"):
+                    visit(child, kind)
 
     visit(tree, "text")
     return kinds
 
 
 def _text(node: ast.AST) -> str:
+    """Return the text of a string or f-string; values that are filled in at run time stand in braces."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):

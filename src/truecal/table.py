@@ -366,14 +366,14 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
     """Return an HTML table with its headline for a notebook; a long one shows its first and last rows."""
     from html import escape
 
-    shown = frame
+    excerpt = frame
     if len(frame) > 2 * _SHOWN:
         ends = np.r_[:_SHOWN, len(frame) - _SHOWN : len(frame)]
-        shown = Frame({name: frame[name][ends] for name in frame.columns})
+        excerpt = Frame({name: frame[name][ends] for name in frame.columns})
         notes = (*notes, f"{len(frame) - 2 * _SHOWN} rows in the middle are not shown; .frame() has all {len(frame)}")
     head = f"<p><strong>{escape(headline)}</strong></p>" if headline else ""
     below = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f'<div style="overflow-x:auto">{head}{shown.to_html()}{below}</div>'
+    return f'<div style="overflow-x:auto">{head}{excerpt.to_html()}{below}</div>'
 
 
 def _column(values: Iterable[Any], name: str) -> Column:

@@ -124,15 +124,15 @@ def measure(
     content: dict[str, object] = {"source": source.name, "level": options.level}
     if isinstance(data, tc.engines.Scan):
         content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
-    shown = [*(parts or overall), *others]
-    text = _one_estimate(shown[0], conclusion) if len(shown) == 1 else _tables(shown, data, columns)
+    measured = [*(parts or overall), *others]
+    text = _one_estimate(measured[0], conclusion) if len(measured) == 1 else _tables(measured, data, columns)
     return Reply(
         "measure",
-        {**content, "results": [each.record() for each in shown]},
+        {**content, "results": [each.record() for each in measured]},
         text,
-        [each.statement(source.name, max_error) for each in shown],
+        [each.statement(source.name, max_error) for each in measured],
         conclusion,
-        list(dict.fromkeys(note for each in shown for note in each.estimate.warnings)),
+        list(dict.fromkeys(note for each in measured for note in each.estimate.warnings)),
     )
 
 

@@ -165,8 +165,8 @@ def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any
     lens, name = watching.lens, getattr(watching.lens, "name", None)
     word = "auto" if lens is None else names.word_of(type(lens).__name__, names.LENSES)
     word = word if name is None else f"class={name}"
-    given = {**settings, "--lens": None if source.lens == "auto" else source.lens}
-    for option, value in given.items():
+    options = {**settings, "--lens": None if source.lens == "auto" else source.lens}
+    for option, value in options.items():
         started = word if option == "--lens" else getattr(watching.settings, option[2:].replace("-", "_"))
         if value not in (None, started):
             difference = f"{option} {started}, not {value}"
