@@ -101,5 +101,5 @@ def test_a_promise_for_all_classes_from_the_shell(truecal, tmp_path):
     fitted("--top-label")
     assert truecal("verify", binned, *probs, "--max-error", 0.06).out.startswith("promised")
     wrong = ("recalibrate", "fit", tmp_path / "fit.parquet", *probs)
-    assert "not made of maps" in truecal(*wrong, "--method", "temperature", "--no-renormalise").err
+    assert "does not map each score by itself" in truecal(*wrong, "--method", "temperature", "--no-renormalise").err
     assert "are for one --method" in truecal(*wrong, "--top-label").err

@@ -167,19 +167,20 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     if from_arrays != to_arrays:
         raise InputError("arrays of an npz file are written to an npz file, and tables to .csv, .parquet or .jsonl")
     available = list(table if from_arrays else table.columns)
-    names_of_fit = [str(name) for name in fitted.classes_]
+    of_labels = isinstance(fitted, tc.recalibration.PerLabel)
+    classes_of_fit = [] if of_labels else [str(name) for name in fitted.classes_]
     probs: Any = columns.probabilities
-    if probs is None and columns.logits is None and set(names_of_fit) <= set(available):
-        probs = names_of_fit
+    if probs is None and columns.logits is None and classes_of_fit and set(classes_of_fit) <= set(available):
+        probs = classes_of_fit
     probs, logits = frames.choose_predictions(available, probs=probs, logits=columns.logits)
     kind, pattern = ("logits", str(logits)) if probs is None else ("probs", probs)
     if fitted.input != kind:
         raise InputError(f"the recalibrator was fitted on {fitted.input}, but {pattern!r} are {kind}")
     read, stars = frames.matching(available, pattern, "predictions")
-    stars = read if sorted(read) == sorted(names_of_fit) else stars
+    stars = read if sorted(read) == sorted(classes_of_fit) else stars
     classes = None if stars is None else list(map(str, stars))
     values = table[read[0]] if from_arrays else table.select(read).to_numpy()
-    one_column = not from_arrays and len(read) == 1 and not isinstance(fitted, tc.recalibration.PerLabel)
+    one_column = not from_arrays and len(read) == 1 and not of_labels
     after = fitted.predict_named(values[:, 0] if one_column else values, classes)
     if from_arrays:
         table["probs" if kind == "logits" else read[0]] = after if values.ndim == 2 else after[:, 1]
