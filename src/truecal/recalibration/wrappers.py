@@ -265,6 +265,8 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
     ----------
     maps_ : list of Recalibrator
         The fitted map of each column; None where probabilities stay as they are.
+    classes_ : ndarray of shape (k,)
+        The label of each column.
 
     See Also
     --------
@@ -284,6 +286,11 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
     recalibrator: Recalibrator | Mapping[object, Recalibrator | None] | None = None
     classes: Sequence[object] | None = None
     input: ClassVar[Input] = "probs"
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The label of each column."""
+        return self.order_.columns
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one map per column; a column whose labels are all equal is left as it is.
