@@ -328,7 +328,7 @@ def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: b
     width = len(panels) if side_by_side else len(datasets)
     rows = [panels[i : i + width] for i in range(0, len(panels), width)]
     share_x: Literal["col", False] = False if side_by_side else "col"
-    return StudyFigure(name, rows, *_tables(parts), data.styles, share_y="row", share_x=share_x, from_zero=True)
+    return StudyFigure(name, rows, *_tables(parts), data.styles, share_y="all", share_x=share_x, from_zero=True)
 
 
 def covariate(data: FigureData) -> StudyFigure:
