@@ -50,8 +50,9 @@ check: $(STAMP)          ## lint, format, types; layers, cycles and base classes
 	$(BIN)/python -m tools.layers
 	$(BIN)/zizmor --offline --quiet .github/workflows
 
-picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
+picture: $(STAMP)        ## draw docs/images: the architecture from the imports, pages by an installed Chromium
 	$(BIN)/python -m tools.picture
+	$(BIN)/python -m tools.screenshots
 
 hostile: $(STAMP)        ## files x options x engines, damaged files, kills, races and full disks for MINUTES (10) in all; SEED=... repeats a run
 	$(BIN)/python -m tools.hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))

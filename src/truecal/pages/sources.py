@@ -4,7 +4,7 @@ The browser never decides where a bin begins. Python's own edge and tie rules se
 the page takes differences of the same prefix sums, so its errors equal those of `truecal.BinnedECE` to the last digits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,24 @@ def _borders(cut: Cut) -> Float64s:
     return cut.below[0] + (0.0 if cut.fraction is None else cut.fraction[0])
 
 
+@dataclass(frozen=True)
+class CachedLens(Lens):
+    """A lens whose one sample is computed and sorted once for the whole page."""
+
+    lens: Lens
+    sample_: tc.lenses.Sample
+
+    def samples(self, preds: tc.Predictions) -> Iterator[tc.lenses.Sample]:
+        yield self.sample_
+
+    def describe(self, preds: tc.Predictions) -> str:
+        return self.lens.describe(preds)
+
+    @property
+    def outcome_name(self) -> str:
+        return self.lens.outcome_name
+
+
 @dataclass(frozen=True, eq=False)
 class PageSource:
     """What a page judges at one level and seed, by one interface for rows in memory, sketches and scans."""
@@ -96,6 +114,7 @@ class PageSource:
     by: tuple[str, ...] = ()
     top_label: bool = False
     class_count: int | None = None
+    cached: CachedLens | None = None
 
     @property
     def preds(self) -> tc.Predictions | None:
@@ -121,7 +140,7 @@ class PageSource:
         """Estimate the error with interval and test; by rank series unless an estimator is given."""
         if isinstance(self.data, tc.engines.Scan):
             return self.data.measure(estimator=estimator, level=self.level, rng=self.rng)
-        return tc.measure(self.data, estimator=estimator, **self.options)
+        return tc.measure(self.data, estimator=estimator, **{**self.options, "lens": self.cached})
 
     def subgroups(self) -> list[tc.groups.Subgroups]:
         """Measure the groups of every column; those of a scan by all its columns together."""
@@ -180,5 +199,6 @@ def source_of(
         raise InputError(
             "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
         )
-    top_label, profile = lens.outcome_name == "accuracy", lens.sample(data).profile
-    return PageSource(data, profile, level, rng, lens, lens.describe(data), tuple(by), top_label, data.class_count)
+    cached, top_label = CachedLens(lens, lens.sample(data)), lens.outcome_name == "accuracy"
+    words, count, profile = lens.describe(data), data.class_count, cached.sample_.profile
+    return PageSource(data, profile, level, rng, lens, words, tuple(by), top_label, count, cached)
