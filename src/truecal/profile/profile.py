@@ -27,6 +27,9 @@ from truecal.types import Float64s, Floats, Indices
 # The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis
 
 
+_ROWS_PER_CUT = 16  # derived: comparing so many neighbouring rows in order takes as long as looking up one cut
+
+
 class Profile(SortedRows):
     """Sort scores with their outcomes and weights, and answer sums over any bins from prefix sums.
 
@@ -307,6 +310,8 @@ class Profile(SortedRows):
         """
         if self._unsorted is not None and (selected := self._unsorted.cut_at(rows)) is not None:
             return selected
+        if rows.shape[1] * _ROWS_PER_CUT > self.rows and not self.has_ties:
+            return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
         inner = np.clip(rows, 1, self.rows - 1)
         inside = (gather(self.scores, inner - 1) == gather(self.scores, inner)) & (rows == inner)
