@@ -153,6 +153,11 @@ def answer(run):
 def test_same_answer_or_refusal_in_memory_and_on_engines(tmp_path, engine, case, request):
     if engine == "spark":
         request.getfixturevalue("spark")
+        if case == "float16":  # a type of Parquet that Spark lacks
+            (tmp_path / "x.parquet").write_bytes(FILES[case][1])
+            with pytest.raises(tc.InputError, match=r"x\.parquet: spark cannot read this as parquet"):
+                scan(tmp_path / "x.parquet", label="y", score="p", engine="spark")
+            return
     check(tmp_path, engine, case)
 
 

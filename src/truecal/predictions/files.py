@@ -41,6 +41,7 @@ NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # bytes
+_VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
 
 
 def existing_file(path: str | Path) -> Path:
@@ -115,7 +116,10 @@ def read_frame(file: Path) -> Any:
     kind = kind_of(file)
     try:
         if kind == "parquet":
-            return pl.read_parquet(file, glob=False)  # a name with brackets is a name
+            lazy = pl.scan_parquet(file, glob=False)  # a name with brackets is a name
+            rows, width = lazy.select(pl.len()).collect().item(), len(lazy.collect_schema())
+            _refuse_large(file, _VALUE_BYTES * rows * width, file.stat().st_size)
+            return lazy.collect()
         if kind == "csv":
             frame = _read_csv(pl, file, _unpacked(file))
         elif kind == "ndjson":

@@ -117,3 +117,13 @@ def test_unpacked_size_is_bounded(tmp_path, name, pack, monkeypatch):
     with pytest.raises(tc.InputError) as refusal:
         tc.read(path)
     assert "unpacks to" not in str(refusal.value)
+
+
+def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
+    """A million equal rows take a kilobyte in Parquet."""
+    path = tmp_path / "bomb.parquet"
+    pl.select(y=pl.repeat(1, 10**6), p=pl.repeat(0.5, 10**6)).write_parquet(path)
+    assert len(tc.read(path, label="y", score="p")) == 10**6
+    monkeypatch.setenv("TRUECAL_MAX_UNPACKED", "1e7")
+    with pytest.raises(tc.InputError, match=r"bomb\.parquet has .* unpacks to more than 10,000,000"):
+        tc.read(path, label="y", score="p")
