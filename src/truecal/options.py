@@ -26,7 +26,8 @@ def is_number(value: object) -> bool:
 
 def level(level: float) -> float:
     """Refuse a confidence level that is not strictly between 0 and 1; return it as a Python float."""
-    between(level, "level", 0, 1)
+    if not is_number(level) or not 0 < level < 1:
+        raise InputError(f"level must lie strictly between 0 and 1, not {short_repr(level)}")
     return float(level)
 
 
@@ -58,10 +59,8 @@ def bins(value: object) -> None:
     whole(value, "bins", 1, MAX_BINS)
 
 
-def second_spelling(owner: object, n_bins: int | None) -> None:
+def second_spelling(owner: object, n_bins: int) -> None:
     """Accept `n_bins`, scikit-learn's name, for the field `bins` of a frozen dataclass."""
-    if n_bins is None:
-        return
     if owner.bins != type(owner).bins:  # type: ignore[attr-defined]
         raise InputError("bins and n_bins are two spellings of one option; give one of them")
     object.__setattr__(owner, "bins", n_bins)

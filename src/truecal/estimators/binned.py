@@ -35,7 +35,8 @@ class BinnedEstimator(Estimator):
     norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
 
     def __post_init__(self, n_bins: int | None) -> None:
-        options.second_spelling(self, n_bins)
+        if n_bins is not None:
+            options.second_spelling(self, n_bins)
         options.norm(self.norm, self.norms)
         self.binning.check()
 

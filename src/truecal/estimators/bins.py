@@ -364,7 +364,7 @@ def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
     fading, fading_square, plain, plain_square = total / n
     deviation, size = np.sqrt(leverage * rate * (1 - rate)), np.abs(gap)
     cost = np.where(deviation > 0, 2 * size * ndtr(-size / positive(deviation)), 0.0)
-    variances = (design_effect * np.maximum(x, 0.0) / n for x in (fading_square - fading**2, plain_square - plain**2))
+    variances = np.maximum(np.stack([fading_square - fading**2, plain_square - plain**2]), 0.0) * design_effect / n
     return SignBounds(fading, plain, np.vecdot(counts, cost) / n, *variances)
 
 

@@ -93,7 +93,8 @@ class DebiasedECE(FixedBinsEstimator):
     n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
     def __post_init__(self, n_bins: int | None) -> None:
-        options.second_spelling(self, n_bins)
+        if n_bins is not None:
+            options.second_spelling(self, n_bins)
         options.norm(self.norm, (1, 2, 3))
         options.choice(self.correction, ("kumar", "exact"), "correction")
         self.binning(1 if self.bins is None else self.bins).check()

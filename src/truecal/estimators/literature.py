@@ -158,7 +158,8 @@ class AdaptiveECE(FixedBinsEstimator):
     n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
     def __post_init__(self, n_bins: int | None) -> None:
-        options.second_spelling(self, n_bins)
+        if n_bins is not None:
+            options.second_spelling(self, n_bins)
         options.bins(self.bins)
         options.norm(self.norm)
         options.choice(self.ties, ("keep", "split"), "ties")
