@@ -145,7 +145,7 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
 
 
 def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
-    """Return (text for messages, rows) of every group; all rows without `by`."""
+    """Return ("of group NAME ", row indices) of every distinct value of `by`; without `by` one pair ("", all rows)."""
     if by is None:
         return [("", np.arange(count))]
     labels = validation.as_array(by, "by")
@@ -157,7 +157,11 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
 
 
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
-    """Compute the Kaplan-Meier estimate of not being censored: the times of censoring, and the survival beyond each."""
+    """Compute the Kaplan-Meier estimate of P(not censored by t), for the times (n,) and events (n,) of one group.
+
+    Returns the distinct times of censoring, ascending, and the estimate just after each: the product of 1 - censored / at risk.
+    Both are empty where no row is censored.
+    """
     steps, censored = np.unique(times[~happened], return_counts=True)
     # at risk of censoring at t: followed to t, and without an event at t itself
     followed_longer = len(times) - np.searchsorted(np.sort(times), steps, "right")

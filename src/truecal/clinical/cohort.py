@@ -61,17 +61,17 @@ class Quantity:
 
 
 def student_quantile(df: float, level: float) -> float:
-    """Return the two-sided critical value of Student's distribution."""
+    """Return the two-sided critical value t of Student's distribution: P(|T| <= t) = `level`; `df` may be infinite (normal)."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, 0.5 + level / 2))
 
 
 def quantity(value: float, se: float, df: float, *, level: float, scale: Scale = "plain", method: str) -> Quantity:
-    """Compute the interval value -+ t se of an estimate on a scale on which it is nearly normal.
+    """Compute the interval f^-1(f(value) -+ t se f'(value)) of an estimate, f its scale ("plain", "log" or "logit").
 
-    "log" keeps positive numbers positive, "logit" keeps shares in (0, 1); the standard error is carried over by the derivative
-    of the scale. A value at the end of its scale has no such interval.
+    The scale is one on which the estimate is nearly normal: "log" keeps positive numbers positive, "logit" keeps shares in
+    (0, 1). `value` and `se` are on the plain scale. Callers handle values at an end of the scale (0; 0 or 1), where f is infinite.
 
     >>> str(quantity(1.0, 0.1, 99, level=0.95, scale="log", method="example"))
     '1.000 [0.820, 1.219]'
@@ -89,7 +89,7 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
 
 
 def to_scale(value: float, scale: Scale) -> tuple[float, float]:
-    """Transform a value to a scale; return also the derivative of the transformation at the value."""
+    """Return f(value) and the derivative f'(value) for a scale: f(x) is x ("plain"), log x ("log") or logit x ("logit")."""
     if scale == "plain":
         return value, 1.0
     return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
@@ -104,7 +104,8 @@ def skewness_corrected(value: float, se: float, df: float, skewness: float, *, l
     """Compute the interval of an estimate, corrected for the skewness of its error (Hall 1992, JRSS B 54:221-228).
 
     T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the
-    skewness of the value. Its inverse puts the two limits at different distances.
+    skewness of the value. The limits are value - se g^-1(-+ t), at different distances from the value; without skewness
+    (|c| <= 1e-9) they are value -+ t se.
 
     >>> str(skewness_corrected(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
     '1.000 [0.835, 1.270]'
@@ -143,7 +144,11 @@ class Cohort:
 
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> Cohort:
-        """Select the rows of a lens; with `prevalence`, weight events and non-events to that share of events."""
+        """Build the cohort of a lens (None: the default lens): one score, outcome and weight (1 without weights) per row.
+
+        With `prevalence`, events and non-events are reweighted to that share of events and the cohort is `stratified`. Refuses a
+        lens with several scores per row or shared outcomes, a single cluster, and outcomes that are all equal.
+        """
         check_predictions(preds)
         check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
@@ -179,7 +184,7 @@ class Cohort:
 
     @property
     def events(self) -> int:
-        """Rows with the outcome, as :attr:`rows` counts them."""
+        """Rows of positive weight with outcome 1; repetitions are counted."""
         return self._count(self.weights[self.outcomes == 1])
 
     def _count(self, weights: Float64s) -> int:
@@ -199,17 +204,22 @@ class Cohort:
         return float(max(self.patients - 1, 1))
 
     def take(self, rows: NDArray[np.bool_] | Indices) -> Cohort:
-        """Select rows."""
+        """Return the cohort of the rows of a mask or of indices; clusters are renumbered 0, 1, ... without gaps."""
         units = None if self.units is None else _number_units(self.units[rows])
         columns = (self.scores[rows], self.outcomes[rows], self.weights[rows])
         return Cohort(*columns, units, self.counted, self.stratified, self.lens)
 
     def mean(self, values: Float64s) -> float:
-        """Compute the weighted mean of values of the rows."""
+        """Compute sum of w_i x_i / sum of w_i of values x (n,)."""
         return float(self.weights @ values / self.weights.sum())
 
     def contributions(self, influence: Float64s) -> Float64s:
-        """Sum influence values of rows, (n,) or (n, k), to the contributions of independent units, (units, k)."""
+        """Compute the contributions of independent units to the errors of k estimates, (units, k), from influence values psi.
+
+        psi is (n,) or (n, k), one value per row and estimate. A cluster contributes the sum of w psi over its rows, an independent
+        row w psi, both divided by the sum of all w; a row that counts for w equal rows contributes sqrt(w) psi, so that sums of
+        squares are those of the w rows.
+        """
         psi = influence[:, None] if influence.ndim == 1 else influence
         # with a known share of events only the variation within events and within non-events is error
         if self.stratified:
@@ -224,16 +234,16 @@ class Cohort:
         return psi * factor[:, None] / total
 
     def covariance(self, influence: Float64s, fitted: int = 1) -> Float64s:
-        """Return the covariance of k estimates with these influence values: summed over J units, times J / (J - fitted)."""
+        """Return the covariance (k, k) of k estimates with influence values (n, k): C'C J / (J - fitted), C the contributions."""
         contributions = self.contributions(influence)
         return np.asarray(contributions.T @ contributions) * (self.patients / max(self.patients - fitted, 1))
 
     def degrees(self, influence: Float64s) -> float:
-        """Return the degrees of freedom of the covariance of k estimates, by Satterthwaite's rule.
+        """Return the degrees of freedom of the covariance of k estimates with influence values (n, k), by Satterthwaite's rule.
 
-        The squared length of a unit's contribution, in the metric of the covariance of all, is d; d sums to k. For normal
-        contributions the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few dominating events give about two
-        each.
+        df = 2 k / (sum of d^2 - k^2 / J), between 1 and J - 1, with d the squared length of a unit's contribution in the metric of
+        the covariance of all (d sums to k). For normal contributions the mean of d^2 over J units is k (k + 2) / J^2 and df is J; a
+        few dominating events give about two each.
         """
         contributions = self.contributions(influence)
         metric = np.linalg.pinv(contributions.T @ contributions, hermitian=True)
@@ -246,7 +256,9 @@ class Cohort:
     def spread(self, influence: Float64s, fitted: int = 1) -> Spread:
         """Compute standard error, degrees of freedom and skewness of one estimate with influence values (n,).
 
-        The variance is that over J units, times J / (J - fitted); without variation it is 0.
+        The variance is the sum of squared contributions of J units, times J / (J - fitted); without variation se and skewness are 0
+        and df is J - 1. The skewness is that of the sum of the contributions; conditional_df is 2 / (2 / df - skewness^2), between
+        1 and J - 1.
         """
         contributions = self.contributions(influence)[:, 0]
         squares = float(contributions @ contributions)
@@ -270,7 +282,7 @@ def _number_units(units: Indices) -> Indices:
 
 
 def refuse_one_class(cohort: Cohort, name: str) -> None:
-    """Refuse a cohort without events, or with nothing but events."""
+    """Raise InputError, with `name` in the message, for a cohort whose rows of positive weight are all events or all non-events."""
     share = cohort.prevalence
     if 0 < share < 1:
         return
@@ -282,7 +294,10 @@ def refuse_one_class(cohort: Cohort, name: str) -> None:
 
 
 def weighted_quantiles(values: Float64s, weights: Float64s, shares: ArrayLike) -> Float64s:
-    """Return the smallest values that have at least these shares of the weight at or below them."""
+    """Return, for each share in [0, 1], the smallest value with at least that share of the weight at or below it.
+
+    `values` and `weights` are (n,); rows of weight 0 are left out. The result has the shape of `shares`.
+    """
     order = np.argsort(values, kind="stable")
     order = order[weights[order] > 0]
     reached = np.cumsum(weights[order])
@@ -291,7 +306,7 @@ def weighted_quantiles(values: Float64s, weights: Float64s, shares: ArrayLike) -
 
 
 def _satterthwaite(mean: float, noise: float, max_df: float) -> float:
-    """Return the degrees of freedom, 1 to `max_df`, of a variance with this relative mean and noise."""
+    """Return 2 mean / noise, limited to 1 .. `max_df`: the degrees of freedom of a variance; `max_df` where noise <= 0."""
     return min(max(2 * mean / noise, 1.0), max_df) if noise > 0 else max_df
 
 
@@ -334,7 +349,11 @@ class CalibrationLine:
 
 
 def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
-    """Fit intercept and slope by maximum likelihood, with sandwich standard errors over patients."""
+    """Fit intercept and slope by maximum likelihood, with sandwich standard errors over patients.
+
+    Rows with scores of exactly 0 or 1 are left out and counted. Refuses a cohort whose other rows are none, lack events or
+    non-events, or have one score only.
+    """
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     outer = ~inner & (cohort.weights > 0)
     impossible = int(np.count_nonzero(outer & (cohort.scores != cohort.outcomes)))
@@ -344,30 +363,35 @@ def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
     rows = cohort if inner.all() else cohort.take(inner)
     z = logit(rows.scores)
     positive = rows.weights > 0
-    events, others = z[positive & (rows.outcomes == 1)], z[positive & (rows.outcomes == 0)]
-    if not len(events) or not len(others):
+    events, non_events = z[positive & (rows.outcomes == 1)], z[positive & (rows.outcomes == 0)]
+    if not len(events) or not len(non_events):
         raise InputError(
             "intercept and slope need events and non-events among scores strictly between 0 and 1; "
             f"{left_out:,} rows have scores of exactly 0 or 1 and no logit"
         )
-    return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
+    slope = _slope(rows, z, events, non_events, level)
+    return CalibrationLine(_intercept(rows, z, level), slope, left_out, impossible)
 
 
 def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
-    """Fit the calibration intercept with offset z = logit p, with a sandwich standard error."""
+    """Fit a of logit P(y) = a + z by weighted logistic regression with offset z = logit p (n,), with a sandwich interval."""
     fit = special.fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
     influence = (rows.outcomes - fit.probs) / (fit.information[0, 0] / rows.weights.sum())
     spread = rows.spread(influence)
     return quantity(float(fit.coefficients[0]), spread.se, spread.df, level=level, method="sandwich")
 
 
-def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level: float) -> Quantity:
-    """Fit the calibration slope, with a jackknife sandwich standard error; infinite where a threshold separates the outcomes."""
-    if max(events.max(), others.max()) == min(events.min(), others.min()):
+def _slope(rows: Cohort, z: Float64s, events: Float64s, non_events: Float64s, level: float) -> Quantity:
+    """Fit b of logit P(y) = a + b z, z = logit p (n,), with a jackknife sandwich interval.
+
+    `events` and `non_events` are the values of z by outcome. Where a threshold separates them (a common value at the threshold
+    included) the slope is +inf, or -inf where events are lower, with the interval (-inf, inf). Equal scores are refused.
+    """
+    if max(events.max(), non_events.max()) == min(events.min(), non_events.min()):
         raise InputError("the slope needs at least two different scores; all scores are equal")
-    if events.min() >= others.max() or events.max() <= others.min():
-        end = np.inf if events.min() >= others.max() else -np.inf
-        return Quantity(end, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
+    if events.min() >= non_events.max() or events.max() <= non_events.min():
+        slope = np.inf if events.min() >= non_events.max() else -np.inf
+        return Quantity(slope, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
     design = np.stack([np.ones(len(z)), z], axis=1)
     fit = special.fit_logistic(design, rows.outcomes, rows.weights)
     spread = rows.spread(_jackknife_influence(rows, design, fit), 0)
@@ -375,9 +399,10 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level:
 
 
 def _jackknife_influence(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float64s:
-    """Return the influence of every row on the slope: the change in one Newton step when its patient is left out.
+    """Return the influence (n,) of rows on the slope, such that a patient's contribution is one leave-one-out Newton step.
 
-    The step uses the information of the others (CR3, Bell and McCaffrey 2002): residuals are too small by the leverage.
+    The step uses the information without the patient (CR3, Bell and McCaffrey 2002), because residuals are too small by the
+    leverage: for independent rows it is the residual over 1 - leverage, at least MIN_REMAINDER. `design` is (n, 2): 1 and logit p.
     """
     residual, variance = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()

@@ -82,7 +82,11 @@ class SplineCurve:
         return self.evaluator(scores)(self.parameters[None])[0]
 
     def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
-        """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n)."""
+        """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n).
+
+        A score that is a cell has the rate of the cell; without a spline, others are interpolated between cells. A score of 0 or 1
+        that is no cell has the value 0 or 1.
+        """
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
             return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
@@ -105,7 +109,10 @@ class SplineCurve:
 
 
 def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
-    """Evaluate 1, z and the restricted cubic spline functions of z (linear beyond the outer knots; Stone and Koo 1985)."""
+    """Evaluate 1, z and the restricted cubic spline functions of z (n,): (n, k) for k knots, (n, 2) for fewer than three.
+
+    Linear beyond the outer knots and scaled by the squared range of the knots (Stone and Koo 1985).
+    """
     columns = [np.ones(len(z)), z]
     if len(knots) > 2:
         first, before, last = knots[0], knots[-2], knots[-1]
@@ -118,7 +125,10 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
 
 
 def fit_spline(cohort: Cohort) -> SplineCurve:
-    """Fit the curve of a cohort with :func:`max_knots` knots, fewer where the outcomes are separated along the spline."""
+    """Fit the curve of a cohort with :func:`max_knots` knots, fewer where the outcomes are separated along the spline.
+
+    At most five different scores strictly between 0 and 1 give no spline: every score (0 and 1 too) is a cell with its own rate.
+    """
     positive_weight = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     distinct = np.unique(cohort.scores[inner & positive_weight])
@@ -142,7 +152,10 @@ def max_knots(cohort: Cohort) -> int:
 
 
 def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
-    """Return `count` weighted quantiles of logit p over the rows `inner`; none where fewer than three differ."""
+    """Return the distinct weighted quantiles of logit p over rows `inner` (a mask), ascending; none where fewer than three.
+
+    `count` is the number of quantiles: none below 3.
+    """
     if count < 3:
         return np.array([])
     shares = np.array(_KNOT_QUANTILES[count]) * (1 - 1e-12)  # rounded sums of weights may exceed a quantile
@@ -151,7 +164,10 @@ def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
 
 
 def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None, knots: Float64s) -> SplineCurve:
-    """Combine the smooth part and the cells, with the covariance of all their parameters."""
+    """Build the curve of a cohort from a spline fit (or None) and cells: their weighted rates, and the covariance of all.
+
+    `cells` are the scores, ascending, that have a rate each; `knots` those of `fit`, which was fitted to scores in (0, 1).
+    """
     total = cohort.weights.sum()
     count = 0 if fit is None else len(fit.coefficients)
     influence = np.zeros((len(cohort.scores), count + len(cells)))
@@ -182,7 +198,11 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None
 def sandwich(
     cohort: Cohort, rows: NDArray[np.bool_], design: Float64s, fit: special.LogisticFit
 ) -> tuple[Float64s, Float64s]:
-    """Return the influence (n, k) of rows on the coefficients fitted to them, and the covariance for independent rows."""
+    """Return the influence (n, k) of the rows of a mask on the coefficients fitted to them, and their binomial covariance (k, k).
+
+    The influence is on the scale of means over the whole cohort, with residuals divided by 1 - leverage; the binomial covariance
+    is that of independent rows if the fitted probabilities are true.
+    """
     total, weights = cohort.weights.sum(), cohort.weights[rows]
     bread = np.linalg.pinv(fit.information / total, hermitian=True)
     variance = fit.probs * (1 - fit.probs)
@@ -320,7 +340,7 @@ def flexible_curve(
 
 
 def check_points(scores: ArrayLike) -> Float64s:
-    """Check scores at which a curve is computed, and sort them."""
+    """Return scores at which a curve is computed, distinct and ascending; refuse none, and numbers outside [0, 1]."""
     points = np.unique(validation.as_floats(scores, "scores").astype(np.float64))
     if not points.size or not ((points >= 0) & (points <= 1)).all():
         raise InputError("scores must hold at least one number, all in [0, 1]")
@@ -328,13 +348,17 @@ def check_points(scores: ArrayLike) -> Float64s:
 
 
 def score_grid(cohort: Cohort) -> Float64s:
-    """Return 101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
+    """Return 101 equally spaced scores from the 1st to the 99th weighted percentile: beyond them a curve rests on few rows."""
     first, last = weighted_quantiles(cohort.scores, cohort.weights, (0.01, 0.99))
     return np.linspace(float(first), float(last), 101)
 
 
 def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.random.Generator) -> FlexibleCurve:
-    """Compute bands on the log odds, where the curve is linear in its coefficients; binomial ones for the rates of cells."""
+    """Compute pointwise and simultaneous bands of a curve at `points` (ascending).
+
+    Limits are built on the log odds, where the spline is linear in its coefficients, and are binomial for the rates of cells.
+    A curve without a spline is given at its cells instead of `points`; points 0 and 1 that are no cells are left out.
+    """
     count = len(curve.coefficients)
     if count == 0:
         points = curve.cells
@@ -365,7 +389,11 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
 
 
 def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
-    """Return a limit of the Clopper-Pearson interval for as many independent rows as would give the standard error."""
+    """Return a Clopper-Pearson limit of a rate on n = rate (1 - rate) / se^2 independent rows.
+
+    The lower limit for a negative `factor`, else the upper one, at the tail probability P(Z < -|factor|). For a rate of 0 or 1,
+    or se 0, n is `df` + 1.
+    """
     from scipy.special import ndtr
 
     rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
@@ -374,9 +402,10 @@ def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
 
 
 def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
-    """Compute standard errors (..., k) not below those of independent rows times the design effect of the whole curve.
+    """Compute standard errors sqrt(max(variance, effect * binomial)) of curves at k scores; both arrays are (..., k).
 
-    In a tail with few events the variance between patients is estimated from very little, and mostly too low.
+    The design effect of a curve is the median over its scores of variance / binomial, at least 1. In a tail with few events the
+    variance between patients is estimated from few rows, and mostly too low.
     """
     has_noise = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # in every curve
     ratio = variance[..., has_noise] / binomial[..., has_noise]
@@ -387,7 +416,10 @@ def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
 def critical_value(
     jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator
 ) -> float:
-    """Return the quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for Student errors e with this covariance."""
+    """Return the `level` quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian` (m, k), by 5000 draws.
+
+    e are Student errors with `df` degrees of freedom and the covariance (k, k). Rows with se 0 are left out; refused if all are.
+    """
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
         raise InputError("the standard error of the curve is 0 everywhere; give more rows, or other scores")

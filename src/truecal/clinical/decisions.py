@@ -51,12 +51,16 @@ def score_intervals(
 
 
 def _benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
-    """Return the possible benefits of a decision about a row at each threshold, (k, m)."""
+    """Stack the m possible net benefits of a row, each one number or one per threshold (k,), to columns: shape (k, m)."""
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
 
 def _effective_rows(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Float64s:
-    """Compute how many independent rows would give each mean its variance over patients; at most all rows, unless stratified."""
+    """Compute how many independent rows would give each of k means its variance over patients: shape (k,).
+
+    `deviations` are (n, k), values less their mean; `variance` (k,) is that of one row. At most the number of rows (Kish's for
+    weights that are not counts), unless stratified. Where all deviations are 0: as many rows as patients (infinite if stratified).
+    """
     size = (cohort.contributions(deviations) ** 2).sum(axis=0)
     if cohort.stratified:
         return np.divide(variance, size, out=np.full(len(size), np.inf), where=size > 1e-30)
@@ -68,7 +72,10 @@ def _effective_rows(cohort: Cohort, deviations: Float64s, variance: Float64s) ->
 
 
 def _upper_distances(frequencies: Float64s, support: Float64s, reach: Float64s) -> Float64s:
-    """Compute how far the upper limits of means are above the observed ones, which are 0, shape (k,).
+    """Compute how far the upper score limits of k means lie above the observed means: shape (k,), by bisection.
+
+    `support` (k, m) are the possible values less the observed mean, `frequencies` (k, m) their observed shares, and `reach` (k,)
+    the critical value over the root of the rows: a mean d is rejected where d > reach sd(d).
 
     The likeliest distributions with larger means are proportional to frequency / (1 - s value), s from 0 to 1 / largest value;
     then, if that value was not observed, a growing share of the mass is on it.
@@ -179,7 +186,7 @@ class DecisionCurve(Tabular):
 
 
 def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str) -> DecisionCurve:
-    """Compute the net benefit of one model at every threshold, with intervals."""
+    """Compute the net benefit of one model at thresholds (k,) in (0, 1), with intervals (equation of :func:`net_benefit`)."""
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
     if_treated = y - (1 - y) * odds  # net benefit of treating a row
@@ -198,21 +205,20 @@ def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str
 
 
 def _paired_difference(a: DecisionCurve, b: DecisionCurve) -> tuple[Float64s, Float64s, Float64s]:
-    """Return the net benefit of model a less that of model b on the same rows, with its interval, each of shape (thresholds,).
+    """Return the net benefit of model a less that of model b on the same rows, and its limits, each of shape (thresholds,).
 
-    Where one of them treats nobody whom the other leaves out, as with two thresholds of the same risks, the difference cannot have
-    the values of such people.
+    The support of a row's difference is 0, and 1 and -odds if some row is treated by a alone, -1 and odds if some is treated by b
+    alone; all five if the models treat the same rows.
     """
     odds = a.thresholds / (1 - a.thresholds)
-    more, fewer = ((x.benefits != 0) & (y.benefits == 0) for x, y in ((a, b), (b, a)))
-    more, fewer = more.any(axis=0), fewer.any(axis=0)
-    more, fewer = more | ~fewer, fewer | ~more
-    support = _benefit_support(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer)
+    only_a, only_b = (((x.benefits != 0) & (y.benefits == 0)).any(axis=0) for x, y in ((a, b), (b, a)))
+    only_a, only_b = only_a | ~only_b, only_b | ~only_a
+    support = _benefit_support(odds, 0, 1 * only_a, -odds * only_a, -1 * only_b, odds * only_b)
     return score_intervals(a.cohort, a.benefits - b.benefits, support, a.level)
 
 
 def _refuse_other_rows(cohorts: Mapping[str, Cohort]) -> None:
-    """Refuse models that were not evaluated on the same rows."""
+    """Raise InputError where the cohorts of models differ in their number of rows or in the outcome of a row."""
     (first_name, first), *others = cohorts.items()
     count = len(first.outcomes)
     for name, cohort in others:

@@ -24,7 +24,7 @@ ArrayMap = Callable[[Float64s], Float64s]
 
 
 def _percentile(share: float) -> ArrayMap:
-    """Return the function that computes a quantile of |gap| over the 60 points, for gaps of shape (draws, 62)."""
+    """Return the function from gaps (draws, 62) to the quantile (draws,) of |gap| over the first 60 points, the quantiles."""
     rank = int(_POINTS * share) - 1
     return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
@@ -56,7 +56,11 @@ _DISTANCES = (
 
 
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
-    """Compute ICI, E50, E90 and Emax of gaps (..., n) between curve and diagonal with weights (n,): shape (4, ...)."""
+    """Compute ICI, E50, E90 and Emax of gaps (..., n) between curve and diagonal with weights (n,): shape (4, ...).
+
+    Weighted mean, 50 % and 90 % quantile (the smallest with at least that share of weight), and maximum of |gap| over rows of
+    positive weight.
+    """
     positive = weights > 0
     size, weight = np.abs(gap[..., positive]), weights[positive] / weights[positive].sum()
     order = np.argsort(size, axis=-1)
@@ -115,7 +119,11 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
 
 
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Draw parameters around the fitted ones and the line from there to the diagonal; also their squared Mahalanobis distance."""
+    """Draw 4000 parameter vectors (4000, k) around the line through the diagonal's and the fitted parameters.
+
+    The second array (4000,) is their squared Mahalanobis distance from the fitted parameters. One in ten lies on the line itself;
+    directions without variance are not varied.
+    """
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)
     standard = np.linalg.pinv(root, rcond=1e-6, hermitian=True)
@@ -131,10 +139,14 @@ def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Ge
 
 
 def _select_hypotheses(distance: Float64s, mahalanobis: Float64s) -> tuple[Float64s, Indices]:
-    """Select hypotheses: growing distances from 0 (the diagonal) on, and the candidate of each that is nearest to the fit."""
+    """Select, in 17 bins of the distance (r,) of candidates, the one of least squared Mahalanobis distance (r,) from the fit.
+
+    Bins are equal on the square-root scale and span the candidates within 4 standard errors. Returns the true distances,
+    ascending, from 0 (the diagonal) on, and the indices of the candidates, which have no entry for the diagonal.
+    """
     plausible = distance[mahalanobis <= _MAX_DISTANCE**2]
     edges = np.linspace(plausible.min() ** 0.5, plausible.max() ** 0.5, _HYPOTHESES + 1) ** 2
-    edges[0], edges[-1] = plausible.min(), plausible.max()  # as they are: a root squared may be on either side
+    edges[0], edges[-1] = plausible.min(), plausible.max()  # exact: a root squared may round to either side
     bins = np.searchsorted(edges, distance, side="right")
     best = [
         np.flatnonzero(bins == j)[np.argmin(mahalanobis[bins == j])]
@@ -146,13 +158,13 @@ def _select_hypotheses(distance: Float64s, mahalanobis: Float64s) -> tuple[Float
 
 
 def _points(cohort: Cohort) -> Float64s:
-    """Return 60 quantiles of the scores, then the lowest and the highest score."""
+    """Return 62 scores: the weighted quantiles at 1/120, 3/120, ..., 119/120, then the lowest and the highest score."""
     shares = np.append((np.arange(_POINTS) + 0.5) / _POINTS, [0.0, 1.0])
     return weighted_quantiles(cohort.scores, cohort.weights, shares)
 
 
 def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
-    """Return the covariance of the parameters.
+    """Return the covariance (k, k) of the parameters (coefficients, then rates of cells) from which curves are drawn.
 
     That of the coefficients is binomial for independent rows; for clusters the sandwich's, in no direction below the binomial
     one: the variance of a few events is estimated poorly, and mostly too low.
@@ -172,7 +184,7 @@ def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
 
 
 def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
-    """Draw normal errors of the parameters with variance reduction.
+    """Draw at least 600 normal errors (draws, k) with a covariance (k, k), with variance reduction.
 
     Directions come in orthogonal sets, each with its opposite, and lengths at equal steps of their distribution: the seed is the
     same by default, so Monte Carlo error would bias all intervals in one direction.
@@ -188,7 +200,7 @@ def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
 
 
 def _stratified_probabilities(count: int, rng: np.random.Generator) -> Float64s:
-    """Return probabilities at equal steps, in random order."""
+    """Return (i + 1/2) / count, i = 0, ..., count - 1, in random order."""
     return np.asarray((rng.permutation(count) + 0.5) / count)
 
 
@@ -209,6 +221,7 @@ def _student_factors(probabilities: Float64s, curve: SplineCurve, near: float) -
 def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> ArrayMap:
     """Return the function from true parameters (k,) to errors (draws, k) that a fit would have if they were true.
 
+    `noise` (draws, k) are errors at the fitted parameters; without a spline they are returned unchanged.
     The covariance of the coefficients is A^-1 M A^-1 with A = L L' the information of independent rows. L^-1 M L^-T, the effect of
     clusters and weights, is taken from the fit; A is evaluated at the true parameters.
     """
@@ -266,7 +279,11 @@ def _invert(
 
 
 def _solve_crossing(true_distances: Float64s, excess: Callable[[int], float], middle: int) -> float:
-    """Solve by bisection, from `middle` on, for the true distance at which an excess that grows with it is 0."""
+    """Solve by bisection, starting at index `middle`, for the true distance at which an increasing excess is 0.
+
+    Interpolated between neighbouring hypotheses; the smallest distance if its excess is already 0 or above, the largest if no
+    excess reaches 0.
+    """
     if excess(0) >= -1e-12:
         return float(true_distances[0])
     first, last = 0, len(true_distances)

@@ -237,7 +237,7 @@ def sample_size_by_simulation(
 
 
 def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: str) -> SampleSize:
-    """Return the result of (number, width, rows) for each target."""
+    """Build the result from (number, target width, rows needed) of each target; events are rows times prevalence, rounded up."""
     names, widths, rows = zip(*needed, strict=True)
     events = [int(np.ceil(n * prevalence)) for n in rows]
     columns = {"number": names, "width": [float(w) for w in widths], "rows": rows, "events": events}
@@ -247,7 +247,10 @@ def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: s
 def _mean_widths(
     names: list[str], p: Float64s, q: Float64s, rows: int, cohorts: int, level: float, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Simulate cohorts of `rows` rows with risks p and true risks q, and average the width of the interval of every number."""
+    """Simulate cohorts of `rows` rows, drawn with replacement from risks p with true risks q, and average widths by number.
+
+    The width is high - low of the interval of each name: a number of the clinical summary, or "error" (measure).
+    """
     total = dict.fromkeys(names, 0.0)
     for _ in range(cohorts):
         drawn = rng.integers(0, len(p), rows)
@@ -262,7 +265,11 @@ def _mean_widths(
 
 
 def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> int:
-    """Return the smallest size whose width meets the target, on a power law between the two sizes around it."""
+    """Return the smallest size whose width meets the target, on a power law between the two sizes around it, rounded up.
+
+    `sizes` ascend and the last of `widths` meets the target. The first size that meets it is returned if it is the first of all,
+    or not narrower than the one before.
+    """
     i = next(i for i, width in enumerate(widths) if width <= target)
     if i == 0 or not widths[i - 1] > widths[i]:
         return sizes[i]
@@ -271,7 +278,11 @@ def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> i
 
 
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
-    """Check the risks of a population, or compute those of normal log odds with a prevalence and c-statistic."""
+    """Return risks (n,) of a population: those given, checked to lie in (0, 1), or those of a prevalence and c-statistic.
+
+    The latter are 200,001 quantiles, ascending, of normal log odds whose mean and standard deviation give both numbers. Refuses
+    both ways of giving a population at once, and neither.
+    """
     if risks is not None:
         if prevalence is not None or c_statistic is not None:
             raise InputError("give risks, or prevalence and c_statistic, not both")
@@ -306,12 +317,15 @@ def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: 
 
 
 def _concordance(p: Float64s) -> float:
-    """Return the c-statistic of calibrated risks in ascending order."""
+    """Return the expected c-statistic of risks (n,), ascending, whose outcomes are drawn from them."""
     return float((p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum()))
 
 
 def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: float) -> list[tuple[str, int]]:
-    """Compute the rows at which the interval of a quantity has a width, from its asymptotic variance, by (name, rows)."""
+    """Compute the rows at which the interval of a number has a width (formulas of :func:`sample_size`) for risks p (n,).
+
+    Returns one pair (name, rows), for net_benefit one ("net_benefit at t", rows) for each threshold of `points`.
+    """
     z, share = student_quantile(np.inf, level), float(p.mean())
     se = width / (2 * z)
     if name == "oe":
@@ -352,5 +366,5 @@ def _newcombe(c: float, share: float, se: float) -> int:
 
 
 def _round_up(n: float) -> int:
-    """Round up to a whole number, up to rounding errors."""
+    """Round up to a whole number; a number less than 1e-9 above one is that whole number."""
     return int(np.ceil(n - 1e-9))

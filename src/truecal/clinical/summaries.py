@@ -40,7 +40,8 @@ from truecal.types import Float64s
 def observed_expected(cohort: Cohort, level: float) -> Quantity:
     """Compute O/E = sum of w y / sum of w p, observed over expected events; below 1, risks are too high.
 
-    The influence of a row is (y - p O/E) / mean(p); the interval is built for log O/E.
+    The influence of a row is (y - p O/E) / mean(p); the interval is built for log O/E. Where every risk is 0 the ratio is
+    infinite and its interval (0, inf).
     """
     expected = cohort.mean(cohort.scores)
     if expected == 0:
@@ -54,7 +55,7 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
     """Compute the mean of (p - y)^2, with an interval on the logit scale.
 
     A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level) / 2,
-    the probability of J patients without an error.
+    the probability of J patients without an error; a score of 1 (all wrong) has the lower limit 1 - u.
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     value = cohort.mean(squares)
@@ -69,7 +70,8 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """Compute 1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
-    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992).
+    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992). A value of 1
+    has the lower limit that the upper limit of :func:`brier_score` gives.
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     brier, share = cohort.mean(squares), cohort.prevalence
@@ -110,7 +112,7 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
 
 
 def _placements(cohort: Cohort) -> Float64s:
-    """Return for an event the weighted share of non-events below it, for a non-event that of events above it; ties one half."""
+    """Return (n,): for an event the weighted share of non-events below it, for a non-event that of events above; ties one half."""
     scores, position = np.unique(cohort.scores, return_inverse=True)
     event = cohort.outcomes == 1
     ones = np.bincount(position[event], cohort.weights[event], len(scores))
@@ -272,7 +274,10 @@ class Clinical(Tabular):
 
 
 def _finding(name: str, number: Quantity) -> str:
-    """Say what an O/E ratio, intercept or slope shows of the risks, in words; empty for the other numbers."""
+    """Describe in words how an O/E ratio, intercept or slope differs from a calibrated model's; "" for the other numbers.
+
+    If the interval contains the calibrated value, the text says so.
+    """
     if name not in ("oe", "intercept", "slope"):
         return ""
     calibrated = 0 if name == "intercept" else 1
@@ -409,7 +414,7 @@ _FEW_PATIENTS = 20  # clusters below which their variance is estimated poorly
 
 
 def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
-    """Compute all numbers of one cohort."""
+    """Compute all numbers of one cohort; `sites` is passed on to the result."""
     line = calibration_line(cohort, level)
     fit = fit_spline(cohort)
     return Clinical(
@@ -436,7 +441,7 @@ def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sit
 
 
 def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]:
-    """Write warnings about few events, few patients, and rows with scores of exactly 0 or 1."""
+    """Write warnings: under 100 events or non-events, under 20 clusters, rows with scores of exactly 0 or 1; () for none."""
     notes = []
     fewest = min(cohort.events, cohort.rows - cohort.events)
     if fewest < _FEW_EVENTS:
@@ -464,7 +469,10 @@ _POOLED: dict[str, Scale] = {"oe": "log", "intercept": "plain", "slope": "plain"
 def summarise_sites(
     preds: tc.Predictions, cohort: Cohort, by: str | Sequence[str], level: float, rng: np.random.Generator
 ) -> Sites:
-    """Split a cohort by the values of columns; a site without events, or with nothing but events, is refused by name."""
+    """Summarise a cohort by the values of columns of `preds`, and pool the numbers over sites.
+
+    A site that is one cluster has independent rows. Refuses more than 200 sites, and by name a site whose outcomes are all equal.
+    """
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
         raise InputError("name the column to group by, such as by='site'")
@@ -478,7 +486,7 @@ def summarise_sites(
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
         refuse_one_class(part, f"{' x '.join(columns)} {name}")
-        # the same draws for every site, and for the whole after them: no number depends on what else was asked
+        # the same draws for every site and for the whole cohort: no number depends on whether `by` is given
         results.append(summarise(part, level, deepcopy(rng)))
     spread = {
         name: heterogeneity
@@ -521,7 +529,7 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
 
 
 def _paule_mandel(x: Float64s, variance: Float64s) -> float:
-    """Solve for Paule and Mandel's variance between sites: the generalised Q falls as tau^2 grows."""
+    """Return Paule and Mandel's tau^2: Q(tau^2) = k - 1 for estimates x (k,) with variances (k,); 0 where Q(0) <= k - 1."""
     from scipy.optimize import brentq
 
     def excess(tau2: float) -> float:
