@@ -67,7 +67,7 @@ class Batch:
         return round(float(self.n.sum()))
 
     def __add__(self, other: Batch) -> Batch:
-        """Add the rows of another batch; clusters are not added."""
+        """Add the counts and sums of another batch, cell by cell; the result has no `units`."""
         mean = np.concatenate([self.mean, other.mean])
         n, ones = np.concatenate([self.n, other.n]), np.concatenate([self.ones, other.ones])
         sums = (self.size + other.size, self.total + other.total, self.squares + other.squares)
@@ -75,13 +75,13 @@ class Batch:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the counts, the same for rows, parts and sketches of the same rows."""
+        """First 16 hex digits of the SHA-256 of cells and counts, the same for rows, parts and sketches of the same rows."""
         counts = np.rint(np.stack([cell_of(self.mean), self.n, self.ones])).astype("<i8")
         return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
 
     @classmethod
     def from_sketch(cls, sketch: tc.Sketch) -> Batch:
-        """Count the cells of a sketch; all sums are exact."""
+        """Count the rows of a sketch by cell; counts and sums are those of its rows, exactly."""
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
         scores, products = edge * n + r, edge * y + sums["ry"]
@@ -91,7 +91,7 @@ class Batch:
 
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> Batch:
-        """Count rows in clusters: cells of rows, and number, sum and squares of the clusters' means of score - outcome."""
+        """Count rows in clusters `units` (n,): rows by cell; number of clusters, sum and squares of their mean residuals."""
         plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
         size = np.bincount(code)
@@ -103,12 +103,12 @@ class Batch:
 
 
 def cell_of(scores: Float64s) -> Indices:
-    """Return the cell of every score."""
+    """Return the position in :func:`edges` of the cell that holds each score in [0, 1]."""
     return np.searchsorted(edges(), scores, side="right") - 1
 
 
 def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple[Float64s, Float64s, Float64s]:
-    """Sum rows, positive outcomes and scores by cell; return rows, ones and mean score of the filled cells."""
+    """Sum rows, positive outcomes and scores by the cell of `scores`; return rows, ones and mean score of cells with rows."""
     cells, count = cell_of(scores), len(edges())
     rows, ones, sums = (np.bincount(cells, values, count) for values in (n, ones, score_sums))
     filled = np.flatnonzero(rows)
@@ -126,7 +126,7 @@ class UnitRows:
     starts: Indices
 
     def parts(self, rows: int) -> Sequence[UnitRows]:
-        """Split into parts of whole clusters of about so many rows."""
+        """Split into parts of about `rows` rows each, without dividing a cluster; a larger cluster makes a larger part."""
         cuts = np.flatnonzero(np.diff(self.starts // rows)) + 1  # the first unit of every further part
         bounds = self.starts[cuts]
         split = (np.split(values, bounds) for values in (self.scores, self.outcomes))
@@ -152,7 +152,7 @@ _ROWS_AT_ONCE = 4096  # rows of clusters in working memory; derived: with 50 til
 
 
 def _with_both_signs(values: list[float]) -> Float64s:
-    """Return the values with both signs, mirrored."""
+    """Return -v reversed, then v, of ascending positive values: symmetric and ascending."""
     return np.array([*(-value for value in reversed(values)), *values])
 
 
@@ -207,7 +207,10 @@ class Experts:
 
     @classmethod
     def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> Experts:
-        """Set up the experts by a first batch of n rows at these mean scores."""
+        """Set up the experts from a first batch with `n` rows in cells of mean score `mean`, both (cells,).
+
+        Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds.
+        """
         order = np.argsort(mean)
         total = np.cumsum(n[order])
         quantiles = mean[order][np.searchsorted(total, total[-1] * np.arange(1, _BIN_COUNT) / _BIN_COUNT)]
@@ -228,7 +231,7 @@ class Experts:
         return members
 
     def bin_of(self, scores: Float64s) -> Indices:
-        """Return the bin of every score."""
+        """Return the number of the bin of each score, from 0; a score on a cut belongs to the bin above."""
         return np.searchsorted(np.array(self.cuts), scores, side="right")
 
     @cached_property
@@ -249,24 +252,28 @@ class Experts:
         return np.log(weights)
 
     def play(self, batch: Batch) -> BatchGrowth:
-        """Bet on a batch of one stream."""
+        """Compute the log growth (experts,) of every expert's capital by its bets on a batch, and the log share of its entry."""
         if batch.units is not None:
             return self._play_units(batch.units)
         bets = self.bets(batch.mean)
         return self.enter(batch.ones @ bets.tilt - batch.n @ bets.cost, batch.n @ bets.mirror_loss)
 
     def enter(self, log_growth: Float64s, mirror_loss: Float64s) -> BatchGrowth:
-        """Weigh the entry of every expert by 2 / (1 + exp(-M)), M the sum of mirror losses of the batch."""
+        """Combine log growth with the log share of an entry: the prior times 2 / (1 + exp(-M)), M the batch's mirror loss.
+
+        All arrays are (experts,).
+        """
         return BatchGrowth(log_growth, self.prior + np.log(2.0) - np.log1p(np.exp(-mirror_loss)))
 
     def bets(self, mean: Float64s) -> Bets:
-        """Choose the bets on rows in cells with these mean scores."""
+        """Choose the bets of every expert on rows in cells with these mean scores; 0 for local experts outside their bins."""
         cells = cell_of(mean)
         tilt, cost = self._tilts(mean)
         mirror_loss = self._mirror_loss(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
         inside = self.spans.T[self.bin_of(mean), :, None]  # (scores, runs of bins, 1)
 
         def of_experts(values: Float64s) -> Float64s:
+            """Expand values (scores, tilts) to (scores, experts): the local ones once for every run of bins."""
             local = inside * values[:, None, _GLOBAL:]
             return np.concatenate([values[:, :_GLOBAL], local.reshape(len(mean), -1)], axis=1)
 
@@ -286,7 +293,7 @@ class Experts:
         return self.enter(growth, mirror_loss)
 
     def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
-        """Sum factor - 1, and 1 - exp(-m), over the rows of every cluster, shape (clusters, experts)."""
+        """Sum exp(t y) / (1 + e (exp(t) - 1)) - 1, and 1 - exp(-m), over rows of every cluster: both (clusters, experts)."""
         tilt, cost = self._tilts(rows.scores)
         gains = np.expm1(rows.outcomes[:, None] * tilt - cost)
         losses = -np.expm1(-self._mirror_loss(tilt, rows.scores, rows.scores))
@@ -305,10 +312,10 @@ class Experts:
         return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], rows.starts), by_span], axis=1)
 
     def _mirror_loss(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
-        """Compute the mirror losses m of rows with scores between low and high, all shapes (rows, tilts).
+        """Compute the mirror losses m (rows, tilts) of tilts (rows, tilts) for rows with scores from `low` to `high`, both (rows,).
 
-        The smaller one of both ends of the score and of a tilt and its mirror: the log growth that a bet loses where the outcome
-        probability is at the opposite edge of the tolerance band. Zero without a tolerance.
+        m is the log growth that a bet loses where the outcome probability is at the opposite edge of the tolerance band: the
+        smallest for both ends of the score, and for the tilt and its mirror. Zero without a tolerance.
         """
         if self.tolerance == 0:
             return np.zeros_like(tilt)
@@ -321,11 +328,15 @@ class Experts:
         return np.minimum(loss, loss[:, _MIRROR])
 
     def _band(self, scores: Float64s) -> tuple[Float64s, Float64s]:
-        """Return the edges of the tolerance band, with an axis for experts."""
+        """Return scores (n,) - tolerance and scores + tolerance, within [0, 1], both (n, 1)."""
         return np.maximum(scores - self.tolerance, 0.0)[:, None], np.minimum(scores + self.tolerance, 1.0)[:, None]
 
     def _tilts(self, scores: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute tilts t of global and local experts at every score, and log(1 + e (exp(t) - 1)); 0 inside the band."""
+        """Compute tilts t of global and local experts, (scores, tilts), and the log costs log(1 + e (exp(t) - 1)).
+
+        t is the log odds of an expert's alternative less those of e, the nearest probability in the tolerance band, within
+        [-7, 7]; 0 where the alternative lies in the band.
+        """
         down, up = self._band(scores)
         odds = log_odds(scores)[:, None]
         offsets = OFFSETS + np.sign(OFFSETS) * self.tolerance / _PER_OFFSET
@@ -345,7 +356,7 @@ class Experts:
 
 
 def log_odds(p: Float64s) -> Float64s:
-    """Compute log odds, at most about 14 on either side."""
+    """Compute log odds with p and 1 - p at least 1e-6, so that they lie within -+ 13.9."""
     return np.asarray(np.log(np.maximum(p, _MIN_PROBABILITY)) - np.log(np.maximum(1 - p, _MIN_PROBABILITY)))
 
 
@@ -370,7 +381,7 @@ def starting_weight(batch: int) -> float:
 
 
 def unspent_weight(batch: int) -> float:
-    """Return the total weight of changes that begin after this batch."""
+    """Return the sum of :func:`starting_weight` over all batches after this one (0: before the first batch, 1)."""
     if batch == 0:
         return 1.0
     after = batch - _HORIZON
@@ -389,12 +400,15 @@ class Evidence:
 
     @classmethod
     def none(cls, experts: Experts) -> Evidence:
-        """Return the evidence before the first batch: e-values of 0."""
+        """Return the evidence before the first batch: zero batches, and log capital -inf of every expert."""
         nothing = np.full(len(experts.prior), -np.inf)
         return cls(0, nothing, nothing, nothing, np.zeros(len(nothing), np.int64))
 
     def after(self, growth: BatchGrowth) -> Evidence:
-        """Add a batch."""
+        """Return the evidence after one more batch: capital so far plus a new start at this batch, times the growth.
+
+        Logs are rounded down to float32, so that a stored state never overstates the evidence.
+        """
         batch, (log_growth, log_entry) = self.batches + 1, growth
         ever = np.logaddexp(self.ever, np.log(starting_weight(batch)) + log_entry) + log_growth
         change = np.logaddexp(self.change, log_entry) + log_growth
@@ -419,7 +433,7 @@ class Evidence:
 
 
 def _round_down(values: Float64s) -> Float64s:
-    """Round down to float32."""
+    """Return each value as the largest float32 number that is not above it (as float64)."""
     near = values.astype(np.float32)
     return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
@@ -487,11 +501,11 @@ class Blocks:
 
     @classmethod
     def none(cls, experts: Experts) -> Blocks:
-        """Return no blocks."""
+        """Return an empty sequence of blocks, with sums of shape (0, 3, bins)."""
         return cls((), (), np.zeros((0, 3, len(experts.cuts) + 1)))
 
     def plus(self, number: int, batch: Batch, experts: Experts) -> Blocks:
-        """Add the batch of this number."""
+        """Return the blocks with the batch of this number added; more than five blocks of a length join the two oldest."""
         bins, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
         new = [np.bincount(bins, values, count) for values in (batch.n, batch.ones, batch.n * batch.mean)]
         first, lengths, sums = [*self.first, number], [*self.lengths, 1], [*self.sums, np.array(new)]
@@ -500,11 +514,14 @@ class Blocks:
             i = lengths.index(length)
             first[i : i + 2], lengths[i : i + 2], sums[i : i + 2] = [first[i]], [2 * length], [sums[i] + sums[i + 1]]
             length *= 2
-        # for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
+        # float32 suffices for pictures and advice: counts up to 16 million are exact, and the state is a third smaller
         return Blocks(tuple(first), tuple(lengths), np.array(sums).astype(np.float32).astype(np.float64))
 
     def split(self, start: int) -> tuple[Float64s, Float64s]:
-        """Sum the blocks that begin before a batch, and those that begin with it or later."""
+        """Sum the blocks that begin before batch `start`, and those that begin with it or later: both (3, bins).
+
+        If no block begins that late, the last one counts as later.
+        """
         later = np.array(self.first) >= start
         if not later.any():  # the start lies within the last block
             later[-1] = True
@@ -533,7 +550,7 @@ class Stream:
         return cls(experts, Evidence.none(experts), MeanError(), Blocks.none(experts))
 
     def after(self, batch: Batch) -> Stream:
-        """Add a batch."""
+        """Return the stream after one more batch: evidence, mean error, sums in bins, and numbers of batches and rows."""
         number = self.batches + 1
         return replace(
             self,
@@ -545,7 +562,7 @@ class Stream:
         )
 
     def restarted(self) -> Stream:
-        """Return a copy without evidence, after a repair; the sums for display stay."""
+        """Return a copy with no evidence and no mean error, after a repair; experts and the sums for display stay."""
         return replace(self, evidence=Evidence.none(self.experts), errors=MeanError())
 
     @property
@@ -555,6 +572,6 @@ class Stream:
 
 
 def log_mean_evidence(logs: list[float], shares: list[float], idle: float = 0.0) -> float:
-    """Compute the log of a weighted mean of e-values; `idle` is the weight of an e-value of 1."""
+    """Compute log(sum of share_k e_k + idle) from logs of e-values; shares of 0 are left out, `idle` weighs an e-value of 1."""
     terms = [value + np.log(share) for value, share in zip(logs, shares, strict=True) if share > 0]
     return float(np.logaddexp.reduce([*terms, np.log(idle)] if idle > 0 else terms))

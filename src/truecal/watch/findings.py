@@ -1,4 +1,4 @@
-"""What a watch says after a batch: evidence, the scores that are off most, and whether an offset would correct them.
+"""Results of a watch after a batch: evidence, the scores that are off most, and whether an offset would correct them.
 
 The region of scores, the start and the advice describe the rows since the estimated start of the change. They are not tests:
 the alarm itself is the test.
@@ -61,7 +61,8 @@ class ScoreRegion:
 def worst_region(sums: Float64s, experts: Experts, lens: str) -> ScoreRegion:
     """Find the run of bins whose error beyond the tolerance is largest relative to its standard error.
 
-    `sums` are rows, ones and sums of scores by bin, shape (3, bins).
+    `sums` are rows, ones and sums of scores by bin, shape (3, bins), with at least one row; `lens` is kept for the words of the
+    result. The strength of a run is (|sum of score - outcome| - tolerance n) / sqrt(sum of c (1 - c) + 1), c a bin's mean score.
     """
     n, ones, scores = np.concatenate([np.zeros((3, 1)), np.cumsum(sums, axis=1)], axis=1)
     rate = np.where(sums[0] > 0, sums[2] / np.maximum(sums[0], 1), 0.5)
@@ -86,7 +87,8 @@ def worst_region(sums: Float64s, experts: Experts, lens: str) -> ScoreRegion:
 def fit_offset(sums: Float64s) -> float:
     """Fit the offset in log odds that makes the mean score equal to the frequency (maximum likelihood).
 
-    Half a row of either outcome is added, so that it is finite where all outcomes are equal.
+    `sums` are rows, ones and sums of scores by bin, shape (3, bins). Half a row of either outcome is added, so that the offset is
+    finite where all outcomes are equal.
     """
     n, ones, scores = (part[sums[0] > 0] for part in sums)
     rate = (ones.sum() + 0.5) / (n.sum() + 1.0)
@@ -97,8 +99,8 @@ def fit_offset(sums: Float64s) -> float:
 def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
     """Choose what to do, and fit the offset in log odds to the rows since the change.
 
-    Without an alarm: wait. Otherwise a chi-squared test of the bins, of residuals beyond the tolerance, decides whether the
-    offset suffices or the curve has changed its shape and needs a refit.
+    Without an alarm: "wait". Otherwise a chi-squared test of the bins, of residuals beyond the tolerance, at level 0.01 decides
+    between "refit" (the shape of the curve has changed) and "offset suffices". `sums` are as in :func:`worst_region`.
     """
     offset = fit_offset(sums)
     if not alarmed:
@@ -114,11 +116,11 @@ def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
 
 
 # ----------------------------------------------------------------------------------------------------
-# Answers after a batch
+# Results after a batch
 
 
 def group_name(group: Group) -> str:
-    """Name a group in words."""
+    """Join the values of a group by commas: "all rows" without values, '' for an empty one."""
     return ", ".join(part or "''" for part in group) if group else "all rows"
 
 

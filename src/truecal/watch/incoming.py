@@ -31,7 +31,7 @@ class Target:
     names: tuple[str, ...] | None = None
 
     def refuse_other(self, other: Target) -> None:
-        """Refuse a batch of another lens or other classes."""
+        """Raise InputError if another target differs in lens, number of classes, or (where both know them) class names."""
         if (self.kind, self.words, self.classes) != (other.kind, other.words, other.classes):
             raise InputError(
                 f"the watch judges '{self.words}' of {self.classes} classes, this batch '{other.words}' of {other.classes}; "
@@ -56,7 +56,11 @@ class Incoming:
 
 
 def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """Convert predictions, a sketch, a scan, a mapping of groups to sketches, or a list of these, to batches by group."""
+    """Convert predictions, a sketch, a scan, a mapping of groups to sketches, or a list of these, to batches by group.
+
+    The items of a list are parts of one batch and are added. Other types are refused. `lens` None is the default of predictions;
+    `by` are the columns that name groups.
+    """
     if isinstance(data, (list, tuple)):
         return _join_parts([read(part, lens, by) for part in data])
     if isinstance(data, tc.Predictions):
@@ -91,14 +95,14 @@ def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, .
 
 
 def _read_sample(sample: tc.lenses.Sample) -> Batch:
-    """Make the batch of a sample, by clusters where it has them."""
+    """Count the rows of a sample, with bets on whole clusters where it has them."""
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
 
 
 def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
-    """Return the rows of every group, in the order of their values."""
+    """Return the row indices of every group (values of columns as text), groups sorted; without `by`, all rows under ()."""
     if not by:
         return {(): np.arange(len(preds))}
     keys = list(zip(*(_values_as_text(preds, name) for name in by), strict=True))
@@ -111,16 +115,16 @@ def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
 def _values_as_text(preds: tc.Predictions, name: str) -> list[str]:
     """Return the values of a column as text, one per row; refuse two values with the same text."""
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
-    words = [_word(value) for value in values]
-    _refuse_equal([word for word in words if word != MISSING], f"values of column {name!r}")
-    return [words[i] for i in codes]
+    texts = [_value_text(value) for value in values]
+    _refuse_equal([text for text in texts if text != MISSING], f"values of column {name!r}")
+    return [texts[i] for i in codes]
 
 
 def _refuse_equal(keys: Sequence[object], what: str) -> None:
-    """Refuse different values with equal text, by which the state distinguishes groups."""
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        raise InputError(f"two {what} read {twice!r}, as a number and its text do; give them one type")
+    """Raise InputError if a key occurs twice: the state distinguishes groups by text. `what` names the keys in the message."""
+    repeated = next((key for key in keys if keys.count(key) > 1), None)
+    if repeated is not None:
+        raise InputError(f"two {what} read {repeated!r}, as a number and its text do; give them one type")
 
 
 def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
@@ -133,7 +137,7 @@ def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) ->
     if lens is not None and lens.pushed_down().kind != kind:
         raise InputError(f"the watch was given {lens!r} and the scan {scan.lens!r}; scan with the lens of the watch")
     batches = {
-        tuple(map(_word, group)): tuple(_read_sketch(sketch) for sketch in sketches)
+        tuple(map(_value_text, group)): tuple(_read_sketch(sketch) for sketch in sketches)
         for group, sketches in scan.sketches.items()
     }
     labels = tuple(str(k) for k in range(scan.classes)) if scan.shares is not None else (None,)
@@ -142,7 +146,7 @@ def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) ->
 
 
 def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
-    """Make batches of sketches by group; refuse groups that do not fit `by`."""
+    """Make a batch of every sketch that has rows, groups sorted; refuse keys that have not one value for each column of `by`."""
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         expected = f"groups by {_join_names(by)}: pass a mapping of groups to sketches" if by else "has no groups"
@@ -161,7 +165,10 @@ def _read_sketch(sketch: tc.Sketch) -> Batch:
 
 
 def _join_parts(parts: Sequence[Incoming]) -> Incoming:
-    """Add up parts of one batch."""
+    """Add up parts of one batch, group by group and class by class; refuse no parts, and parts of different lens or classes.
+
+    A group may be missing from some parts. Shares and labels are those of the first part, the target that of the first with one.
+    """
     if not parts:
         raise InputError("an empty list holds no batch; pass at least one part")
     first = parts[0]
@@ -186,7 +193,7 @@ def _add_batches(first: Batch, second: Batch) -> Batch:
 
 
 def _shares(shares: Any) -> tuple[float, ...]:
-    """Return the shares of the classes, (1,) for one outcome per row; refuse more than 10 classes."""
+    """Return the weights of the classes as floats, (1.0,) for None (one outcome per row); refuse more than 10 classes."""
     if shares is not None and len(shares) > MAX_CLASSES:
         raise InputError(
             f"every class needs evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per "
@@ -197,20 +204,20 @@ def _shares(shares: Any) -> tuple[float, ...]:
 
 
 def _group(key: Any) -> Group:
-    """Return the name of a group, a tuple of texts, from a key."""
-    return tuple(map(_word, key)) if isinstance(key, tuple) else (_word(key),)
+    """Return a key, a tuple of values or a single one, as a tuple of texts."""
+    return tuple(map(_value_text, key)) if isinstance(key, tuple) else (_value_text(key),)
 
 
-def _word(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value as printable text, "(missing)" for a missing one."""
     return MISSING if validation.is_missing(value) else printable(value)
 
 
 def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:
-    """Return class names as texts."""
+    """Return class names as texts; None for None."""
     return None if classes is None else tuple(map(str, classes))
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Join at most eight names by commas; "nothing" for none."""
+    """Join the first eight names by commas, with ", ..." for more; "nothing" for none."""
     return (", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")) or "nothing"

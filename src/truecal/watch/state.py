@@ -35,7 +35,7 @@ _FAR_AHEAD = timedelta(days=366)  # by choice: later times bring a warning
 
 
 def time_order(text: str) -> tuple[int, Any]:
-    """Return what times are compared by: the kind (a number, a time without or with a zone) and the value.
+    """Return the sort key of a time: its kind (0 a number, 1 a time without a zone, 2 with one) and its value; refuse other text.
 
     >>> time_order("20260301") == time_order("2026-03-01") < time_order("2026-03-01T12:00")
     True
@@ -81,14 +81,17 @@ def canonical_time(at: Any, latest: str) -> str:
 
 
 def check_same_kind(text: str, other: str, what: str) -> None:
-    """Refuse to compare a number with a date, or a time with a zone with one without."""
+    """Raise InputError if two times are of different kinds (:func:`time_order`); `what` introduces `other` in the message."""
     kind, expected = time_order(text)[0], time_order(other)[0]
     if kind != expected:
         raise InputError(f"{text} is {_KINDS[kind]} but {what} {other}, {_KINDS[expected]}; use one kind")
 
 
 def is_far_ahead(text: str) -> bool:
-    """Decide whether a time is more than a year from now: likely a mistake, which would refuse all batches until then."""
+    """Decide whether a time is more than 366 days from now (likely a mistake, as earlier batches would be refused from then on).
+
+    A number never is.
+    """
     kind, value = time_order(text)
     return bool(kind and value > datetime.now(value.tzinfo) + _FAR_AHEAD)
 
@@ -108,7 +111,7 @@ _DIGITS = 6  # of numbers in the history, which are displayed and not computed w
 
 @dataclass(frozen=True)
 class Line:
-    """One batch of a group and the answer after it, with the numbers of :class:`GroupStep`."""
+    """One batch of a group and the state after it, with the numbers of :class:`GroupStep`."""
 
     number: int  # of the batch, from 1
     at: str
@@ -124,7 +127,7 @@ class Line:
     alarm: bool
     changed: bool
     late: bool = False
-    restart: bool = False  # evidence was forgotten before this batch
+    restart: bool = False  # evidence was discarded before this batch
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class History:
 
     @property
     def latest(self) -> str:
-        """Time of the last batch; late labels do not count."""
+        """Time of the last line that is not late (of the last line if all are late); "" without lines."""
         on_time = [line.at for line in self.lines if not line.late] or [line.at for line in self.lines]
         return on_time[-1] if on_time else ""
 
@@ -145,11 +148,11 @@ class History:
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
     def counted(self, when: str, content: str | None = None) -> bool:
-        """Decide whether a batch of this time (and content) was counted."""
+        """Decide whether there is a line of this time, and of this fingerprint if `content` is given."""
         return any(line.at == when and content in (None, line.fingerprint) for line in self.lines)
 
     def check_order(self, when: str, group: str) -> None:
-        """Refuse a batch that is not later than those before it."""
+        """Raise InputError, naming the group, if a time was counted or is not after the latest batch; any time without lines."""
         if not self.lines:
             return
         if self.counted(when):
@@ -164,7 +167,7 @@ class History:
             )
 
     def time_of(self, number: int) -> str:
-        """Return the time of a batch; that of the first line where its own has been dropped."""
+        """Return the time of the batch of this number; of the first line where its own was dropped, "" without lines."""
         return next((line.at for line in self.lines if line.number >= number), self.latest)
 
 
@@ -223,17 +226,20 @@ class WatchedGroup:
         return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
 
     def after(self, batches: tuple[Batch, ...]) -> WatchedGroup:
-        """Add a batch to the streams; `with_line` adds it to the history."""
+        """Return the group with one batch per stream added, and the peak updated; `with_line` adds it to the history."""
         streams = tuple(stream.after(batch) for stream, batch in zip(self.streams, batches, strict=True))
         grown = replace(self, streams=streams)
         return replace(grown, peak=max(self.peak, grown.log_e))
 
     def restarted(self) -> WatchedGroup:
-        """Forget all evidence."""
+        """Return the group without evidence and with peak 0; its history stays."""
         return replace(self, streams=tuple(stream.restarted() for stream in self.streams), peak=0.0)
 
     def with_line(self, batches: tuple[Batch, ...], step: GroupStep, *, late: bool, restart: bool) -> WatchedGroup:
-        """Add the batch to the history."""
+        """Return the group with a line of the batch added to its history, which keeps the last 730; numbers have 6 digits.
+
+        `batches` are those just added by `after`, one per class; the line's `batch_error` is that of the leading class.
+        """
         leading = batches[self.leader]
         line = Line(
             number=self.streams[0].batches,
@@ -255,7 +261,10 @@ class WatchedGroup:
         return replace(self, history=History((*self.history.lines, line)[-_MAX_LINES:]))
 
     def step(self, arrival: Arrival, settings: Settings, target: str, *, alarm: bool, changed: bool) -> GroupStep:
-        """Answer after a batch that is not yet in the history."""
+        """Return the state after a batch that is not yet in the history, by the class with the strongest evidence.
+
+        `target` are the words for what is judged; `alarm` and `changed` are decided by the watch over all groups.
+        """
         leading = self.leader
         stream = self.streams[leading]
         low, high = stream.errors.interval(settings.alpha)
@@ -289,7 +298,7 @@ def _round(value: float) -> float:
 
 
 def fingerprint(batches: tuple[Batch, ...]) -> str:
-    """Hash the counts of all classes."""
+    """Return the fingerprint of one batch, or for several classes the first 16 hex digits of the hash of all of theirs."""
     if len(batches) == 1:
         return batches[0].fingerprint
     return hashlib.sha256("".join(batch.fingerprint for batch in batches).encode()).hexdigest()[:16]
@@ -308,7 +317,7 @@ _PRESET = 0  # of lzma; tuned: its dictionary of 256 KiB holds one group before 
 
 @dataclass(frozen=True)
 class State:
-    """What a watch knows after the batch at the time `at`, and what it knew `before` (None: the batch cannot be undone)."""
+    """State of a watch after the batch at time `at`, and the state `before` it (None: the batch cannot be undone)."""
 
     settings: Settings
     target: Target | None
@@ -319,7 +328,7 @@ class State:
 
 
 def to_text(state: State, lens: Lens | None) -> str:
-    """Write a state as JSON."""
+    """Return a state and its lens as one line of JSON: format, version, lens in clear, and the packed records."""
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
     content = json.dumps(_encode(state), separators=(",", ":"), allow_nan=False).encode()
     packed = b64encode(lzma.compress(content, preset=_PRESET)).decode("ascii")
@@ -327,7 +336,10 @@ def to_text(state: State, lens: Lens | None) -> str:
 
 
 def from_text(text: str, name: str) -> tuple[State, Lens | None]:
-    """Read the state and the lens that a text holds; `name` is how errors call the file."""
+    """Read the state and the lens from the text of :func:`to_text`; `name` is how errors call the file.
+
+    Raises FileError for text that is no state, another version, or content that is damaged or does not fit together.
+    """
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -371,7 +383,7 @@ def _unpack(text: str) -> bytes:
 
 
 def _read_lens(record: dict[str, Any] | None) -> Lens | None:
-    """Make a lens from its record; refuse an unknown name."""
+    """Make a lens from its record {"name", "options"}, None from None; refuse an unknown name."""
     if record is None:
         return None
     if record["name"] not in _LENSES:
@@ -381,7 +393,7 @@ def _read_lens(record: dict[str, Any] | None) -> Lens | None:
 
 
 def _check_group(group: WatchedGroup) -> None:
-    """Refuse parts that do not fit together."""
+    """Raise ValueError if shares, labels, history or arrays of a group have wrong counts, shapes or values."""
     if not group.streams or len(group.streams) != len(group.shares) or len(group.streams) != len(group.labels):
         raise ValueError("classes, shares and streams do not match")
     if min(group.shares) < 0 or not np.isclose(sum(group.shares), 1.0):
@@ -404,7 +416,7 @@ def _check_group(group: WatchedGroup) -> None:
 
 
 def _encode(value: Any) -> Any:
-    """Convert a record to the types of JSON."""
+    """Convert a record to JSON types: dataclasses to lists of fields, arrays to [shape, base64 of int32 or float32]."""
     if is_dataclass(value):
         return [_encode(getattr(value, item.name)) for item in fields(value)]
     if isinstance(value, np.ndarray):
@@ -439,5 +451,5 @@ def _decode(kind: Any, value: Any) -> Any:
 
 @lru_cache
 def _field_types(kind: type) -> tuple[Any, ...]:
-    """Return the types of the fields of a record."""
+    """Return the types of the fields of a dataclass, in their order."""
     return tuple(get_type_hints(kind)[item.name] for item in fields(kind))

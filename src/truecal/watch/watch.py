@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 
 def _locked(method: Callable[P, T]) -> Callable[P, T]:
-    """Let one thread at a time call a method, so that a batch is counted whole before the next."""
+    """Wrap a method of Watch so that it holds the watch's lock: one thread at a time changes the state."""
 
     @wraps(method)
     def call(*arguments: P.args, **options: P.kwargs) -> T:
@@ -258,27 +258,34 @@ class Watch:
         return step
 
     def _state(self) -> State:
-        """Return what this watch knows."""
+        """Return the state of this watch, groups sorted, without the state before the last batch."""
         groups = tuple(self._groups[key] for key in sorted(self._groups))
         return State(self.settings, self._target, self._peak, groups, self._at)
 
     def _restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Set target, peak, time, groups and the state for `undo` to those of a state; settings and lens stay."""
         self._target, self._peak, self._at, self._before = state.target, state.peak, state.at, state.before
         self._groups = {group.key: group for group in state.groups}
 
     def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, *, first: bool) -> WatchedGroup:
-        """Return the group, or a new one with its share of the evidence; `first` in the first batch of the watch."""
+        """Return the group of a key, or a new one whose experts are set up from `batches`.
+
+        The position of a new group is 0 in the `first` batch of the watch, else the number of later groups before it plus 1.
+        """
         if key in self._groups:
             return self._groups[key]
         later = sum(group.position > 0 for group in self._groups.values())
-        new = [other for other in incoming.batches if other not in self._groups]
+        new = [new_key for new_key in incoming.batches if new_key not in self._groups]
         position = 0 if first else later + new.index(key) + 1
         streams = tuple(Stream.beginning(self.settings.tolerance, batch) for batch in batches)
         return WatchedGroup(key, position, incoming.shares, incoming.labels, streams)
 
     def _arrivals(self, incoming: Incoming, when: str, of: int | Mapping[Any, int] | None) -> dict[Group, Arrival]:
-        """Return time, labelled and predicted rows of the batch of every group."""
+        """Return time, labelled and predicted rows of every group of a batch; predicted is None where `of` does not give it.
+
+        A single number `of` (or, without one, labelled plus dropped rows) counts for a batch of one group only. Refuses `of` below
+        the labelled rows, and groups with another number of classes than before.
+        """
         arrivals = {}
         for key, batches in incoming.batches.items():
             if key in self._groups and len(self._groups[key].streams) != len(batches):
@@ -335,7 +342,7 @@ class Watch:
         )
 
     def _shares(self) -> dict[Group, float]:
-        """Return every group's share of the evidence."""
+        """Return every group's share of the evidence (:func:`evidence_share`); 1 for the only group without `by`."""
         if not self.settings.by:
             return dict.fromkeys(self._groups, 1.0)
         first = sum(group.position == 0 for group in self._groups.values())
@@ -371,7 +378,10 @@ class Watch:
         return self._step(arrivals)
 
     def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
-        """Return the state after the batches that arrived, group by group."""
+        """Return the state of the groups in `arrivals`, with alarms and changes selected among all groups by e-BH.
+
+        Without `by` the alarm stays until a restart.
+        """
         shares, settings = self._shares(), self.settings
         evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
         change = {key: self._groups[key].log_change + log(shares[key]) for key in shares}
