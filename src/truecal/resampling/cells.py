@@ -20,9 +20,10 @@ class Counted(Profile):
 
 
 def cell_starts(profile: Profile, limit: int) -> Indices:
-    """Find the first row of every cell of sorted scores, and the end of the last one, shape (cells + 1,).
+    """Find the first row of every cell of sorted scores, and the end of the last one: ascending indices, shape (cells + 1,).
 
-    A cell is a group of equal scores; if there are more than `limit`, neighbours are joined into cells of about equal mass.
+    A cell is a group of equal scores; if there are more than `limit`, neighbours are joined into at most `limit` cells of about
+    equal mass. Of a batch, the scores of the first dataset count.
     """
     scores = profile.scores[0]
     rises = scores[1:] != scores[:-1]
@@ -36,7 +37,8 @@ def cell_starts(profile: Profile, limit: int) -> Indices:
 def collapse(profile: Profile, limit: int = 4096) -> Profile:
     """Join the rows of each distinct score (or of neighbouring ones, into at most `limit` cells); weights count rows.
 
-    All datasets of the batch must share their scores and weights (see :func:`share_scores`); outcomes become means.
+    All datasets of the batch must share their scores and weights (see :func:`share_scores`); outcomes become means. Importance
+    weights are scaled to sum to their effective number of rows; cells of weight 0 are left out.
 
     >>> import truecal as tc
     >>> cells = collapse(tc.profile.Profile.from_arrays([0.2, 0.9, 0.9], [0, 1, 0]))
@@ -47,7 +49,10 @@ def collapse(profile: Profile, limit: int = 4096) -> Profile:
 
 
 def collapse_at(profile: Profile, starts: Indices) -> Profile:
-    """Join rows into cells that begin at `starts` of the sorted rows; the last of these is the end."""
+    """Join sorted rows into the cells of `cell_starts`, shape (cells + 1,): mean scores, mean outcomes, weights as in `collapse`.
+
+    A cell of equal scores keeps its score exactly.
+    """
     cut = Cut(starts[None, :], starts[None, :])
     weight, score = np.diff(profile.sums("w", cut)), np.diff(profile.sums("c", cut))
     outcome = np.diff(profile.sums("y", cut))
@@ -60,7 +65,10 @@ def collapse_at(profile: Profile, starts: Indices) -> Profile:
 
 
 def share_scores(profile: Profile) -> Iterator[tuple[slice, Profile]]:
-    """Split a batch into parts whose datasets share scores and weights, each with its slice of the batch."""
+    """Yield parts of a batch whose datasets share scores and weights, each with its slice of the batch.
+
+    The whole batch is one part if all datasets share them by construction; else every dataset is a part.
+    """
     shared = profile.scores.shape[0] == 1 and (profile.weights is None or profile.weights.shape[0] == 1)
     if shared:
         yield slice(0, profile.batch), profile
@@ -78,6 +86,9 @@ def refuse_batch(profile: Profile) -> None:
 
 
 def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
-    """Make a batch from numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
+    """Make a batch of m datasets from numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`.
+
+    Weights are the counts and outcomes the rates of ones; an empty cell has weight and rate 0.
+    """
     count = zeros + ones
     return Counted(cells.scores, ones / positive(count), count)

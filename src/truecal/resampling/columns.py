@@ -27,14 +27,17 @@ _KEYS = (0x3F800000 >> _KEY_SHIFT) + 1  # of scores up to 1
 
 
 def groups_suffice(preds: Predictions) -> bool:
-    """Return whether random groups of rows can be resampled in place of rows: many independent rows of many classes."""
+    """Return whether random groups of rows can be resampled in place of rows.
+
+    They can for at least 4096 rows and more than 5 million probabilities, without weights and clusters, of more than one column.
+    """
     if preds.binary or preds.weights is not None or preds.clusters is not None:
         return False
     return len(preds) >= _MIN_ROWS and preds.probs.size > _MIN_PROBABILITIES
 
 
 def row_groups(n: int) -> Units:
-    """Put rows into random groups of equal size."""
+    """Put n rows into 256 groups at random, by a fixed seed; sizes differ by one at most."""
     return Units(np.random.default_rng(_SEED).permutation(n) % GROUPS, GROUPS, "rows")
 
 
@@ -46,9 +49,10 @@ def column_sums(
     scheme: Literal["width", "mass"],
     closed: Literal["left", "right"] = "left",
 ) -> Iterator[UnitSums]:
-    """Sum the classes of a matrix of probabilities, shape (n, classes), in bins of equal width or equal mass.
+    """Sum the rows, ones and scores of every unit in every bin, class by class, of probabilities of shape (n, classes).
 
-    Yields batches of neighbouring classes.
+    Labels are of shape (n,), or indicators of shape (n, classes). Yields the sums of up to 32 neighbouring classes at a time, one
+    dataset per class; bins are of equal width (`closed` as in `Profile.width_cut`) or of equal mass within the class.
     """
     first, size = units.of_row * bins, units.count * bins
     edges = Edges(probs.dtype, bins, closed, len(probs))
@@ -65,7 +69,10 @@ def column_sums(
 def pooled_sums(
     probs: Floats, labels: Indices, units: Units, bins: int, bin_of: Callable[[Floats], Indices]
 ) -> UnitSums:
-    """Sum all probabilities of a matrix, shape (n, classes), in the bins that `bin_of` assigns them to."""
+    """Sum the rows, ones and scores of every unit in every bin, over all probabilities of shape (n, classes) as one dataset.
+
+    `bin_of` maps scores to bins, both of shape (m,); a row has one label, and a one is the probability of that class.
+    """
     size, step = units.count * bins, max(1, _TRANSPOSED // probs.shape[1])
     rows, ones, scores = np.zeros((3, size))
     for start in range(0, len(probs), step):
@@ -78,14 +85,20 @@ def pooled_sums(
 
 
 def _unit_sums(tables: list[Any], datasets: int) -> UnitSums:
-    """Build UnitSums from tables (rows, ones, score sums), each of shape (datasets x bins, units)."""
+    """Build UnitSums from tables (rows, ones, score sums), each of shape (datasets x bins, units).
+
+    The variance of the ones of a bin is that of its mean score: n c (1 - c), which is at least the sum over its rows.
+    """
     rows, ones, scores = (np.ascontiguousarray(table, np.float64) for table in tables)
     total = scores.sum(axis=1)
     return UnitSums(rows, ones, scores, total * (1 - total / positive(rows.sum(axis=1))), datasets)
 
 
 def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Indices]]:
-    """Yield the scores of every class and the rows that have its label, or have it among their labels, shape (n, classes)."""
+    """Yield, for every class, its scores of shape (n,) and the indices of the rows that have it as label or among their labels.
+
+    Labels are class indices of shape (n,), or 0/1 indicators of shape (n, classes).
+    """
     classes = probs.shape[1]
     if labels.ndim == 2:
         rows = [np.flatnonzero(column) for column in labels.T]
@@ -112,7 +125,10 @@ def mass_bins(scores: Floats, bins: int) -> Indices:
 
 
 def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> Indices:
-    """Find the bin of every score, given the smallest score of every bin but the first; `keys` are its leading bits."""
+    """Find the bin of every score, shape (n,), given the smallest score of every bin but the first, ascending, (bins - 1,).
+
+    `keys` are the `_leading_bits` of the scores, computed here if not given. Only scores that share them with an edge are compared.
+    """
     keys = _leading_bits(scores) if keys is None else keys
     edge_keys = np.minimum(np.sort(_leading_bits(edges)), _KEYS)
     # For every key, how many edges have it or a smaller one
@@ -125,9 +141,10 @@ def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> I
 
 
 def cell_edges(probs: Floats, cells: int) -> Floats:
-    """Find the smallest score of every cell but the first, for at most so many cells of about equal mass.
+    """Find the smallest score of every cell but the first, for at most `cells` cells of about equal mass.
 
-    Cells begin where the leading bits of scores change, so nothing is sorted.
+    All probabilities of shape (n, classes) are pooled. Cells begin where the leading bits of scores change, so nothing is sorted
+    and groups of scores with equal leading bits stay together; returned are at most cells - 1 ascending edges.
     """
     step, count = max(1, _TRANSPOSED // probs.shape[1]), np.zeros(_KEYS, np.intp)
     for start in range(0, len(probs), step):
@@ -138,12 +155,15 @@ def cell_edges(probs: Floats, cells: int) -> Floats:
 
 
 def _leading_bits(scores: Floats) -> Indices:
-    """Take the leading bits, which never fall as scores rise."""
+    """Return the leading bits of scores in [0, 1] as float32, as integers from 0 to _KEYS - 1 that ascend with the score."""
     return (scores.astype(np.float32, copy=False).view(np.uint32) >> _KEY_SHIFT).astype(np.intp)
 
 
 def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
-    """Find the smallest score of every bin but the first; where a bin is empty, that of the next."""
+    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,); where a bin is empty, that of the next.
+
+    Scores are of shape (n,) in any order, `keys` their leading bits. Only scores whose keys occur at a cut are sorted.
+    """
     n = len(scores)
     cut = -(-np.arange(1, bins) * n // bins)
     count = np.bincount(keys, minlength=_KEYS)
@@ -153,9 +173,8 @@ def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
     cut_keys, of_rank = np.unique(np.searchsorted(end, ranks, side="right"), return_inverse=True)
     is_cut_key[cut_keys] = True
     cut_scores = np.sort(scores[np.flatnonzero(is_cut_key.take(keys))])
-    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[
-        of_rank
-    ]  # rows of smaller keys that are not among `cut_scores`
+    # Rows of smaller keys that are not among `cut_scores`
+    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[of_rank]
     lower, upper = cut_scores[ranks - skipped].reshape(2, -1)
     shift = skipped[: len(cut)]
     first, last = (np.searchsorted(cut_scores, lower, side=side) + shift for side in ("left", "right"))

@@ -51,10 +51,11 @@ class CellBatch:
 
 
 class RowSums:
-    """Zeros and ones of independent rows in the cells between consecutive cuts, with the sums of their scores.
+    """Zeros and ones of the independent rows of one dataset in the cells between consecutive cuts, with the sums of their scores.
 
-    A zero and a one are added, spread over the cells like the rows: they keep resamples of a model without errors from
-    being all equal.
+    Cells without weight are left out; no row in any cell raises InputError. Importance weights are scaled to `n`, the effective
+    number of rows. `rows`, `zeros`, `ones` and the mean `scores` have shape (cells,). A zero and a one are added to what resamples
+    are drawn from, spread over the cells like the rows: without them, resamples of a model without errors would all be equal.
     """
 
     def __init__(self, profile: Profile, cut: Cut) -> None:
@@ -77,14 +78,15 @@ class RowSums:
         self._means = (kind_sums + np.tile(pseudo * self.scores, 2)) / self._counts
 
     def drawn_from(self) -> CellBatch:
-        """Return the cells with both pseudo-rows: the distribution that resamples are drawn from."""
+        """Return the cells with both pseudo-rows, scaled to the rows of each cell: what resamples are drawn from, (1, cells)."""
         scale = np.tile(self.rows / self._counts.reshape(2, -1).sum(axis=0), 2)
         return self._batch((self._counts * scale)[None])
 
     def draw(self, resamples: int, rng: np.random.Generator) -> Iterator[CellBatch]:
-        """Draw resamples of as many rows, in blocks of bounded memory.
+        """Draw resamples of `n` rows with replacement; yield them in blocks of bounded memory, shape (block, cells).
 
-        The spread of scores within a kind, which moves the mean score of a cell a little, is added as a normal.
+        A kind is a cell and an outcome. The variance of scores within a kind, which moves the mean score of a cell a little, is
+        added to the sums of scores as a normal.
         """
         kinds = np.concatenate([self.zeros, self.ones]) * self._means**2
         within = np.maximum(self._squares - kinds.reshape(2, -1).sum(axis=0), 0.0) / self.rows
@@ -94,7 +96,7 @@ class RowSums:
             yield CellBatch(batch.rows, batch.ones, batch.score_sums + noise)
 
     def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
-        """Draw outcomes of a calibrated model with these scores, shape (redraws, cells)."""
+        """Draw outcomes of a calibrated model with these scores; `ones` have shape (redraws, cells), rows and scores (1, cells)."""
         sums = self.observed.score_sums
         surplus = redraw_ones(self.rows, self.scores, np.maximum(sums[0] - self._squares, 0.0), redraws, rng)
         return CellBatch(self.rows[None], np.clip(sums + surplus, 0.0, self.rows), sums)
@@ -107,16 +109,17 @@ class RowSums:
 
 
 def block_sizes(resamples: int, cells: int, at_once: int = _AT_ONCE) -> Iterator[int]:
-    """Split resamples into blocks of bounded memory."""
+    """Yield the sizes of blocks of resamples that hold at most `at_once` resampled cells (or one resample); they add up to all."""
     step = max(1, at_once // max(cells, 1))
     for start in range(0, resamples, step):
         yield min(step, resamples - start)
 
 
 def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Generator) -> Float64s:
-    """Draw how many of `n` rows are of each kind, shape (resamples, kinds).
+    """Draw how many of `n` rows are of each kind, shape (resamples, kinds), with `chances` of shape (kinds,) in any scale.
 
-    Kinds whose number has a large variance are drawn as normals with the covariance of the multinomial, given the others.
+    Kinds whose number has a large variance (above 9) are drawn as normals with the covariance of the multinomial, given the
+    others: their counts are fractions, and are cut off at 0.
 
     >>> multinomial(np.array([0.5, 0.5]), 10, 3, np.random.default_rng(0)).sum(axis=1)
     array([10., 10., 10.])
@@ -143,8 +146,8 @@ def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Genera
 def unit_counts(units: int, resamples: int, rng: np.random.Generator, *, block: int = 1) -> NDArray[np.uint16]:
     """Draw with replacement as many units as there are, and count each, shape (units, resamples).
 
-    With `block`, units are in the order of time and drawn in runs of this length, which may wrap from the last to the
-    first (circular block bootstrap, Politis and Romano 1992), so that dependence within runs stays.
+    With `block`, units are in the order of time and round(units / block) runs of this length are drawn, which may wrap from the
+    last to the first (circular block bootstrap, Politis and Romano 1992), so that dependence within runs stays.
     """
     counts = np.empty((units, resamples), np.uint16)
     step = max(1, (1 << 20) // units)
@@ -172,7 +175,7 @@ def _extend_runs(starts: Float64s, block: int) -> Float64s:
 
 
 def _tabulate(kind: NDArray[np.intp], kinds: int) -> Float64s:
-    """Count every kind in every row."""
+    """Count how often each of the kinds 0 to kinds - 1 occurs in every row of `kind`, shape (resamples, kinds)."""
     flat = (kind + np.arange(len(kind))[:, None] * kinds).ravel()
     return np.bincount(flat, minlength=len(kind) * kinds).reshape(len(kind), kinds).astype(np.float64)
 
@@ -184,10 +187,11 @@ def _tabulate(kind: NDArray[np.intp], kinds: int) -> Float64s:
 def redraw_ones(
     counts: Float64s, scores: Float64s, variances: Float64s, redraws: int, rng: np.random.Generator
 ) -> Float64s:
-    """Draw the surplus of ones over their expected number in every cell, shape (redraws, cells).
+    """Draw the number of ones of every cell under calibration, less its expectation, shape (redraws, cells).
 
-    `counts` rows of mean `scores` in each cell, whose number of ones has the `variances` sum c (1 - c). Under importance
-    weights a cell of fractional size stands for whole rows, scaled.
+    A cell has `counts` rows of mean score `scores`; its number of ones has the variance `variances`, the sum of c (1 - c); all
+    three have shape (cells,). Up to a variance of 9 the number is binomial, above it is normal and may leave the range from 0 to
+    the count. Under importance weights a fractional count is rounded to draw, and the result scaled back.
     """
     if (counts == 1).all():
         single_rows = rng.random((redraws, len(counts)))
@@ -207,10 +211,10 @@ def redraw_ones(
 
 
 class LinearRedraws:
-    """Redraws of linear functions of the ones of cells, shape (functions, cells).
+    """Redraws of linear functions of the ones of cells: `functions` of shape (functions, cells), the rest as in `redraw_ones`.
 
-    Cells are in the order of their scores. Where a window of neighbouring cells has a large variance, they are not drawn
-    one by one: what they add to the functions is normal with their covariance.
+    Cells are in the order of their scores. Where a window of a sixteenth of the cells has a variance above 9, they are not drawn
+    one by one: their part of the functions is normal with its covariance.
     """
 
     def __init__(self, counts: Float64s, scores: Float64s, variances: Float64s, functions: Float64s) -> None:
@@ -238,14 +242,14 @@ class LinearRedraws:
 
 
 def label_ends(columns: Float64s) -> Float64s:
-    """Add up the probabilities of every row, shape (events, n), to ends of intervals of the unit interval."""
+    """Compute the cumulative probabilities of every row over the events, scaled so that the last is 1; both shapes (events, n)."""
     ends = np.cumsum(columns, axis=0)
     ends /= ends[-1]
     return ends
 
 
 def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Indices:
-    """Draw one label per row, shape (redraws, n), from the `label_ends` of its probabilities."""
+    """Draw one event per row, integers of shape (redraws, n), from the cumulative probabilities of `label_ends`, (events, n)."""
     events, n = ends.shape
     u = rng.random((redraws, n))
     if events <= _COMPARED_EVENTS:
@@ -262,17 +266,18 @@ def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Ind
 class NullDistribution:
     """Statistics of redraws (or sign flips), drawn as they are needed and kept for further datasets.
 
-    199 are drawn first. Where 30 of them reach the statistic, p is settled above 0.15; otherwise it rests on all redraws,
-    so a test at a level below 0.15 rejects as often as without stopping.
+    `draw(number, rng)` returns statistics of shape (number,). 199 are drawn first. Where 30 of them reach the statistic, p is
+    (1 + their number) / 200, above 0.15; otherwise it is computed from all redraws, so a test at a level below 0.15 rejects as
+    often as without stopping.
     """
 
     draw: Callable[[int, np.random.Generator], Float64s]
     drawn: Float64s = field(default_factory=partial(np.zeros, 0))
 
     def p_value(self, statistic: float, redraws: int, rng: np.random.Generator) -> float:
-        """Compute (1 + redraws that reach the statistic) / (1 + redraws); stop early if the first redraws show a large p-value.
+        """Compute (1 + redraws of at least `statistic`) / (1 + redraws); stop early if the first redraws show a large p-value.
 
-        New redraws are stored in `drawn`, and used again by the next call.
+        Values that agree to rounding count as equal. New redraws are stored in `drawn`, and used again by the next call.
         """
         limit = statistic - _ROUNDING * min(abs(statistic), np.finfo(float).max)
         first, exceedances, number = min(REDRAWS, redraws), 0, 0

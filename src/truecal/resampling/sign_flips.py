@@ -18,12 +18,12 @@ _SIGNS_AT_ONCE = 1 << 20  # signs drawn at a time: 8 MiB
 
 
 def draw_signs(flips: int, units: int, rng: np.random.Generator) -> Float64s:
-    """Draw -1 or 1 for every unit, shape (flips, units)."""
+    """Draw -1.0 or 1.0 for every unit with equal chances, shape (flips, units)."""
     return np.asarray(rng.integers(0, 2, (flips, units)) * 2.0 - 1, np.float64)
 
 
 def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
-    """Add up the sums of units, shape (units, ...), with random signs, shape (flips, ...); sparse sums work too."""
+    """Add up the rows of `sums`, shape (units, ...), each with a random sign, shape (flips, ...); `sums` may be sparse."""
     step = max(1, _SIGNS_AT_ONCE // sums.shape[0])
     sizes = [min(step, flips - start) for start in range(0, flips, step)]
     return np.concatenate([np.asarray(draw_signs(size, sums.shape[0], rng) @ sums) for size in sizes])
@@ -32,7 +32,11 @@ def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
 def sign_flip_test(
     profile: Profile, statistic: Statistic, *, resamples: int = 999, rng: int | np.random.Generator = 0
 ) -> RedrawTest:
-    """Test calibration of a profile with units: flip the signs of the residuals of whole units at random."""
+    """Test one clustered dataset for calibration by random signs of the residuals y - c of whole units.
+
+    The statistic is a function of a Profile, large when calibration fails; it is evaluated on up to 4096 cells of scores whose
+    rates are c plus the flipped residuals. Returned are the statistic and its p-value, shape (1,). Rows of weight 0 are ignored.
+    """
     options.resamples(resamples)
     generator = options.generator(rng)
     assert profile.units is not None

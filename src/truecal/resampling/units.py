@@ -26,7 +26,7 @@ _DENSE_UNITS = 512  # up to so many units, a product of full matrices is quicker
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is drawn as a whole: `of_row` is the unit of every row of a sample."""
+    """What is drawn as a whole: `of_row`, shape (n,), is the unit, 0 to count - 1, of every row of a sample in its own order."""
 
     of_row: Indices
     count: int
@@ -35,10 +35,10 @@ class Units:
 
     @classmethod
     def of(cls, sample: Sample, rng: np.random.Generator, *, blocks: int | None = None) -> "Units":
-        """Take runs of `blocks` rows where given, else the units of the sample, else its rows.
+        """Take runs of `blocks` rows where given, else the units of the sample (its clusters), else its rows.
 
-        Above 16,384 independent rows or clusters, random groups of them are drawn, which leaves the distribution of sums
-        unchanged; of rows in order, groups of neighbours.
+        Above 16,384 independent rows or clusters, `rng` puts them into 16,384 random groups, which leaves the distribution of sums
+        unchanged; rows in the order of time are put into groups of neighbours. Units of weight 0 are not counted.
         """
         if blocks is not None:
             return cls._runs(sample, blocks)
@@ -56,7 +56,7 @@ class Units:
 
     @classmethod
     def _runs(cls, sample: Sample, blocks: int) -> "Units":
-        """Take neighbouring rows as units that are drawn in runs of about `blocks` rows; refuse clusters."""
+        """Take neighbouring rows (at most 16,384 groups) as units, drawn in runs of about `blocks` rows; refuse clusters."""
         if sample.unit == "clusters":
             raise InputError("give clusters or blocks, not both: each says which rows belong together")
         of_row = np.arange(len(sample)) if sample.units is None else sample.units
@@ -72,7 +72,7 @@ class Units:
             raise InputError(f"one {noun} gives no variance between {noun}s; give at least two")
 
     def draws(self, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-        """Draw how often each unit, and each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""
+        """Draw how often each unit, and then each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""
         self.refuse_one()
         return unit_counts(self.count + 2, resamples, rng, block=self.block)
 
@@ -81,7 +81,7 @@ class Units:
         return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
 
     def joined_blocks(self) -> "Units":
-        """Join the `block` neighbouring units that are drawn together, so that their signs flip together."""
+        """Join every `block` neighbouring units into one (the last may be shorter), so that their signs flip together."""
         return Units(self.of_row // self.block, -(-self.count // self.block), self.kind)
 
 
@@ -89,9 +89,9 @@ class Units:
 class UnitSums:
     """Rows, ones and sums of scores of every unit in every cell, matrices (datasets x cells, units), full or sparse.
 
-    Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: they keep resamples
-    of a model without errors from being all equal. Where all outcomes are equal, nothing shows how rows of a unit are
-    correlated, and the two weigh as much as a unit.
+    Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: without them, resamples of
+    a model without errors would all be equal. A pseudo-row has the weight of one row; where all outcomes are equal, so that the
+    correlation within units cannot be estimated, it has the weight of an average unit.
     """
 
     rows: Any
@@ -102,7 +102,10 @@ class UnitSums:
 
     @classmethod
     def of(cls, sample: Sample, units: Units, cut: Cut) -> "UnitSums":
-        """Sum over the units of a sample, in cells between consecutive cuts."""
+        """Sum over the units of a sample, in the cells between consecutive cuts of its sorted rows.
+
+        Importance weights are scaled to sum to the effective number of rows; rows outside the cuts or of weight 0 are left out.
+        """
         profile, starts = sample.profile, cut.below[0]
         cells = len(starts) - 1
         cell = np.searchsorted(starts, np.arange(profile.rows), side="right") - 1
@@ -135,23 +138,26 @@ class UnitSums:
         return self.draw(np.ones((self.rows.shape[1] + 2, 1), np.uint16))
 
     def draw(self, counts: NDArray[np.uint16]) -> CellBatch:
-        """Sum the cells of resamples in which units occur as often as `counts` say, shape (units + 2, resamples).
+        """Sum the cells of resamples in which units occur `counts` times, shape (units + 2, resamples), pseudo-rows last.
 
-        The resamples of one dataset follow each other, shape (datasets x resamples, cells).
+        The sums have shape (datasets x resamples, cells): the resamples of one dataset follow each other.
         """
         times, observed = counts[:-2].astype(np.float64), self.observed
         zeros, ones = counts[-2:, :, None].astype(np.float64)  # pseudo-rows
         share = self._pseudo_row[:, None]
         mean = (observed.score_sums / positive(observed.rows))[:, None]
         added = (zeros + ones) * share, ones * share, (zeros + ones) * share * mean
-        sums = (
-            np.asarray(matrix @ times).reshape(*observed.rows.shape, -1).swapaxes(1, 2) + extra
-            for matrix, extra in zip((self.rows, self.ones, self.score_sums), added, strict=True)
+        tables = (
+            np.asarray(matrix @ times).reshape(*observed.rows.shape, -1).swapaxes(1, 2) + pseudo_rows
+            for matrix, pseudo_rows in zip((self.rows, self.ones, self.score_sums), added, strict=True)
         )
-        return CellBatch(*(np.ascontiguousarray(each).reshape(-1, observed.rows.shape[1]) for each in sums))
+        return CellBatch(*(np.ascontiguousarray(table).reshape(-1, observed.rows.shape[1]) for table in tables))
 
     def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
-        """Draw outcomes of a calibrated model, rows taken as independent, shape (datasets x redraws, cells)."""
+        """Draw outcomes of a calibrated model, rows taken as independent, shape (datasets x redraws, cells).
+
+        The redraws of one dataset follow each other; rows and sums of scores are those observed.
+        """
         rows, scores = self.observed.rows, self.observed.score_sums
         surplus = redraw_ones(rows.ravel(), (scores / positive(rows)).ravel(), self.variances, redraws, rng)
         ones = np.clip(scores + surplus.reshape(redraws, *rows.shape), 0.0, rows).swapaxes(0, 1)
@@ -160,7 +166,7 @@ class UnitSums:
 
     @cached_property
     def _pseudo_row(self) -> Float64s:
-        """Share of a pseudo-row in every cell, shape (datasets, cells)."""
+        """Weight of a pseudo-row in every cell, shape (datasets, cells); sums to 1, or to rows per unit if outcomes are equal."""
         rows, ones = self.observed.rows, self.observed.ones
         n = rows.sum(axis=1, keepdims=True)
         one_sided = ~ones.any(axis=1) | (ones == rows).all(axis=1)
@@ -168,9 +174,10 @@ class UnitSums:
 
 
 def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tuple[Profile, Any]:
-    """Collapse scores to cells, and sum weights by unit: sparse (2 x cells, units), zeros first, then ones.
+    """Collapse the scores of one dataset to at most `max_cells` cells, and sum weights by cell, outcome and unit.
 
-    `unit` is that of every sorted row, one of `count`.
+    `unit`, shape (rows,), is that of every sorted row, 0 to count - 1. Returns the collapsed profile and a sparse matrix of shape
+    (2 x cells, count): the zeros of every cell first, then the ones. Weights are scaled to the effective number of rows.
     """
     from scipy.sparse import csr_array
 
@@ -191,5 +198,5 @@ def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tu
 
 
 def one_sided(profile: Profile) -> bool:
-    """Decide whether all outcomes are the same."""
+    """Return whether all outcomes of a profile are the same."""
     return bool((profile.outcomes == profile.outcomes[0, 0]).all())
