@@ -17,7 +17,10 @@ from truecal.types import Float64s, Floats, Indices
 
 
 class SumsBelow(Protocol):
-    """Sums below cuts, by name, at a fraction of the way from `below` to `above`."""
+    """Sums below cuts by name ("w", "c", "y", "cc", "cy"), shape (batch, q), at a fraction of the way from `below` to `above`.
+
+    Without a fraction, at that of the cut itself.
+    """
 
     def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
 
@@ -55,7 +58,13 @@ class Cut:
     sums: SumsBelow | None = None
 
     def keep_ties(self) -> Cut:
-        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
+        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway).
+
+        Returns
+        -------
+        Cut
+            Without a fraction; the cut itself where none splits a group.
+        """
         if self.fraction is None:
             return self
         up = self.fraction >= 0.5
@@ -90,9 +99,10 @@ def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> ND
 
 
 def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
-    """Return k = 0..b and b itself, for each number of bins b in turn.
+    """Return k = 0..b and b itself, for each number of bins b in turn, as two integer arrays of one shape.
 
-    A column of numbers, shape (batch, 1), gives every dataset its own: k stops at b, so that rows of the table have equal lengths.
+    A column of numbers, shape (batch, 1), gives every dataset a row of its own: k stays at b once it is reached, so that all rows
+    have the length of the largest number plus 1.
 
     >>> every_edge([1, 2])
     (array([0, 1, 0, 1, 2]), array([1, 1, 2, 2, 2]))
@@ -131,14 +141,20 @@ class WidthBins:
 
 
 def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
-    """Return whether rows of this many bins of equal width are counted in one pass, without a sort."""
+    """Return whether rows of so many bins of equal width are counted in one pass, without a sort: one number, at most 1024.
+
+    For float16 scores at most 63, because their edges are rounded by more.
+    """
     return isinstance(bins, int) and bins <= (_MAX_BINS_HALF if dtype == np.float16 else _MAX_BINS)
 
 
 def width_bins(
     scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
 ) -> WidthBins:
-    """Count and sum the rows of every bin; rows of shape (batch, rows), in any order."""
+    """Count rows and sum scores by bin and outcome; scores and outcomes have shape (batch, rows), in any order.
+
+    Bins are those of `Profile.width_cut`. Squares of scores are summed if `squares`, else None.
+    """
     counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
     for i in range(len(scores)):
@@ -147,7 +163,10 @@ def width_bins(
 
 
 class Edges:
-    """Assign scores to bins of equal width; working memory for `max_rows` scores at a time is allocated once."""
+    """Assign scores in [0, 1] to bins of equal width, with the edges of `width_edges` and the closed side of `Profile.width_cut`.
+
+    Working memory for `max_rows` scores at a time is allocated once; bins are integers of type `kind`.
+    """
 
     def __init__(
         self,
@@ -171,7 +190,7 @@ class Edges:
         self._last = np.full(max_rows, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
     def of(self, scores: Floats) -> NDArray[Any]:
-        """Return the bins of scores, in memory that the next call overwrites."""
+        """Return the bin, 0 to bins - 1, of every score, shape (n,), in memory that the next call overwrites."""
         scaled, bins = self._scaled[: len(scores)], self._bin[: len(scores)]
         np.multiply(scores, self._factor, out=scaled)
         np.copyto(bins, scaled, casting="unsafe")
@@ -181,7 +200,7 @@ class Edges:
 
 
 def _products_are_exact(edges: Floats, factor: np.floating[Any], closed: Literal["left", "right"]) -> bool:
-    """Return whether no product with the factor is rounded into another bin; the scores next to the edges decide."""
+    """Return whether floor(score * factor) is the bin of every score, which the scores at and next to the edges decide."""
     edge, bin_number = edges[1:-1], np.arange(1, len(edges) - 1)
     beside = np.nextafter(edge, edge.dtype.type(closed == "right"))
     below, above = (beside, edge) if closed == "left" else (edge, beside)
@@ -189,16 +208,20 @@ def _products_are_exact(edges: Floats, factor: np.floating[Any], closed: Literal
 
 
 class _BinCounter:
-    """Count rows in blocks, with working memory that is allocated once."""
+    """Count rows and sum scores by bin of equal width and outcome, in blocks, with working memory that is allocated once.
+
+    A row has the code 2 * bin + outcome. Sums alternate between four tables ("lanes"), so that consecutive rows of one bin do not
+    wait for each other.
+    """
 
     def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
         self._cells = 2 * bins
-        bytes_ = _LANES * self._cells <= 256
-        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small integers are faster
+        fits_byte = _LANES * self._cells <= 256
+        kind: type[np.generic] = np.uint8 if fits_byte else np.uint16  # small integers are faster
         self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
         self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
-        self._two, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
-        sparse = bytes_ and rows >= _SPARSE_FROM
+        self._upper_codes, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
+        sparse = fits_byte and rows >= _SPARSE_FROM
         self._sums: Callable[[NDArray[Any], Floats], Float64s]
         self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
 
@@ -215,10 +238,10 @@ class _BinCounter:
             code += code
             code |= y
             if by_pairs and len(c) == _BLOCK:  # two rows are counted as one number: half as many
-                two = code.view(np.uint16)
-                np.right_shift(two, 8, out=self._two)
-                self._two *= 256 - side
-                np.copyto(self._pair, np.subtract(two, self._two, out=self._two))
+                two_codes = code.view(np.uint16)  # 256 * upper + lower, wanted is side * upper + lower
+                np.right_shift(two_codes, 8, out=self._upper_codes)
+                self._upper_codes *= 256 - side
+                np.copyto(self._pair, np.subtract(two_codes, self._upper_codes, out=self._upper_codes))
                 pairs += np.bincount(self._pair, None, pairs.size).reshape(pairs.shape)
             else:
                 tables[0, : self._cells] += np.bincount(code, None, self._cells)
@@ -232,13 +255,13 @@ class _BinCounter:
 
 
 class _PlainSums:
-    """Sum values by their codes."""
+    """Sum values by their codes, 0 to size - 1, for up to one block of rows."""
 
     def __init__(self, size: int) -> None:
         self._size, self._index = size, np.empty(_BLOCK, np.intp)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        """Sum values by code, shape (size,)."""
+        """Sum values by code; both have shape (rows,), the sums shape (size,)."""
         index = self._index[: len(code)]
         np.copyto(index, code)
         return np.bincount(index, values, self._size).astype(np.float64, copy=False)
@@ -258,7 +281,7 @@ class _SparseSums:
         self._one = np.ones(1)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        """Sum values by code, shape (size,), as a product with a sparse matrix."""
+        """Sum values by code; both have shape (rows,), the sums shape (256,)."""
         rows, column = len(code), self._column
         if values.dtype != np.float64:
             np.copyto(self._values[:rows], values)

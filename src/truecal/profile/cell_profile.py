@@ -53,7 +53,7 @@ class CellProfile(Profile):
 
     @property
     def rounding(self) -> float:
-        """How far a sum over all rows, as a share of their total weight, can be off by the rounding of additions in any order."""
+        """Bound of the rounding of a sum over all rows in any order, as a share of their total weight: 1e-13 + 1.2e-16 rows."""
         return 1e-13 + 1.2e-16 * self.row_count
 
     @property
@@ -119,20 +119,20 @@ class CellProfile(Profile):
         share = fraction * self._cell_sums(name, cell)
         if name == "w":
             return share
-        lean = -np.sqrt(3.0) * fraction * (1 - fraction) * w
-        score, mean = lean * self.cell_rows.spread[cell], self.cell_rows.score[cell]
+        covariance = -np.sqrt(3.0) * fraction * (1 - fraction) * w  # per unit of the standard deviation of scores
+        score_correction, mean = covariance * self.cell_rows.spread[cell], self.cell_rows.score[cell]
         if name == "c":
-            return share + score
+            return share + score_correction
         if name == "cc":
-            return share + 2 * mean * score
+            return share + 2 * mean * score_correction
         ones = self._cell_sums("y", cell)
-        fair = fraction * ones
+        proportional = fraction * ones
         min_ones, max_ones = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
-        correction = np.clip(fair + lean * self.cell_rows.tilt[cell], min_ones, max_ones) - fair
+        correction = np.clip(proportional + covariance * self.cell_rows.tilt[cell], min_ones, max_ones) - proportional
         return share + (correction if name == "y" else mean * correction)
 
     def _cell_sums(self, name: Sum, cell: Indices) -> Float64s:
-        """Return the sums over whole cells."""
+        """Return the weighted sum of a quantity over each whole cell, of the shape of `cell`."""
         rows = self.cell_rows
         means = {"c": rows.score, "y": rows.outcome, "cc": rows.squares, "cy": rows.products}
         return rows.weight[cell] if name == "w" else rows.weight[cell] * means[name][cell]
@@ -175,7 +175,13 @@ class CellProfile(Profile):
         return _Pieces(self, cells).ordered(zeros_first)
 
     def tied(self) -> Profile:
-        """Return a plain Profile of the same rows, as if all scores of a cell were equal."""
+        """Return a plain Profile of the same rows, as if all scores of a cell were equal.
+
+        Returns
+        -------
+        profile : Profile
+            One row per cell, at its mean score.
+        """
         return Profile(self.scores, self.outcomes, self.weights, self.squares, self.products, single=True)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
@@ -206,15 +212,17 @@ class CellProfile(Profile):
 
 
 class _Pieces:
-    """Rows of at most a small share of the data: of 1 / (4 `cells`), or one prediction.
+    """The cells of a sketch; those of several scores are divided into pieces of at most 1 / (4 `cells`) of the data.
 
-    Scores are spread evenly; the sums of a cell stay what they were but for rounding of weights to whole numbers.
+    A piece has at least the weight of one prediction.
+    Pieces of a cell have evenly spaced scores about the mean of the cell and whole weights; the sums of a cell do not change but
+    for the rounding of weights.
     """
 
     def __init__(self, profile: CellProfile, cells: int) -> None:
         self._profile, rows = profile, profile.cell_rows
         weight = rows.weight
-        several = (rows.low < rows.high) & (weight > 1)
+        several = (rows.low < rows.high) & (weight > 1)  # cells of several scores and rows
         max_weight = max(1.0, float(profile.total[0]) / (_FINER * cells))
         times = np.where(several, np.minimum(np.ceil(weight / max_weight), weight), 1).astype(np.intp)
         self._cell = cell = np.repeat(np.arange(profile.rows), times)
@@ -231,16 +239,15 @@ class _Pieces:
         self._several = several
 
     def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
-        """Return one value per row of the profile: that of a whole cell, or that of a piece."""
+        """Return one value per piece, shape (pieces,): `whole` of its cell where that is not divided, else `pieces`."""
         values = whole[self._cell]
         values[self._parted] = pieces
         return values
 
     def _piece(self, name: Sum) -> Float64s:
-        """Sum within each piece of a divided cell."""
-        ends = (self._profile.part(name, self._cell[self._parted], end) for end in (self._start, self._end))
-        below, above = ends
-        return above - below
+        """Estimate the weighted sum of a quantity within each piece of the divided cells, by :meth:`CellProfile.part`."""
+        cell = self._cell[self._parted]
+        return self._profile.part(name, cell, self._end) - self._profile.part(name, cell, self._start)
 
     def evenly(self) -> Profile:
         """Build the profile in which every piece has the sums of :meth:`CellProfile.part`."""
@@ -250,7 +257,7 @@ class _Pieces:
         return self._rows(y[None], cy[None], single=True)
 
     def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
-        """Place the zeros of each cell before or after its ones: one dataset for each row of `zeros_first` (batch, cells)."""
+        """Build the batch in which the zeros of each cell come before or after its ones, by `zeros_first`, bool (batch, cells)."""
         rows = self._profile.cell_rows
         weight, rate, cell = rows.weight, rows.outcome, self._cell[self._parted]
         several = self._several[self._cell]

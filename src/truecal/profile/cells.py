@@ -1,6 +1,6 @@
 """The cells of a sketch: fine near 0 and near 1, and the same in every engine to the last bit.
 
-A score c is looked at from the nearer end: v = c below 1/2, v = c - 1 from there on (exact, because the two are within a factor of
+A score c is measured from the nearer end: v = c below 1/2, v = c - 1 from there on (exact, because the two are within a factor of
 two). With z the power of two nearest to |v|, but at least 2^-52, there are
 
     q = max(2^14, 2^7 / z)    cells per unit,
@@ -70,7 +70,7 @@ def cell_edge(scores: Floats) -> Float64s:
 
 
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
-    """Return the number of the cell of every score, 0 to CELLS - 1 ascending, and the distance of the score from its edge."""
+    """Return the number of the cell of every score, 0 to CELLS - 1 ascending, and the score minus the left edge of the cell."""
     c = scores.astype(np.float64)
     v = near_end(c)
     q = cells_per_unit(v)
@@ -82,7 +82,7 @@ def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
 
 @lru_cache
 def _shifts() -> Indices:
-    """Tabulate, by the exponent bits of q, the offset from floor(v q) to the number of a cell on the lower side."""
+    """Tabulate, by the biased exponent of q (0 to 2047), the offset from floor(v q) to the number of a cell below 1/2."""
     shifts = np.zeros(2048, np.intp)
     for k in range(8, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
         shifts[1023 + 7 + k] = _FIRST * (52 - k)
@@ -174,7 +174,7 @@ class Tally:
             self._add(scores[rows], outcomes[rows], None if weights is None else weights[rows])
 
     def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
-        """Add rows to the sums and extremes of their cells, in place."""
+        """Add rows to the sums and extremes of their cells, in place; rows of weight 0 are ignored."""
         if weights is not None and not weights.all():  # a row of weight zero counts as absent
             positive_weight = weights > 0
             scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]
@@ -199,8 +199,8 @@ class Tally:
                 self.sums[5:] += count
         else:
             w, y = weights, outcomes
-            for name, each in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):
-                self.sums[name] += summed(each)
+            for index, terms in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):  # the order of SUMS
+                self.sums[index] += summed(terms)
             self.fraction = max(self.fraction, float(np.abs(w - np.rint(w)).max(initial=0.0)))
         np.copyto(values, scores)
         np.abs(values, out=values)  # -0.0 becomes 0.0
@@ -215,7 +215,7 @@ _TINY = 2.0**-45  # derived: below this edge offsets may differ by more orders o
 
 
 class FilledCells(Protocol):
-    """The filled cells of a sketch: see :class:`truecal.Sketch`."""
+    """The filled cells of a sketch: attributes of :class:`truecal.Sketch`."""
 
     edges: Float64s
     sums: dict[str, Float64s]
@@ -230,21 +230,25 @@ class FilledCells(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """Means, total weight and extreme scores of every row, ascending; a row is a prediction or a cell."""
+    """Means, total weight and extreme scores of every row, ascending, shape (rows,); a row is a prediction or a cell."""
 
     score: Float64s
     outcome: Float64s
     weight: Float64s
-    squares: Float64s
-    products: Float64s
+    squares: Float64s  # mean of the squared scores
+    products: Float64s  # mean of score times outcome
     low: Float64s
     high: Float64s
     spread: Float64s  # standard deviation of the scores within a row; 0 for a single prediction
-    tilt: Float64s  # covariance of scores and outcomes within a row, over that
+    tilt: Float64s  # covariance of scores and outcomes within a row over `spread`; 0 where that is 0
 
 
 def rows_from_cells(sketch: FilledCells) -> CellRows:
-    """Return one row per cell, or per prediction in cells that hold two or three."""
+    """Return one row per cell, or one per prediction in cells of two or three predictions whose scores differ.
+
+    The latter need weights of 1 and, for three, an edge of at least 2^-45; their scores follow from the extremes and the sum, their
+    outcomes from the sum of r*y. All other cells are rows with mean scores and outcomes.
+    """
     sums, edge = sketch.sums, sketch.edges
     n, w = sums["n"], sums["w"]
     plain = (w == n) & (sums["ww"] == n) & (sketch.low < sketch.high)
@@ -252,44 +256,48 @@ def rows_from_cells(sketch: FilledCells) -> CellRows:
     times = np.where(is_exact, n, 1).astype(np.intp)
     cell = np.repeat(np.arange(len(n)), times)
     rank = np.arange(len(cell)) - np.repeat(np.cumsum(times) - times, times)  # of a row among those of its cell
-    alone = is_exact[cell]
+    is_prediction = is_exact[cell]
 
     offset = _offsets(sketch)[cell, np.where(rank == times[cell] - 1, 2, rank)]
-    single = _outcomes(sketch)[cell, np.where(rank == times[cell] - 1, 2, rank)]
+    outcome = _outcomes(sketch)[cell, np.where(rank == times[cell] - 1, 2, rank)]
     r, rr, ry, y = (sums[name] / w for name in ("r", "rr", "ry", "y"))
     mean = np.clip(edge + r, sketch.low, sketch.high)  # of a cell that holds one score, exactly that score
-    score = np.where(alone, edge[cell] + offset, mean[cell])
+    score = np.where(is_prediction, edge[cell] + offset, mean[cell])
     spread = np.sqrt(np.maximum(rr - r * r, 0.0))
     tilt = np.where(spread > 0, (ry - r * y) / positive(spread), 0.0)
     return CellRows(
         score=score,
-        outcome=np.where(alone, single, y[cell]),
-        weight=np.where(alone, 1.0, w[cell]),
-        squares=np.where(alone, score * score, (edge * edge + 2 * edge * r + rr)[cell]),
-        products=np.where(alone, score * single, (edge * y + ry)[cell]),
-        low=np.where(alone, score, sketch.low[cell]),
-        high=np.where(alone, score, sketch.high[cell]),
-        spread=np.where(alone, 0.0, spread[cell]),
-        tilt=np.where(alone, 0.0, tilt[cell]),
+        outcome=np.where(is_prediction, outcome, y[cell]),
+        weight=np.where(is_prediction, 1.0, w[cell]),
+        squares=np.where(is_prediction, score * score, (edge * edge + 2 * edge * r + rr)[cell]),
+        products=np.where(is_prediction, score * outcome, (edge * y + ry)[cell]),
+        low=np.where(is_prediction, score, sketch.low[cell]),
+        high=np.where(is_prediction, score, sketch.high[cell]),
+        spread=np.where(is_prediction, 0.0, spread[cell]),
+        tilt=np.where(is_prediction, 0.0, tilt[cell]),
     )
 
 
 def _offsets(sketch: FilledCells) -> Float64s:
-    """Compute the lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
+    """Compute the lowest, middle and highest offset c - edge of every cell, as if it held three rows, shape (cells, 3)."""
     low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
     middle = np.clip(sketch.sums["r"] - low - high, low, high)
     return np.stack([low, middle, high], axis=1)
 
 
 def _outcomes(sketch: FilledCells) -> Float64s:
-    """Find which of up to three offsets had the outcome 1, shape (cells, 3): that at sum r*y, or all but one."""
+    """Find the outcomes, 0.0 or 1.0, of the three offsets of `_offsets` from the number of ones and the sum of r*y, (cells, 3).
+
+    Of one or two ones among two or three rows, that whose offset is nearest to the sum is the single one (or the single zero). In
+    cells of two rows the middle column has no meaning; in cells of more rows none has.
+    """
     n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
     offsets = _offsets(sketch)
-    one_left = (n == 3) & (ones == 2)  # then a single zero is looked for
-    target_sum = np.where(one_left, total - product, product)
+    single_zero = (n == 3) & (ones == 2)
+    target_sum = np.where(single_zero, total - product, product)  # the offset of the single one, or of the single zero
     distance = np.abs(offsets - target_sum)
     distance[:, 1] = np.where(n[:, 0] == 3, distance[:, 1], np.inf)  # two rows have no middle
     ones_at = np.zeros(offsets.shape)
     ones_at[np.arange(len(ones_at)), distance.argmin(axis=1)] = 1.0
-    ones_at = np.where(one_left, 1.0 - ones_at, ones_at)
+    ones_at = np.where(single_zero, 1.0 - ones_at, ones_at)
     return np.where(ones == 0, 0.0, np.where(ones == n, 1.0, ones_at))

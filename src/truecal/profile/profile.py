@@ -38,11 +38,11 @@ class Profile(SortedRows):
     Parameters
     ----------
     scores : ndarray of shape (batch or 1, rows)
-        Ascending scores.
+        Ascending scores in [0, 1].
     outcomes : ndarray of shape (batch, rows)
-        Outcomes, or means of outcomes.
+        Outcomes 0 or 1, or means of outcomes.
     weights : ndarray of shape (batch or 1, rows), default None
-        Weights.
+        Non-negative weights; None weighs every row by 1.
     squares : ndarray of shape (batch, rows), default None
         Means of squared scores, where a row stands for several predictions.
     products : ndarray of shape (batch, rows), default None
@@ -322,7 +322,13 @@ class Profile(SortedRows):
         return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
 
     def whole(self) -> Cut:
-        """Cut above all rows, for sums of scores and outcomes over all of them."""
+        """Cut above all rows, for sums of scores and outcomes over all of them.
+
+        Returns
+        -------
+        cut : Cut
+            One cut, shape (batch or 1, 1).
+        """
         end = np.array([[self.rows]])
         return Cut(end, end) if self._unsorted is None else self._unsorted.whole()
 

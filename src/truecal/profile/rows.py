@@ -36,9 +36,9 @@ _MAX_THREADS = 4  # derived: more threads would wait for the partition before th
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
     """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
 
-    The inputs are not changed. A dataset of a million rows or more is sorted by a few threads: one partition separates
-    their rows (a tenth of the cost of the sort), then each thread sorts its part. Integers are sorted, so the result is
-    the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits them.
+    Returned are scores and outcomes of the same shape and type; the inputs are not changed. A dataset of a million rows or more
+    is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each thread sorts its
+    part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits them.
     """
     unsigned = _UNSIGNED[scores.dtype]
     shape, one = scores.shape, unsigned(1)
@@ -74,7 +74,7 @@ def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
 
 
 def _count_threads(rows: int) -> int:
-    """Choose the number of threads for a dataset, OMP_NUM_THREADS at most."""
+    """Choose the number of threads for a dataset: one per 2^19 rows, at most 4, the number of cores, and OMP_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores
@@ -110,14 +110,17 @@ class RankSums:
 
 
 def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Sum c, y, c*c and c*y over the lowest `ranks` rows, ascending in 0..n, of rows in any order."""
+    """Sum c, y, c*c and c*y over the lowest `ranks[j]` rows of rows in any order; ranks have shape (q,), ascending in 0..n."""
     if scores.dtype == np.float16:
         scores = scores.astype(np.float32)  # arithmetic in half precision is slow
     return _select(scores, outcomes, ranks, 0.0, _BITS)
 
 
 def _select(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices, start: float, bits: int) -> RankSums:
-    """Select among rows whose scores lie in one interval that begins at `start`, by cells of width 2^-bits."""
+    """Find the `RankSums` of rows whose scores lie in [start, start + 2^(14 - bits)], by cells of width 2^-bits.
+
+    Cells that contain a rank are sorted together, or divided in turn if they are large.
+    """
     if len(scores) <= _SORTED_ROWS or bits > _MAX_BITS:
         return _select_sorted(scores, outcomes, ranks)
     if scores.min() == scores.max():
@@ -158,7 +161,7 @@ def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -
 
 
 def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Select by a sort."""
+    """Find the `RankSums` of rows in any order by a sort."""
     sorted_scores, y = packed_sort(scores, outcomes)
     c = sorted_scores.astype(np.float64)
     sums = np.zeros((len(c) + 1, 4))
@@ -172,7 +175,7 @@ def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) 
 
 
 def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Select among rows of one score: every rank but 0 and n falls into the group of all of them."""
+    """Find the `RankSums` of rows of one score: every rank but 0 and n falls into the group of all of them."""
     n, c, ones = len(scores), float(scores[0]), float(np.count_nonzero(outcomes))
     total = np.array([n * c, ones, n * c * c, ones * c])
     first, last = np.where(ranks == n, n, 0), np.where(ranks == 0, 0, n)
@@ -182,7 +185,7 @@ def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) ->
 def _cell_sums(
     scores: Floats, outcomes: NDArray[np.uint8], start: float, bits: int
 ) -> tuple[NDArray[np.intp], Float64s]:
-    """Count rows and sum c, y, c*c and c*y in cells of width 2^-bits, shapes (cells,) and (cells, 4)."""
+    """Count rows and sum c, y, c*c and c*y in 2^14 + 1 cells of width 2^-bits from `start`, shapes (cells,) and (cells, 4)."""
     cells = 2**_BITS + 1  # the last one holds the upper end of the interval
     counts, score_sums, square_sums = np.zeros(2 * cells, np.intp), np.zeros(2 * cells), np.zeros(2 * cells)
     for begin in range(0, len(scores), _COUNTED_ROWS):
@@ -199,7 +202,7 @@ def _cell_sums(
 
 
 def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
-    """Return the cell of every score; the difference and the power of two are exact."""
+    """Return the cell floor((score - start) 2^bits) of every score; the difference and the power of two are exact."""
     offsets = scores if start == 0 else scores - scores.dtype.type(start)
     return (offsets * scores.dtype.type(2.0**bits)).astype(np.int32)
 
@@ -207,7 +210,7 @@ def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
 def _rows_in(
     scores: Floats, outcomes: NDArray[np.uint8], cells: Indices, start: float, bits: int, count: int
 ) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return scores and outcomes of the rows in the given cells, in the order of the data."""
+    """Return scores and outcomes of the rows in the given cells, of `count` cells, in the order of the data."""
     is_chosen = np.zeros(count, bool)
     is_chosen[cells] = True
     parts = []
@@ -223,7 +226,10 @@ def _rows_in(
 
 
 def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """Return table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
+    """Return table[i, index[i, j]], shape (batch, q); a table or an index of length 1 is shared by the whole batch.
+
+    Entries of the table may be arrays; their axes come last.
+    """
     if index.shape[0] == 1:
         return table[:, index[0]]
     if table.shape[0] == 1:
@@ -262,12 +268,12 @@ class Unsorted:
         self._selected: dict[bytes, RankSums] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
-        """Return scores and outcomes sorted by score; refuse arrays changed since they were passed."""
+        """Return scores and outcomes sorted by score within each dataset; refuse arrays changed since they were passed."""
         self._refuse_changed()
         return packed_sort(self.scores, self.outcomes)
 
     def width_cut(self, bins: object, closed: Literal["left", "right"]) -> Cut | None:
-        """Cut at j/bins with the sums below, from one pass; None where a sort is better."""
+        """Cut at j/bins with the sums below, from one pass over the rows; None where a sort is better (see `one_pass`)."""
         if not isinstance(bins, int) or not one_pass(bins, self.scores.dtype):
             return None
         width_bins = self._width_bins(bins, closed, squares=False)
@@ -288,7 +294,10 @@ class Unsorted:
         return bins_of_width
 
     def cut_at(self, ranks: Indices) -> Cut | None:
-        """Cut below given numbers of rows, shape (1, q), with the sums below, by selection; None where a sort is better."""
+        """Cut above given numbers of rows, shape (1, q), with the sums below, by selection; None where a sort is better.
+
+        It is for a batch, for fewer than 2^18 rows, more than 2048 ranks, and from the third set of ranks on.
+        """
         batch, rows = self.scores.shape
         if batch > 1 or rows < _MIN_ROWS_SELECTED or ranks.shape[1] > MAX_RANKS:
             return None
@@ -313,7 +322,7 @@ class Unsorted:
         return Cut(first, last, tie_fraction if tie_fraction.any() else None, sums)
 
     def count_below(self, value: float, *, inclusive: bool) -> Indices:
-        """Count the rows below a score, or not above it, of every dataset, shape (batch, 1)."""
+        """Count the rows below a score (`inclusive`: or equal to it, in the precision of the scores), shape (batch, 1)."""
         self._refuse_changed()
         is_below = np.less_equal if inclusive else np.less
         return np.array([[np.count_nonzero(is_below(c, c.dtype.type(value)))] for c in self.scores])
@@ -346,12 +355,12 @@ class Unsorted:
 
 
 def _below(values: Float64s) -> Float64s:
-    """Sum over all bins below each edge, along the last axis."""
+    """Sum over all bins below each edge, along the last axis: shape (..., bins) becomes (..., bins + 1), from 0 on."""
     return np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
 
 
 def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
-    """Return the cumulative sums of a quantity at the edges of bins of equal width."""
+    """Return the sums of a quantity ("w", "c", "y", "cc" or "cy") below the edges of bins, shape (batch, bins + 1)."""
     if name == "cc":
         assert width_bins.square is not None
         return _below(width_bins.square.sum(axis=2))
@@ -368,7 +377,7 @@ _SUMMED = 1 << 14  # derived: rows summed from 0, so that rounding grows with th
 
 
 class SortedRows:
-    """Scores, outcomes and weights of shape (batch, rows), ascending, with prefix sums."""
+    """Scores, outcomes and weights of shape (batch, rows), ascending, with prefix sums; the base class of `Profile`."""
 
     def __init__(
         self,
@@ -415,7 +424,7 @@ class SortedRows:
         return self._outcomes
 
     def _sort(self) -> None:
-        """Sort on first use, in place."""
+        """Replace the rows as passed by the sorted ones, on first use."""
         assert self._unsorted is not None
         self._scores, self._outcomes = self._unsorted.sorted()
         self._unsorted = None
@@ -475,7 +484,7 @@ class SortedRows:
         return self._prefix[name]
 
     def _values(self, name: Sum) -> NDArray[Any]:
-        """Compute the terms of a prefix sum: the score, outcome or product of every row times its weight."""
+        """Compute the terms of a prefix sum, the quantity of every row times its weight, shape (batch or 1, rows)."""
         if name == "w":
             return np.ones((1, self.rows)) if self.weights is None else self.weights
         values: Any = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
@@ -516,7 +525,7 @@ class SortedRows:
         return bool((self.distinct < self.rows).any())
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """Find the first row, and one past the last row, of the group of equal scores of each given row."""
+        """Find the first row, and one past the last row, of the group of equal scores of each given row, shape (batch or 1, q)."""
         if not self.has_ties:
             return row, row + 1
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))

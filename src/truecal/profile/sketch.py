@@ -46,7 +46,7 @@ def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
-    """Decide whether r, r*r and r*y can be sums over rows whose r lies between that of `low` and that of `high`."""
+    """Decide for every cell whether its r, r*r and r*y can be sums over rows with r between low - edge and high - edge."""
     lowest, highest = (arrays[key] - arrays["edges"] for key in ("low", "high"))
     y, r, rr, ry = (arrays[key] for key in ("y", "r", "rr", "ry"))
     return (
@@ -58,7 +58,7 @@ def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[n
 
 
 def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
-    """Decide low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares that vanish."""
+    """Decide low <= value <= high up to the rounding of sums, 1e-9 of `size` (default `high`), and of squares that underflow."""
     slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
     return np.asarray((value >= low - slack) & (value <= high + slack))
 
@@ -267,14 +267,14 @@ class Sketch:
         if not theirs:
             return self
         with self._lock:
-            every = [vars(self), *theirs] if self.cells else theirs
+            states = [vars(self), *theirs] if self.cells else theirs
             merged = Sketch.from_cells(
-                np.concatenate([s["edges"] for s in every]),
-                {name: np.concatenate([s["sums"][name] for s in every]) for name in SUMS},
-                np.concatenate([s["low"] for s in every]),
-                np.concatenate([s["high"] for s in every]),
-                max(s["fraction"] for s in every),
-                min(s["precision"] for s in every),
+                np.concatenate([s["edges"] for s in states]),
+                {name: np.concatenate([s["sums"][name] for s in states]) for name in SUMS},
+                np.concatenate([s["low"] for s in states]),
+                np.concatenate([s["high"] for s in states]),
+                max(s["fraction"] for s in states),
+                min(s["precision"] for s in states),
             )
             vars(self).update(merged.__getstate__())
         return self
@@ -315,7 +315,18 @@ class Sketch:
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
     def to_profile(self) -> CellProfile:
-        """Return one row per filled cell, or per prediction in cells of up to three, for every estimator."""
+        """Return one row per filled cell, or per prediction in cells of up to three, for every estimator.
+
+        Returns
+        -------
+        profile : CellProfile
+            A copy of the present state.
+
+        Raises
+        ------
+        InputError
+            The sketch is empty.
+        """
         copy = Sketch()
         copy.__setstate__(self.__getstate__())
         if not copy.cells:
