@@ -118,12 +118,15 @@ class Sample:
 
     @cached_property
     def order(self) -> Indices:
-        """The row behind every sorted one, rows of weight zero included."""
+        """Indices that sort the rows by score, rows of weight zero included, shape (n,)."""
         return np.argsort(self.scores)
 
     @cached_property
     def profile(self) -> Profile:
-        """The rows sorted by score; those of weight zero are left out unless rows belong to units."""
+        """The rows sorted by score; those of weight zero are left out unless rows belong to units.
+
+        Refused for several probabilities per row.
+        """
         if self.scores.ndim > 1:
             raise InputError(
                 f"{self.dimension} probabilities are judged at once here; use tc.GeneralizedECE, or a lens on one probability "
@@ -142,7 +145,13 @@ class Sample:
         return Profile(scores, outcomes, weights, single=True, units=units)
 
     def refuse_pooled(self) -> None:
-        """Raise where one row stands for several outcomes, which a test must not take as independent."""
+        """Refuse a sample of pairs of a row and a class, which a test must not take as independent.
+
+        Raises
+        ------
+        InputError
+            The sample is pooled.
+        """
         if self.pooled:
             raise InputError(
                 "the pairs of a row under AllLabels() are not independent; judge the top label, or one class at a time"
@@ -152,19 +161,19 @@ class Sample:
 
     @property
     def probs(self) -> Floats:
-        """The explicit probabilities, shape (n, e)."""
+        """The explicit probabilities, shape (n, e); e is 1 for one probability per row."""
         return self.scores if self.scores.ndim > 1 else self.scores[:, None]
 
     @cached_property
     def labels(self) -> Indices:
-        """Which of the `dimension` events happened."""
+        """Which of the `dimension` events happened, integers of shape (n,)."""
         if self.scores.ndim > 1:
             return self.outcomes
         return np.where(self.outcomes.astype(bool), self.event, 1 - self.event).astype(np.intp)
 
     @property
     def dimension(self) -> int:
-        """Number of events."""
+        """Number of events, the implied one included."""
         return int(self.probs.shape[1]) + (self.implied is not None)
 
     @cached_property
@@ -172,13 +181,24 @@ class Sample:
         """All probabilities, one contiguous row per event: shape (dimension, n)."""
         if self.implied is None:
             return np.ascontiguousarray(self.probs.T)
-        every = np.empty((self.dimension, len(self)))
-        every[np.delete(np.arange(self.dimension), self.implied)] = self.probs.T
-        every[self.implied] = remainder(self.probs)
-        return every
+        columns = np.empty((self.dimension, len(self)))
+        columns[np.delete(np.arange(self.dimension), self.implied)] = self.probs.T
+        columns[self.implied] = remainder(self.probs)
+        return columns
 
     def weighing(self) -> Sample:
-        """Take the rows of positive weight."""
+        """Take the rows of positive weight.
+
+        Returns
+        -------
+        sample : Sample
+            The sample itself where no weight is zero.
+
+        Raises
+        ------
+        InputError
+            All weights are zero.
+        """
         if self.weights is None or self.weights.all():
             return self
         if not self.weights.any():
@@ -219,7 +239,7 @@ class Sample:
 
 
 def remainder(probs: Floats) -> Float64s:
-    """Compute 1 minus the sum of each row; not below 0, where rounding or the tolerance of sums would lead.
+    """Compute 1 minus the sum of each row of probabilities (n, e), shape (n,); 0 where rounding makes the sum exceed 1.
 
     >>> remainder(np.array([[0.5, 0.25], [1.0, 1e-17]]))
     array([0.25, 0.  ])
@@ -231,7 +251,7 @@ def remainder(probs: Floats) -> Float64s:
 
 
 def batch(samples: Sequence[Sample]) -> Profile:
-    """Sort several datasets of equally many rows, which share their weights."""
+    """Sort several samples of one probability and equally many rows, which share their weights, into a batch."""
     scores = np.stack([sample.scores for sample in samples])
     outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
     weights = None if samples[0].weights is None else np.stack([s.weights for s in samples if s.weights is not None])
@@ -241,14 +261,14 @@ def batch(samples: Sequence[Sample]) -> Profile:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What an engine must find in a row: how a lens describes itself to `truecal.engines`, which knows no lens by name
+# What an engine computes for a row: how a lens describes itself to `truecal.engines`, which does not depend on classes of lenses
 
 
 @dataclass(frozen=True)
 class PushedDown:
-    """The most probable class ("top"), the probability of one class ("class"), or one dataset per class ("classes").
+    """What an engine computes: the most probable class ("top"), the probability of one ("class"), a dataset per class ("classes").
 
-    `index` says which class, of predictions with the same classes.
+    For "class", `index` returns the column of the class for predictions with the same classes.
     """
 
     kind: Literal["top", "class", "classes"]
@@ -345,7 +365,18 @@ class Lens(ABC):
         return ()
 
     def pushed_down(self) -> PushedDown:
-        """Say what an engine must find in a row; lenses that need more than that refuse."""
+        """Describe what an engine computes for a row.
+
+        Returns
+        -------
+        pushed : PushedDown
+            The kind of lens.
+
+        Raises
+        ------
+        InputError
+            The lens needs more than an engine computes.
+        """
         raise InputError(
             f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
         )
@@ -368,7 +399,7 @@ class Lens(ABC):
         return next(self.samples(preds))
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
-        """Return scores and outcomes of the one dataset, without what else a Sample holds: small batches come often.
+        """Return scores and outcomes of the one dataset, without the rest of a Sample: quicker for many small batches.
 
         Parameters
         ----------
@@ -386,7 +417,7 @@ class Lens(ABC):
         return sample.scores, sample.outcomes
 
     def __call__(self, preds: Predictions) -> Profile:
-        """Return the sorted scores and outcomes that the lens judges; a batch for a lens with many datasets."""
+        """Return the sorted scores and outcomes that the lens judges: one dataset, or a batch where `shares` are not None."""
         check_predictions(preds)
         if self.shares(preds) is None:
             return self.sample(preds).profile

@@ -105,7 +105,10 @@ class TopK(Lens):
 
 
 def _rank_classes(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indices]:
-    """Return the k largest probabilities of each row, descending, and the rank of the label (k if it is not among them)."""
+    """Return the k largest probabilities of each row, descending, (n, k), and the rank from 0 of the label, (n,).
+
+    The rank is k where the label is not among them; among equal probabilities the first class ranks higher.
+    """
     rows, count = probs.shape
     top = np.empty((rows, k), probs.dtype)
     ranks = np.empty(rows, np.intp)
@@ -374,14 +377,14 @@ class Grouping(Lens):
 
 
 def _listed(names: Sequence[object]) -> str:
-    """Write up to ten names, and how many more there are."""
+    """Join up to ten names by commas, then "and 5 more"."""
     text = ", ".join(map(str, names[:10]))
     return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 
 
 @dataclass(frozen=True)
 class GroupedLens(Lens):
-    """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""
+    """Judge groups of classes by another lens, after `select` has chosen rows by their grouped predictions (None: all rows)."""
 
     grouping: Grouping
     lens: Lens
@@ -396,7 +399,18 @@ class GroupedLens(Lens):
         return self.lens.outcome_name
 
     def grouped_predictions(self, preds: Predictions) -> Predictions:
-        """Group classes and select rows: the predictions that the second lens judges."""
+        """Group classes and select rows: the predictions that the second lens judges.
+
+        Parameters
+        ----------
+        preds : Predictions
+            Of the ungrouped classes.
+
+        Returns
+        -------
+        grouped : Predictions
+            Its classes are the groups.
+        """
         grouped = self.grouping.predictions(preds)
         return grouped if self.select is None else self.select(grouped)
 
@@ -411,5 +425,5 @@ class GroupedLens(Lens):
         return f"{self.lens.describe(self._names(preds))} of {len(self.grouping.groups)} groups{chosen}"
 
     def _names(self, preds: Predictions) -> Predictions:
-        """Return the first row, grouped, for the names of its groups."""
+        """Return the first row as grouped predictions, from which the second lens takes the names and number of classes."""
         return self.grouping.predictions(preds.take(np.arange(1)))
