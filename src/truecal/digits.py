@@ -17,7 +17,7 @@ def decimals(low: float | None, high: float | None) -> int:
 
 
 def with_interval(value: float, low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Write a value and its interval with the digits that the interval deserves.
+    """Write a value and its interval with the number of :func:`decimals` of the interval; without limits the value alone.
 
     >>> with_interval(0.03123, 0.0201, 0.0432), with_interval(0.0058123, 0.0057911, 0.0058301)
     ('0.031 [0.020, 0.043]', '0.005812 [0.005791, 0.005830]')
@@ -27,20 +27,22 @@ def with_interval(value: float, low: float | None, high: float | None, *, sign: 
 
 
 def beside_limit(value: float, limit: float, decimals: int) -> str:
-    """Write a number with so many decimals, or as many more as show on which side of a limit it lies.
+    """Write a number with `decimals` decimals, or more (up to 6) if only these show on which side of `limit` it lies.
+
+    Where 6 decimals do not show it either, the number is written with ten significant digits.
 
     >>> beside_limit(0.0503, 0.05, 3), beside_limit(0.0623, 0.05, 3)
     ('0.0503', '0.062')
     """
-    for more in range(decimals, MAX_DECIMALS + 1):
-        text = f"{value:.{more}f}"
+    for count in range(decimals, MAX_DECIMALS + 1):
+        text = f"{value:.{count}f}"
         if (float(text) > limit) == (value > limit):
             return text
     return f"{value:.{MAX_DECIMALS + 4}g}"
 
 
 def p_text(p: float | None) -> str:
-    """Write a p-value as a table holds it; a dash where there is none.
+    """Write a p-value for a table, with three decimals; a dash for None and nan.
 
     >>> p_text(0.0004), p_text(0.001), p_text(0.25), p_text(None)
     ('< 0.001', '0.001', '0.250', '-')
@@ -51,7 +53,7 @@ def p_text(p: float | None) -> str:
 
 
 def p_equation(p: float) -> str:
-    """Write a p-value as a sentence holds it.
+    """Write a p-value for a sentence, as an equation or an inequality.
 
     >>> p_equation(0.0004), p_equation(0.25)
     ('p < 0.001', 'p = 0.250')
@@ -61,7 +63,7 @@ def p_equation(p: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """Write a count with its noun.
+    """Write a count with its noun, with an s unless the count is 1.
 
     >>> count_of(1, "row"), count_of(3, "row")
     ('1 row', '3 rows')
@@ -70,7 +72,7 @@ def count_of(count: int, noun: str) -> str:
 
 
 def points(value: float) -> str:
-    """Write an error in percentage points, with two significant digits.
+    """Write an error (as a fraction) in percentage points, with two significant digits.
 
     >>> points(0.0312), points(0.00041), points(0), points(0.01)
     ('3.1 points', '0.041 points', '0 points', '1.0 points')
@@ -82,7 +84,7 @@ def points(value: float) -> str:
 
 
 def points_between(low: float, high: float, word: str) -> str:
-    """Write two errors with one unit and the same decimals.
+    """Write two errors (as fractions) in percentage points, joined by `word`, with the decimals of half their difference.
 
     >>> points_between(0.0212, 0.104, "to")
     '2.1 to 10.4 points'
@@ -92,7 +94,7 @@ def points_between(low: float, high: float, word: str) -> str:
 
 
 def points_within(value: float, low: float, high: float) -> str:
-    """Write an error in percentage points with the decimals of its interval.
+    """Write an error (as a fraction) in percentage points, with the :func:`significant_decimals` of its interval.
 
     >>> points_within(0.1402, 0.1335, 0.1466), points_within(0.14, 0.08, 0.28)
     ('14.02 points', '14 points')
@@ -101,7 +103,9 @@ def points_within(value: float, low: float, high: float) -> str:
 
 
 def significant_decimals(low: float, high: float, digits: int = 2) -> int:
-    """Return the decimals, from 0 to 4, that show half of an interval with so many significant digits; 1 without a width.
+    """Return the decimals, from 0 to 4, that show half of an interval with `digits` significant digits.
+
+    1 where the limits are equal or not finite.
 
     >>> significant_decimals(2.3, 20.2), significant_decimals(2.3, 2.9), significant_decimals(2, 2)
     (1, 2, 1)
@@ -112,7 +116,9 @@ def significant_decimals(low: float, high: float, digits: int = 2) -> int:
 
 
 def percents(low: float, high: float, *values: float) -> list[str]:
-    """Write probabilities of an interval in percent, with the decimals it deserves; none rounds to a certainty it is not.
+    """Write probabilities in percent, with decimals that show half of the interval with one significant digit.
+
+    A value strictly between 0 and 1 is never written as 0% or 100%. Where the limits are equal: as :func:`percent`.
 
     >>> percents(0.0285, 0.0409, 0.0343, 0.0285, 0.0409), percents(0.95, 1 - 1e-9, 0.95, 1 - 1e-9), percents(0.3, 0.3, 0.3)
     (['3.4%', '2.9%', '4.1%'], ['95%', 'over 99%'], ['30%'])
@@ -132,7 +138,7 @@ def percents(low: float, high: float, *values: float) -> list[str]:
 
 
 def about(count: int) -> str:
-    """Write a forecast number with two significant digits.
+    """Write a count rounded to two significant digits, with commas between thousands.
 
     >>> about(7605), about(93)
     ('7,600', '93')
@@ -141,7 +147,9 @@ def about(count: int) -> str:
 
 
 def percent(value: float) -> str:
-    """Write a probability in percent that never rounds to a certainty it is not.
+    """Write a probability in percent, with as many decimals (up to 6) as show its distance from 0 or 1 to a tenth.
+
+    A value strictly between 0 and 1 is never written as 0% or 100%.
 
     >>> percent(0.934), percent(0.99953), percent(1.0), percent(1 - 1e-12)
     ('93%', '99.95%', '100%', 'over 99.9999%')

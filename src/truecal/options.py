@@ -1,4 +1,7 @@
-"""Checks of option values, each with one message: levels, whole numbers, choices, norms, seeds, objects of truecal."""
+"""Checks of option values, each with one message: levels, whole numbers, choices, norms, seeds, objects of truecal.
+
+To refuse is to raise InputError with a message that names the option (`name`) and the value; valid values return None.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def is_whole(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number of Python or numpy."""
+    """Return whether a value is a real number of Python or numpy: nan and inf are, booleans are not."""
     return isinstance(value, (float, np.floating)) or is_whole(value)
 
 
@@ -38,7 +41,7 @@ def between(value: object, name: str, low: float, high: float) -> None:
 
 
 def limits(low: float, high: float, what: str) -> None:
-    """Refuse an interval whose ends are not numbers in order."""
+    """Refuse limits that are not numbers (nan) or of which `low` is above `high`; equal and infinite ones are valid."""
     for end in (low, high):
         if not is_number(end) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
@@ -60,7 +63,10 @@ def bins(value: object) -> None:
 
 
 def second_spelling(owner: object, n_bins: int) -> None:
-    """Accept `n_bins`, scikit-learn's name, for the field `bins` of a frozen dataclass."""
+    """Set the field `bins` of a frozen dataclass to `n_bins`, scikit-learn's name for it.
+
+    Refuse `n_bins` beside a value of `bins` that is not its default.
+    """
     if owner.bins != type(owner).bins:  # type: ignore[attr-defined]
         raise InputError("bins and n_bins are two spellings of one option; give one of them")
     object.__setattr__(owner, "bins", n_bins)
@@ -72,16 +78,16 @@ def resamples(value: object, name: str = "resamples", low: int = 1) -> None:
 
 
 def choice(value: object, choices: tuple[object, ...], name: str) -> None:
-    """Refuse an option that is not among its choices."""
-    for choice in choices:
-        if value is choice:  # the usual case, and the fastest
+    """Refuse an option that is not among its choices by type and value: True is not 1."""
+    for allowed in choices:
+        if value is allowed:  # the usual case, and the fastest
             return
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
+    if not any(type(value) is type(allowed) and value == allowed for allowed in choices):
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {short_repr(value)}")
 
 
 def texts(values: Sequence[object], name: str) -> None:
-    """Refuse a list of names in which something is not text."""
+    """Refuse a list of names of which one is not a string."""
     for value in values:
         if not isinstance(value, str):
             raise InputError(f"{name} must be named by text, not by {short_repr(value)}")
@@ -120,12 +126,12 @@ def instance(value: object, kind: type | tuple[type, ...], name: str, expected: 
 
 
 def path(value: object, name: str = "path") -> None:
-    """Refuse what does not name a file."""
+    """Refuse what is neither a string nor a path object; the file need not exist."""
     instance(value, (str, os.PathLike), name, "text or a Path")
 
 
 def short_repr(value: object) -> str:
-    """Format a value for a message: plain values as they are, objects by their class."""
+    """Format a value for a message in at most 60 characters: numbers, text, lists by `repr`, other objects by their class."""
     plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
     text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

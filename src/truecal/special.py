@@ -52,9 +52,10 @@ _SMALL_BLOCK = 1 << 15  # elements converted at a time where there are few class
 
 
 def softmax(logits: Floats) -> Float64s:
-    """Compute the softmax of every row in float64, stable for logits of any size.
+    """Compute the softmax of every row of logits, shape (n, classes), in float64 and without overflow.
 
-    scipy's makes several copies of the matrix; here blocks of rows stay in cache.
+    A logit of minus infinity gives probability 0; no row may consist of these alone. scipy's function makes several copies of
+    the matrix; here blocks of rows stay in cache.
 
     >>> softmax(np.array([[1000.0, 999.0], [0.0, -np.inf]]))
     array([[0.73105858, 0.26894142],
@@ -107,6 +108,8 @@ def clopper_pearson(ones: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Floa
 def kish(weights: Float64s) -> Float64s:
     """Compute the effective number of rows of importance weights over the last axis, (sum w)^2 / sum w^2 (Kish 1965).
 
+    Weights that are all 0 give nan.
+
     >>> float(kish(np.array([1.0, 1.0, 2.0])).round(4))
     2.6667
     """
@@ -115,6 +118,8 @@ def kish(weights: Float64s) -> Float64s:
 
 def draw_labels(probs: Floats, rng: np.random.Generator) -> Indices:
     """Draw one label per row: 0 or 1 from P(1) of shape (n,), a class from probabilities of shape (n, classes).
+
+    Rows are not normalised: the last class has 1 minus the sum of the others. Returns integers of shape (n,).
 
     >>> draw_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0))
     array([1, 0])
@@ -135,7 +140,9 @@ def positive(values: NDArray[Any]) -> Float64s:
 
 
 def root(power: NDArray[Any] | float, norm: float) -> Float64s:
-    """Compute the p-th root of powers of an error; negative estimates of a power show as 0.
+    """Compute power ** (1 / norm), the error from its power; 0 where the estimated power is negative.
+
+    With the norm inf the power is the error itself (the largest gap) and is returned as it is.
 
     >>> root(np.array([0.04, -0.01]), 2)
     array([0.2, 0. ])
@@ -189,12 +196,18 @@ def fit_logistic(
     r"""Maximise sum_i w_i [t_i z_i - log(1 + exp z_i)] over z = offset + design @ coefficients.
 
     Newton's step solves (X' W X) step = X' w (p - t) and is halved until the loss falls by a quarter of what the
-    step promises (Armijo). Columns are divided by their root mean square first, so that their units do not matter; where columns
-    depend on each other the shortest solution is taken. Targets may be fractions.
+    linear model of the step predicts (Armijo). Columns are divided by their root mean square first, so that their units do not
+    matter; where columns depend on each other the shortest solution is taken. Targets may be fractions. Without a finite optimum
+    the coefficients are those of the last step, and `converged` is False.
 
     Parameters
     ----------
     design : (n, k), a column of ones for an intercept. targets : (n,) in [0, 1]. weights, offset : (n,), default 1 and 0.
+
+    Raises
+    ------
+    InputError
+        The design is not a matrix with one row per target.
 
     >>> import numpy as np
     >>> fit = fit_logistic(np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]))
@@ -224,13 +237,13 @@ def fit_logistic(
             break
         length = 1.0
         while length > _SHORTEST:
-            tried, probs = logistic_loss(shift + columns @ (beta - length * step), targets, weight)
-            if tried <= loss - 0.25 * length * decrement:
+            trial_loss, probs = logistic_loss(shift + columns @ (beta - length * step), targets, weight)
+            if trial_loss <= loss - 0.25 * length * decrement:
                 break
             length /= 2
         else:
             break
-        beta, loss = beta - length * step, tried
+        beta, loss = beta - length * step, trial_loss
     curvature = (columns * (weight * probs * (1 - probs))[:, None]).T @ columns
     square = (columns * weight[:, None]).T @ columns
     flat = np.linalg.matrix_rank(curvature, _FLAT * total) < np.linalg.matrix_rank(square, _FLAT * total)
@@ -238,26 +251,27 @@ def fit_logistic(
 
 
 def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
-    """Fit sigmoid(features @ coefficients + intercept) by weighted maximum likelihood; the intercept is last.
+    """Fit sigmoid(features @ coefficients + intercept) by weighted maximum likelihood.
 
-    Features are centred first; one that is constant gets coefficient 0. The caller makes sure that a finite optimum exists:
-    targets strictly between 0 and 1, or data that no straight line separates.
+    Features have shape (n, k), targets and weights (n,); returned are the k coefficients and then the intercept, (k + 1,).
+    Features are centred first; one that is constant gets coefficient 0. A finite optimum must exist: targets strictly between 0
+    and 1, or data that no hyperplane separates. Coefficients that are not finite raise InputError.
     """
     total = weights.sum()
     centre = weights @ features / total
-    width = np.sqrt(weights @ (features - centre) ** 2 / total)
-    varies = width > 1e-13 * np.maximum(np.abs(centre), 1e-300)
-    design = np.column_stack([(features - centre)[:, varies] / width[varies], np.ones(len(targets))])
+    deviation = np.sqrt(weights @ (features - centre) ** 2 / total)
+    varies = deviation > 1e-13 * np.maximum(np.abs(centre), 1e-300)
+    design = np.column_stack([(features - centre)[:, varies] / deviation[varies], np.ones(len(targets))])
     fit = fit_logistic(design, targets, weights)
     if not np.isfinite(fit.coefficients).all():
         raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
     coefficients = np.zeros(features.shape[1] + 1)
-    coefficients[:-1][varies] = fit.coefficients[:-1] / width[varies]
+    coefficients[:-1][varies] = fit.coefficients[:-1] / deviation[varies]
     coefficients[-1] = fit.coefficients[-1] - coefficients[:-1] @ centre
     return coefficients
 
 
 def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
-    """Compute minus the weighted log likelihood of log odds `value`, and their probabilities."""
+    """Compute minus the weighted log likelihood of the log odds `value`, shape (n,), and their probabilities, shape (n,)."""
     softplus = np.maximum(value, 0.0) + np.log1p(np.exp(-np.abs(value)))
     return float(weights @ (softplus - targets * value)), expit(value)
