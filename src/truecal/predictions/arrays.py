@@ -24,7 +24,7 @@ class OfPredictions(Protocol[Judged, P, Answer]):
     def __call__(self, y_true: ArrayLike, y_prob: ArrayLike, /, *args: Any, **options: Any) -> Answer: ...
 
 
-_WORDS = ("sample_weight", "clusters", "classes", "pos_label", "columns", "judge")
+_ARRAY_OPTIONS = ("sample_weight", "clusters", "classes", "pos_label", "columns", "judge")
 
 
 def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredictions[Judged, P, Answer]:
@@ -43,7 +43,10 @@ def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredic
 def takes_arrays_second(
     function: Callable[Concatenate[First, Judged, P], Answer],
 ) -> Callable[..., Answer]:
-    """Let `function(first, preds, ...)` be called as `function(first, y_true, y_prob, ...)` too."""
+    """Let `function(first, preds, ...)` be called as `function(first, y_true, y_prob, ...)` too.
+
+    With arrays, options mean what they mean for `takes_arrays`.
+    """
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Answer:
@@ -53,7 +56,11 @@ def takes_arrays_second(
 
 
 def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: int) -> tuple[Any, ...]:
-    """Replace labels and probabilities among the arguments by Predictions; their options are taken out of `options`."""
+    """Replace `y_true, y_prob` at `position` of `args`, or in `options`, by one Predictions; return the new `args`.
+
+    Removes `y_true`, `y_prob` and the `_ARRAY_OPTIONS` from `options`, in place. Where there are not two arrays, nothing is built,
+    and `function` refuses the arguments.
+    """
     if len(args) <= position and "y_true" in options:
         args = (*args, options.pop("y_true"))
     if len(args) <= position or not _is_array(args[position]):
@@ -62,8 +69,12 @@ def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: 
         args = (*args[: position + 1], options.pop("y_prob"), *args[position + 1 :])
     if len(args) <= position + 1 or not _is_array(args[position + 1]):
         return args  # the function itself refuses what is not Predictions, with its remedy
-    words = {word: options.pop(word) for word in _WORDS if word in options}
-    return (*args[:position], as_predictions(args[position], args[position + 1], **words), *args[position + 2 :])
+    array_options = {name: options.pop(name) for name in _ARRAY_OPTIONS if name in options}
+    return (
+        *args[:position],
+        as_predictions(args[position], args[position + 1], **array_options),
+        *args[position + 2 :],
+    )
 
 
 def _is_array(value: object) -> bool:

@@ -38,7 +38,7 @@ class LoggedAnswer:
 
 @dataclass(frozen=True)
 class EvalLog:
-    """Answers, what kind of log they come from, and what the confidence is, in words."""
+    """Answers of one evaluation log, its `kind` ("Inspect log") and the source of the confidence ("max_prob") as text."""
 
     kind: str
     confidence: str
@@ -46,7 +46,7 @@ class EvalLog:
 
     @property
     def questions(self) -> int:
-        """Number of different questions."""
+        """Number of different pairs of task and question."""
         return len({(answer.task, answer.question) for answer in self.answers})
 
     @property
@@ -60,7 +60,11 @@ class EvalLog:
         return sum(answer.human is not None for answer in self.answers)
 
     def frame(self) -> Any:
-        """Return one row per answer: question, confidence, correct, task, model, repeat, and judge if people checked answers."""
+        """Return a polars frame of one row per answer: question, confidence, correct (0, 1 or null), task, model, repeat.
+
+        Questions of a task are named "task/question". If people checked answers, `correct` holds their verdicts and `judge` those
+        of the log.
+        """
         pl = extra("polars")
         frame = pl.DataFrame([vars(answer) for answer in self.answers], infer_schema_length=None, strict=False)
         task, correct, human = pl.col("task"), *(pl.col(name).cast(pl.Int64) for name in ("correct", "human"))
@@ -69,18 +73,18 @@ class EvalLog:
         return frame.with_columns(question=named, **verdicts).drop("human")
 
     def notes(self) -> tuple[str, ...]:
-        """Count what is missing, in words."""
+        """Return a sentence each on answers without confidence, without score, and checked by a person, where there are any."""
         counts = {
             "{} state no confidence": sum(answer.confidence is None for answer in self.answers),
             "{} have no score of right or wrong": sum(answer.correct is None for answer in self.answers),
             "a person checked {}; the log's own score is the judge": self.checked,
         }
-        return tuple(words.format(f"{n} of {len(self.answers)} answers") for words, n in counts.items() if n)
+        return tuple(template.format(f"{n} of {len(self.answers)} answers") for template, n in counts.items() if n)
 
     def describe(self) -> str:
-        """Describe what was read."""
-        several = f", {self.questions} questions as clusters" if self.repeated else ""
-        return f"{self.kind}: confidence {self.confidence}{several}"
+        """Return kind and source of the confidence as text, and the number of questions where some have several answers."""
+        clusters = f", {self.questions} questions as clusters" if self.repeated else ""
+        return f"{self.kind}: confidence {self.confidence}{clusters}"
 
 
 _TRUTH = dict.fromkeys(("C", "CORRECT", "TRUE", "YES", "1", "1.0"), True)
@@ -97,20 +101,25 @@ def truth_of(value: object) -> bool | None:
 
 
 def first_of(keys: Sequence[str], *mappings: Any) -> Any:
-    """Return the first value that is there under one of the keys, in one of several mappings."""
+    """Return the first value other than None under one of the keys, mapping by mapping; None if there is none.
+
+    What is not a dict among the mappings is skipped.
+    """
     present = [mapping for mapping in mappings if isinstance(mapping, dict)]
     return next((mapping[key] for mapping in present for key in keys if mapping.get(key) is not None), None)
 
 
 def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **origin: Any) -> LoggedAnswer:
-    """Build an answer from verdicts by the name of who gave them: people's names begin with "human".
+    """Build an answer from verdicts by the name of their source: a name that begins with "human" is a person.
 
-    The confidence, and where no person is among the verdicts that of a person, are looked for in the metadata.
+    `correct` is True if all other verdicts are, and None if there are none or one is neither right nor wrong (`truth_of`). The
+    confidence is the first value in `metadata` under one of CONFIDENCE_KEYS; the verdict of a person is the first in `verdicts`,
+    else in `metadata` under one of HUMAN_KEYS.
     """
-    people = [value for name, value in verdicts.items() if name.lower().startswith("human")]
-    others = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
-    human = truth_of(people[0] if people else first_of(HUMAN_KEYS, *metadata))
-    judgements = [truth_of(value) for value in others]
+    human_verdicts = [value for name, value in verdicts.items() if name.lower().startswith("human")]
+    automatic_verdicts = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
+    human = truth_of(human_verdicts[0] if human_verdicts else first_of(HUMAN_KEYS, *metadata))
+    judgements = [truth_of(value) for value in automatic_verdicts]
     correct = None if not judgements or None in judgements else all(judgements)
     return LoggedAnswer(question, first_of(CONFIDENCE_KEYS, *metadata), correct, human=human, **origin)
 
@@ -122,17 +131,17 @@ _NOT_ABOUT_THE_ANSWER = ("cost", "latency")  # assertions of promptfoo
 
 
 def promptfoo_log(value: Any) -> EvalLog | None:
-    """Read the answers of an export: correct if all assertions hold but those about cost and latency."""
+    """Read the answers of an export, correct if all assertions hold but those on cost and latency; None if it is none."""
     results = value.get("results") if isinstance(value, dict) else None
     if not (isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results):
         return None
     answers = []
     for row in results["results"]:
-        parts = (row.get("gradingResult") or {}).get("componentResults") or []
-        kinds = [((part.get("assertion") or {}).get("type", ""), part["pass"]) for part in parts]
-        kinds = [(kind, passed) for kind, passed in kinds if kind not in _NOT_ABOUT_THE_ANSWER]
+        components = (row.get("gradingResult") or {}).get("componentResults") or []
+        assertions = [((part.get("assertion") or {}).get("type", ""), part["pass"]) for part in components]
+        assertions = [(kind, passed) for kind, passed in assertions if kind not in _NOT_ABOUT_THE_ANSWER]
         # Names are made unique: a person's verdict is the assertion `human`, others may occur several times.
-        verdicts = {f"{kind} {i}": passed for i, (kind, passed) in enumerate(kinds)} or {"success": row["success"]}
+        verdicts = {f"{kind} {i}": passed for i, (kind, passed) in enumerate(assertions)} or {"success": row["success"]}
         output = (row.get("response") or {}).get("output")
         metadata = row.get("metadata"), row.get("namedScores"), output, (row.get("testCase") or {}).get("metadata")
         model = str((row.get("provider") or {}).get("id", ""))
@@ -141,7 +150,7 @@ def promptfoo_log(value: Any) -> EvalLog | None:
 
 
 def deepeval_log(value: Any) -> EvalLog | None:
-    """Read the answers of a test run, or of the file of the latest one: correct if all metrics succeeded."""
+    """Read the answers of a test run, or of the file of the latest one, correct if all metrics succeeded; None if it is none."""
     cases = value.get("testRunData", value).get("testCases") if isinstance(value, dict) else None
     if not isinstance(cases, list):
         return None
@@ -160,7 +169,11 @@ _RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefi
 
 
 def helm_log(value: Any) -> EvalLog | None:
-    """Read the answers of a file of HELM."""
+    """Read the answers of a list of HELM instances; None if it is none.
+
+    The confidence is the statistic max_prob, which some instance must have; an answer is correct if the first of `_RIGHT` that it
+    has is 1.
+    """
     keys = {"instance_id", "stats"}
     if (
         not isinstance(value, list)
@@ -170,7 +183,7 @@ def helm_log(value: Any) -> EvalLog | None:
         return None
     answers = []
     for row in value:
-        stats = _stats(row["stats"])
+        stats = _stats_by_name(row["stats"])
         right = next((truth_of(stats[name]) for name in _RIGHT if name in stats), None)
         trial = int(row.get("train_trial_index") or 0)
         answers.append(LoggedAnswer(str(row["instance_id"]), stats.get("max_prob"), right, repeat=trial))
@@ -181,8 +194,8 @@ def helm_log(value: Any) -> EvalLog | None:
     return EvalLog("HELM instances", "max_prob", tuple(answers))
 
 
-def _stats(stats: Any) -> dict[str, Any]:
-    """Statistics by name: already so, or as a list of objects with a name and a mean."""
+def _stats_by_name(stats: Any) -> dict[str, Any]:
+    """Return statistics by name, from a mapping (as it is) or from a list of objects with a name and a mean."""
     if isinstance(stats, dict):
         return stats
     return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in stats if isinstance(stat, dict)}
@@ -196,7 +209,7 @@ _LOCAL_HEADER = struct.Struct("<26xHH")  # ... length of the name, length of the
 
 
 def read_archive(file: Path) -> dict[str, Any]:
-    """Read an `.eval` file as the value of the same log in JSON."""
+    """Read an `.eval` file as {"eval": header, "samples": list}, the value of the same log in JSON."""
     from zipfile import ZipFile
 
     try:
@@ -207,8 +220,8 @@ def read_archive(file: Path) -> dict[str, Any]:
             samples = [info for name, info in members.items() if name.startswith("samples/")]
             if header is None or not samples:
                 raise FileError(f"{file} is not an Inspect log: it holds no samples")
-            evaluation = json.loads(_member(file, archive, header))["eval"]
-            values = [json.loads(_member(file, archive, info)) for info in samples]
+            evaluation = json.loads(_read_member(file, archive, header))["eval"]
+            values = [json.loads(_read_member(file, archive, info)) for info in samples]
     except damaged_zip() as error:
         if isinstance(error, FileError):
             raise
@@ -217,19 +230,19 @@ def read_archive(file: Path) -> dict[str, Any]:
 
 
 def inspect_log(value: Any) -> EvalLog | None:
-    """Read the answers of a log of Inspect in JSON."""
+    """Read the answers of a log of Inspect in JSON; None if it is none."""
     evaluation, samples = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
     if not isinstance(evaluation, dict) or not isinstance(samples, list):
         return None
     origin = {name: str(evaluation.get(name, "")) for name in ("task", "model")}
-    answers = tuple(_answer(sample, **origin) for sample in samples)
+    answers = tuple(_inspect_answer(sample, **origin) for sample in samples)
     scorers = [name for sample in samples for name in (sample.get("scores") or {})]
-    by = f" (scorer {scorers[0]!r})" if len(set(scorers)) > 1 else ""
-    return EvalLog("Inspect log", f"of the metadata{by}", answers)
+    scorer_text = f" (scorer {scorers[0]!r})" if len(set(scorers)) > 1 else ""
+    return EvalLog("Inspect log", f"of the metadata{scorer_text}", answers)
 
 
-def _answer(sample: dict[str, Any], **origin: str) -> LoggedAnswer:
-    """Read the answer of a sample: the first scorer judges it, and one whose name begins with "human" is a person."""
+def _inspect_answer(sample: dict[str, Any], **origin: str) -> LoggedAnswer:
+    """Read the answer of a sample: correct by its first scorer; one whose name begins with "human" is a person."""
     scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
     people = [name for name in scores if name.lower().startswith("human")]
     names = [*[name for name in scores if name not in people][:1], *people[:1]]
@@ -239,14 +252,14 @@ def _answer(sample: dict[str, Any], **origin: str) -> LoggedAnswer:
     return graded_answer(str(sample["id"]), verdicts, *metadata, sample.get("metadata"), repeat=repeat, **origin)
 
 
-def _member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
-    """Return the bytes of one member of an archive, also if it is packed by zstd."""
+def _read_member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
+    """Return the unpacked bytes of one member of an archive, also if it is packed by zstd."""
     if info.compress_type != _ZSTD:
         return archive.read(info)
     with file.open("rb") as opened:
         opened.seek(info.header_offset)
-        name, extra = _LOCAL_HEADER.unpack(opened.read(_LOCAL_HEADER.size))
-        opened.seek(name + extra, 1)
+        name_length, extra_length = _LOCAL_HEADER.unpack(opened.read(_LOCAL_HEADER.size))
+        opened.seek(name_length + extra_length, 1)
         return unpacked(opened.read(info.compress_size), file)
 
 
@@ -259,8 +272,13 @@ _SCORES = ("exact_match", "acc", "acc_norm", "em", "correct")
 
 
 def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog:
-    """Read the answers of a file of samples of lm-eval."""
-    task, model = _origin(file)
+    """Read the answers of the samples of lm-eval in `documents`; `file` gives task and model.
+
+    The confidence by `preset`: softmax of the options' log-likelihoods ("options"), of these per character
+    ("options-per-character"), or the share of the commonest answer ("agreement"). None takes options where all documents have them,
+    else agreement. Refuses a preset that does not fit the documents, and agreement where no document has two answers.
+    """
+    task, model = _task_and_model(file)
     options = all(_is_options(document["filtered_resps"]) for document in documents)
     if preset is None:
         preset = "options" if options else "agreement"
@@ -268,12 +286,14 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
         if not options:
             raise InputError(f"{file}: these samples are generated answers, not options; use preset='agreement'")
         per_character = preset != "options"
-        words = "softmax of the options' log-likelihoods" + (" per character (acc_norm)" if per_character else " (acc)")
-        answers = [_of_options(document, task, model, per_character) for document in documents]
-        return EvalLog("lm-eval samples", words, tuple(answers))
+        confidence = "softmax of the options' log-likelihoods" + (
+            " per character (acc_norm)" if per_character else " (acc)"
+        )
+        answers = [_answer_from_options(document, task, model, per_character) for document in documents]
+        return EvalLog("lm-eval samples", confidence, tuple(answers))
     if preset == "agreement" and not options:
-        answers = [_of_repeats(document, task, model) for document in documents]
-        if all(len(_texts(document)) < 2 for document in documents):
+        answers = [_answer_from_repeats(document, task, model) for document in documents]
+        if all(len(_response_texts(document)) < 2 for document in documents):
             raise InputError(
                 f"{file}: every document has one generated answer and no confidence; sample each several times (repeats), or "
                 "log a confidence"
@@ -285,7 +305,7 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
 
 
 def _is_options(responses: object) -> bool:
-    """Whether responses are log-probabilities of options: several pairs."""
+    """Whether responses are (log-likelihood, is greedy) of two or more options: a list of pairs."""
     return (
         isinstance(responses, list)
         and len(responses) > 1
@@ -293,26 +313,32 @@ def _is_options(responses: object) -> bool:
     )
 
 
-def most_probable(logs: Sequence[float]) -> tuple[int, float]:
-    """Return the position of the largest log-probability, and its softmax probability."""
-    top = max(range(len(logs)), key=logs.__getitem__)
-    return top, 1 / sum(math.exp(log - logs[top]) for log in logs)
+def most_probable(log_probs: Sequence[float]) -> tuple[int, float]:
+    """Return the position of the largest log-probability, the first of ties, and its softmax probability."""
+    top = max(range(len(log_probs)), key=log_probs.__getitem__)
+    return top, 1 / sum(math.exp(log_prob - log_probs[top]) for log_prob in log_probs)
 
 
-def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> LoggedAnswer:
-    """Return the most probable option of a document, with its softmax probability as confidence."""
-    logs = [float(response[0]) for response in document["filtered_resps"]]
+def _answer_from_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> LoggedAnswer:
+    """Return the most probable option of a document, with its softmax probability as confidence.
+
+    `correct` compares its position with the target; where that is no position, it is the document's own score (acc, or acc_norm).
+    """
+    log_probs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
-        logs = [log / length for log, length in zip(logs, _lengths(document, len(logs)), strict=True)]
-    top, confidence = most_probable(logs)
+        log_probs = [
+            log_prob / length
+            for log_prob, length in zip(log_probs, _option_lengths(document, len(log_probs)), strict=True)
+        ]
+    top, confidence = most_probable(log_probs)
     target = str(document["target"])
-    right = truth_of(document.get("acc_norm" if per_character else "acc"))
-    correct = int(target) == top if target.isdigit() and int(target) < len(logs) else right
+    score = truth_of(document.get("acc_norm" if per_character else "acc"))
+    correct = int(target) == top if target.isdigit() and int(target) < len(log_probs) else score
     return LoggedAnswer(str(document["doc_id"]), confidence, correct, task, model)
 
 
-def _lengths(document: dict[str, Any], count: int) -> list[float]:
-    """Count the characters of each option, without the space that joins question and option."""
+def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
+    """Count the characters of each option, without the space that joins question and option; at least 1 each."""
     requests = document.get("arguments")
     arguments = list(requests.values()) if isinstance(requests, dict) else requests
     if not isinstance(arguments, list) or len(arguments) != count:
@@ -321,25 +347,28 @@ def _lengths(document: dict[str, Any], count: int) -> list[float]:
     return [float(max(len(text.removeprefix(" ")), 1)) for text in texts]
 
 
-def _texts(document: dict[str, Any]) -> list[str]:
-    """Return the texts of all responses to a document."""
+def _response_texts(document: dict[str, Any]) -> list[str]:
+    """Return the texts of all responses to a document in one list, without white space at their ends."""
     responses = document.get("resps") or document["filtered_resps"]
     flat = [text for response in responses for text in (response if isinstance(response, list) else [response])]
     return [str(text).strip() for text in flat]
 
 
-def _of_repeats(document: dict[str, Any], task: str, model: str) -> LoggedAnswer:
-    """Return the most frequent of repeated answers to a document, with its share as confidence."""
-    texts = _texts(document)
+def _answer_from_repeats(document: dict[str, Any], task: str, model: str) -> LoggedAnswer:
+    """Return the commonest of repeated answers to a document, with its share as confidence; of ties the one given first.
+
+    `correct` is the document's score if that is of this answer (the first given), else whether it equals the target.
+    """
+    texts = _response_texts(document)
     commonest, count = Counter(texts).most_common()[0]
-    first = texts[0] == commonest
+    is_first_answer = texts[0] == commonest
     score = next((truth_of(document[name]) for name in _SCORES if name in document), None)
-    correct = score if first else commonest == str(document["target"]).strip()
+    correct = score if is_first_answer else commonest == str(document["target"]).strip()
     return LoggedAnswer(str(document["doc_id"]), count / len(texts), correct, task, model)
 
 
-def _origin(file: Path) -> tuple[str, str]:
-    """Return task and model, from the name of the file and the results_<time>.json beside it; empty if unknown."""
+def _task_and_model(file: Path) -> tuple[str, str]:
+    """Return task and model, from the name of the file and the results_<time>.json beside it; "" where unknown."""
     match = _SAMPLES.match(file.name)
     if match is None:
         return "", ""
@@ -382,26 +411,32 @@ def _from_options(frame: Any) -> Any:
     """Replace log-probabilities of options and the target by confidence and correctness of the most probable option."""
     import polars as pl
 
-    options, target = _one_of(frame, _OPTIONS, "log-probabilities of options"), _one_of(frame, _TARGETS, "the target")
+    options, target = (
+        _find_column(frame, _OPTIONS, "log-probabilities of options"),
+        _find_column(frame, _TARGETS, "the target"),
+    )
     confidences, correct = [], []
-    for values, true in frame.select(options, target).iter_rows():
+    for values, target_value in frame.select(options, target).iter_rows():
         pairs = values.items() if isinstance(values, dict) else enumerate(values)
-        logs = {name: float(value) for name, value in pairs if value is not None}
-        top, confidence = most_probable(list(logs.values()))
+        log_probs = {name: float(value) for name, value in pairs if value is not None}
+        top, confidence = most_probable(list(log_probs.values()))
         confidences.append(confidence)
-        correct.append(int(str(list(logs)[top]) == str(true)))
+        correct.append(int(str(list(log_probs)[top]) == str(target_value)))
     return frame.drop(options, target).with_columns(pl.Series("confidence", confidences), pl.Series("correct", correct))
 
 
 def _from_agreement(frame: Any) -> Any:
-    """Reduce repeated answers to the most frequent one per question, with its share as confidence."""
+    """Reduce repeated answers to the commonest per question (and model), with its share as confidence; of ties the first given.
+
+    `correct` is the column of that name, else whether the answer equals the target.
+    """
     import polars as pl
 
-    question, answer = _one_of(frame, _QUESTIONS, "the question"), _one_of(frame, _ANSWERS, "the answer")
-    right = next((name for name in ("correct", "is_correct") if name in frame.columns), None)
-    target = None if right else _one_of(frame, _TARGETS, "the target, or whether the answer is correct")
+    question, answer = _find_column(frame, _QUESTIONS, "the question"), _find_column(frame, _ANSWERS, "the answer")
+    correct = next((name for name in ("correct", "is_correct") if name in frame.columns), None)
+    target = None if correct else _find_column(frame, _TARGETS, "the target, or whether the answer is correct")
     keys = [question, *(["model"] if "model" in frame.columns else [])]
-    truth = pl.col(right).cast(pl.Int64) if right else (pl.col(answer) == pl.col(str(target))).cast(pl.Int64)
+    truth = pl.col(correct).cast(pl.Int64) if correct else (pl.col(answer) == pl.col(str(target))).cast(pl.Int64)
     counted = (
         frame.with_columns(truth.alias("correct"))
         .group_by([*keys, answer], maintain_order=True)
@@ -413,8 +448,8 @@ def _from_agreement(frame: Any) -> Any:
     return shares.group_by(keys, maintain_order=True).agg(first).drop("same")
 
 
-def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
-    """Return the first column with one of these names; `what` says in the refusal what it should hold."""
+def _find_column(frame: Any, names: Sequence[str], what: str) -> str:
+    """Return the first column of the frame with one of these lower-case names; refuse if none, `what` names its contents."""
     matches = [name for name in frame.columns if name.lower() in names]
     if not matches:
         raise InputError(
@@ -428,9 +463,9 @@ def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
 
 
 def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
-    """Read the log in a file; None if it holds something else."""
+    """Read the evaluation log in a file; None if the file is not one. Refuses a log whose answers lack what its tool writes."""
     try:
-        return _log(file, preset)
+        return _read_log(file, preset)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
@@ -438,7 +473,7 @@ def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
         raise FileError(f"{file}: an answer of this evaluation log is not as its tool writes it: {reason}") from error
 
 
-def _log(file: Path, preset: str | None) -> EvalLog | None:
+def _read_log(file: Path, preset: str | None) -> EvalLog | None:
     """Read a file as the evaluation log that its content shows; None if it shows none."""
     kind = kind_of(file)
     if kind == "ndjson":

@@ -52,7 +52,7 @@ def existing_file(path: str | Path) -> Path:
     try:
         file.stat()
     except FileNotFoundError:
-        pass  # said below, with the names beside it
+        pass  # refused below, with the names beside it
     except (OSError, ValueError) as error:  # a name too long, a NUL in it
         raise FileError(
             f"there is no file {str(file)[:100]!r}: {error.strerror if isinstance(error, OSError) else error}"
@@ -66,7 +66,7 @@ def existing_file(path: str | Path) -> Path:
 
 
 def kind_of(file: Path) -> str:
-    """csv, ndjson, json, parquet, npz or eval: by the ending of the name, else by the first bytes.
+    """Return csv, ndjson, json, parquet, npz or eval: by the ending of the name, else by the first bytes.
 
     >>> kind_of(Path("preds.csv.gz")), kind_of(Path("run.eval"))
     ('csv', 'eval')
@@ -83,7 +83,10 @@ def kind_of(file: Path) -> str:
 
 
 def _kind_of_content(data: bytes) -> str:
-    """Return the kind of a file from its unpacked bytes; csv if nothing else fits."""
+    """Return the kind of a file from its unpacked bytes: by signature or first character, csv if nothing else fits.
+
+    A single line with one object is json if all its values are lists (columns), else ndjson (one row).
+    """
     head = data[:4096].lstrip()
     if data.startswith(b"PAR1"):
         return "parquet"
@@ -111,7 +114,10 @@ def _kind_of_content(data: bytes) -> str:
 
 
 def read_frame(file: Path) -> Any:
-    """Read a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame."""
+    """Read a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame; refuse a damaged one.
+
+    Whole numbers beyond 64 bits become text.
+    """
     pl = extra("polars")
     kind = kind_of(file)
     try:
@@ -123,9 +129,9 @@ def read_frame(file: Path) -> Any:
         if kind == "csv":
             frame = _read_csv(pl, file, _unpacked(file))
         elif kind == "ndjson":
-            frame = _truth_values(pl, _read_ndjson(pl, file))
+            frame = _convert_booleans(pl, _read_ndjson(pl, file))
         else:
-            frame = _truth_values(pl, pl.DataFrame(_records(file), infer_schema_length=None, strict=False))
+            frame = _convert_booleans(pl, pl.DataFrame(_read_json_rows(file), infer_schema_length=None, strict=False))
         wide = [dtype for dtype in (pl.Int128, getattr(pl, "UInt128", None)) if dtype is not None]
         # whole numbers beyond 64 bits, which numpy lacks, are names if anything
         return frame.cast(dict.fromkeys(wide, pl.String))
@@ -150,8 +156,8 @@ def damaged_zip() -> tuple[type[Exception], ...]:
     from zipfile import BadZipFile
 
     # AttributeError: a lone .npy array; KeyError: no such member; RuntimeError: a password, a way of packing unknown to Python
-    others = (OSError, EOFError, ValueError, AttributeError, KeyError, RuntimeError, zlib.error, MemoryError)
-    return (BadZipFile, *others)
+    errors = (OSError, EOFError, ValueError, AttributeError, KeyError, RuntimeError, zlib.error, MemoryError)
+    return (BadZipFile, *errors)
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -168,7 +174,10 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 
 
 def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an object that was saved as an npz file with its format, truecal.KIND, and a version of that."""
+    """Read the arrays of a saved object, an npz file with `format` "truecal.KIND" and `version`.
+
+    Refuses another format, a version above `version`, and a file that lacks one of the `required` arrays.
+    """
     name, arrays = Path(path).name, read_arrays(path)
     if str(arrays.get("format")) != f"truecal.{kind}" or "version" not in arrays:
         raise FileError(f"{name} is not a saved {kind}")
@@ -189,12 +198,12 @@ def read_json(file: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of another library's message, shortened."""
+    """Return the first line of another library's message, at most 200 characters; the type of the error if it has none."""
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return first if len(first) <= 200 else f"{first[:197]}..."
 
 
-def _records(file: Path) -> Any:
+def _read_json_rows(file: Path) -> Any:
     """Read the rows of a JSON file: a list of objects, or an object of equally long lists."""
     value = read_json(file)
     rows = isinstance(value, list) and all(isinstance(row, dict) for row in value)
@@ -207,37 +216,43 @@ def _records(file: Path) -> Any:
 
 
 def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
-    """Read a csv file with the separator of its first line; numbers may have decimal commas if that is a semicolon."""
+    """Parse a csv file as a polars frame: the commonest separator of its first line, column types by all values.
+
+    With semicolons, numbers may have decimal commas. Blank lines are dropped, names lose white space; refuses two columns of one
+    name.
+    """
     text = _as_utf8(file, data).lstrip(b"\r\n")
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
-    commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
-    twice = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]
-    if twice:
-        raise FileError(f"{file}: two columns are named {twice[0]!r}; rename one of them")
+    decimal_commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
+    duplicates = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]
+    if duplicates:
+        raise FileError(f"{file}: two columns are named {duplicates[0]!r}; rename one of them")
     try:
         frame = pl.read_csv(
             io.BytesIO(text),
             separator=separator,
             infer_schema_length=None,
-            **({"decimal_comma": True} if commas else {}),
+            **({"decimal_comma": True} if decimal_commas else {}),
         )
     except pl.exceptions.ComputeError as error:
-        problem = _odd_line(text, separator)
+        problem = _describe_bad_line(text, separator)
         if problem or b'"' not in text:
             raise FileError(f"{file} is not a readable csv file: {problem or _reason(error)}") from error
-        frame = _read_stray_quotes(pl, text, separator)
+        frame = _read_csv_with_quotes(pl, text, separator)
     if re.search(rb"\n[ \t]*\r?\n", text):
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     padded = {name: name.strip() for name in frame.columns if name != name.strip()}
     text_columns = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    frame = frame.with_columns(_infer_type(pl, frame[name], commas=commas, strip=bool(padded)) for name in text_columns)
+    frame = frame.with_columns(
+        _infer_type(pl, frame[name], commas=decimal_commas, strip=bool(padded)) for name in text_columns
+    )
     return frame.rename(padded)
 
 
-def _read_stray_quotes(pl: Any, text: bytes, separator: str) -> Any:
+def _read_csv_with_quotes(pl: Any, text: bytes, separator: str) -> Any:
     """Read csv text with quotes inside unquoted fields (5" pipe), which polars refuses, as columns of text; "" is missing."""
     header, *rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator)
     filled = [[value or None for value in row] + [None] * (len(header) - len(row)) for row in rows if row]
@@ -245,7 +260,7 @@ def _read_stray_quotes(pl: Any, text: bytes, separator: str) -> Any:
 
 
 def _header(first: str, separator: str) -> list[str]:
-    """Return the names in the first line of a csv file; none if the line is too long for a header."""
+    """Return the names in the first line of a csv file; empty if the csv parser refuses it (a field beyond its limit)."""
     try:
         return [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error:
@@ -253,24 +268,27 @@ def _header(first: str, separator: str) -> list[str]:
 
 
 def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
-    """Convert a column of text to integers, floats or booleans if all values are such or words for missing."""
-    words = column.str.strip_chars()
-    words = words.set(words.str.to_lowercase().is_in(NA_WORDS), None)
-    if words.null_count() == len(words):
-        return words
-    plain = words.str.replace(",", ".", literal=True) if commas else words
+    """Convert a column of text to integers, floats or booleans if all values are such or NA_WORDS; else return the text.
+
+    NA_WORDS become null. `commas`: a comma is the decimal point. `strip`: remove white space from a column that stays text.
+    """
+    stripped = column.str.strip_chars()
+    stripped = stripped.set(stripped.str.to_lowercase().is_in(NA_WORDS), None)
+    if stripped.null_count() == len(stripped):
+        return stripped
+    with_points = stripped.str.replace(",", ".", literal=True) if commas else stripped
     for dtype in (pl.Int64, pl.Float64):
-        numbers = plain.cast(dtype, strict=False)
-        if numbers.null_count() == words.null_count():
+        numbers = with_points.cast(dtype, strict=False)
+        if numbers.null_count() == stripped.null_count():
             return numbers
-    truth = words.str.to_lowercase()
-    if truth.drop_nulls().is_in(("true", "false")).all():
-        return truth == "true"
+    lower = stripped.str.to_lowercase()
+    if lower.drop_nulls().is_in(("true", "false")).all():
+        return lower == "true"
     return column.str.strip_chars() if strip else column
 
 
-def _truth_values(pl: Any, frame: Any) -> Any:
-    """Convert columns of the words true and false to booleans."""
+def _convert_booleans(pl: Any, frame: Any) -> Any:
+    """Convert columns whose values are all the words true and false (in any case, or null) to booleans."""
     columns = (frame[name].str.to_lowercase() for name, dtype in frame.schema.items() if dtype == pl.String)
     return frame.with_columns(
         c == "true" for c in columns if c.drop_nulls().is_in(("true", "false")).all() and c.count()
@@ -278,7 +296,7 @@ def _truth_values(pl: Any, frame: Any) -> Any:
 
 
 def _as_utf8(file: Path, data: bytes) -> bytes:
-    """Decode UTF-8 or UTF-16 (with a byte order mark) to UTF-8 without a mark; refuse other encodings with the line."""
+    """Convert bytes in UTF-8 or UTF-16 (with a byte order mark) to UTF-8 without a mark; refuse others, naming the line."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0\0" not in data[:4]:
         return data.decode("utf-16").encode()
     if b"\0" in data[:8]:
@@ -294,7 +312,7 @@ def _as_utf8(file: Path, data: bytes) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _odd_line(text: bytes, separator: str) -> str:
+def _describe_bad_line(text: bytes, separator: str) -> str:
     """Describe the first line with more fields than the header or with an unclosed quote; empty if there is none."""
     rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator, strict=True)
     start, width = 1, 0
@@ -324,7 +342,7 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
 
 
 def read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in the lines of a file."""
+    """Yield the JSON objects in the lines of a file, skipping blank ones; refuse a line that is not an object, by number."""
     for number, line in enumerate(_as_utf8(file, _unpacked(file)).splitlines(), start=1):
         if not line.strip():
             continue
@@ -346,7 +364,7 @@ def _unpacked(file: Path) -> bytes:
 
 
 def unpacked(data: bytes, file: Path) -> bytes:
-    """Unpack bytes that may be packed by gzip or zstd, up to `unpacked_limit`; `file` is where they are from."""
+    """Unpack bytes packed by gzip or zstd, up to `unpacked_limit`; return others as they are. `file` is named in refusals."""
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     if packed not in _PACKED.values():
         return data
@@ -371,7 +389,10 @@ def _open_packed(data: bytes, packed: str) -> Any:
 
 
 def unpacked_limit(size: int) -> int:
-    """Return the largest number of bytes that may be unpacked from a file of so many bytes."""
+    """Return the largest number of bytes that may be unpacked from `size` bytes: min(8e9, max(100 size, 1e8)).
+
+    The environment variable TRUECAL_MAX_UNPACKED (bytes) replaces it.
+    """
     setting = os.environ.get(_LIMIT_VARIABLE)
     try:
         return int(float(setting)) if setting else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
@@ -380,7 +401,7 @@ def unpacked_limit(size: int) -> int:
 
 
 def refuse_large_archive(file: Path) -> None:
-    """Refuse a zip archive whose members are larger together than may be unpacked; a member cannot exceed its stated size."""
+    """Refuse a zip archive whose members together exceed `unpacked_limit`; a member cannot exceed its stated size."""
     from zipfile import ZipFile
 
     with ZipFile(file) as archive:
@@ -388,7 +409,7 @@ def refuse_large_archive(file: Path) -> None:
 
 
 def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
-    """Refuse a packed file that unpacks beyond the limit; sizes in bytes."""
+    """Refuse a file of `packed` bytes that unpacks to more than `unpacked_limit(packed)`; `unpacked` is in bytes."""
     limit = unpacked_limit(packed)
     if unpacked > limit:
         raise FileError(

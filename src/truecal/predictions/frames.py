@@ -49,17 +49,17 @@ class ColumnChoice:
 
     @property
     def outputs(self) -> str | Sequence[str]:
-        """The columns of predictions, of either kind."""
+        """The columns of predictions: `probs` if given, else `logits`."""
         outputs = self.probs if self.probs is not None else self.logits
         assert outputs is not None
         return outputs
 
     def describe(self, columns: Sequence[str]) -> str:
-        """Describe the chosen columns, marking those detected by name."""
+        """Describe the chosen columns, with " [detected]" after those found by name; a pattern with its number of matches."""
         kind = "probabilities" if self.probs is not None else "logits"
         pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
-        many = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1
-        columns_text = f"{pattern!r} ({many} columns)" if many > 1 else repr(pattern)
+        matches = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1
+        columns_text = f"{pattern!r} ({matches} columns)" if matches > 1 else repr(pattern)
 
         def mark(part: str) -> str:
             return "" if part in self.named else " [detected]"
@@ -78,10 +78,10 @@ def choose(
     score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
     label_like: "Callable[[Sequence[str]], list[str]] | None" = None,
 ) -> ColumnChoice:
-    """Fill in what the user left open, or refuse with the question to answer.
+    """Choose the label and prediction columns that are not named, or refuse with the question to answer.
 
-    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no
-    name tells, `score_like` and `label_like` return those columns whose values could be scores or labels.
+    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no name
+    is recognised, `score_like` and `label_like` return those columns whose values could be scores or labels.
 
     >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
     "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
@@ -91,7 +91,7 @@ def choose(
     named_outputs = {outputs} if outputs is None or isinstance(outputs, str) else set(outputs)
     free = [name for name in columns if name not in {label, *named_outputs, *other}]
     if outputs is None:
-        probs, logits = _predictions([name for name in free if name not in by], columns, score_like)
+        probs, logits = _choose_outputs([name for name in free if name not in by], columns, score_like)
         outputs = probs if probs is not None else logits
     if label is None:
         # a list holds names, which are not free, and no patterns
@@ -100,7 +100,7 @@ def choose(
         if any(name.lower() in (*LABELS, *CORRECT) for name in not_grouped):
             candidates = not_grouped
         of_confidence = isinstance(outputs, str) and outputs.lower() in CONFIDENCES
-        label = _label(candidates, columns, label_like, of_confidence=of_confidence)
+        label = _choose_label(candidates, columns, label_like, of_confidence=of_confidence)
     return ColumnChoice(label, probs, logits, named)
 
 
@@ -109,32 +109,36 @@ def choose_predictions(
 ) -> tuple[str | Sequence[str] | None, str | None]:
     """Choose (probs, logits) of a file without labels; one of the two is None."""
     if probs is None and logits is None:
-        return _predictions(columns, columns)
+        return _choose_outputs(columns, columns)
     return probs, logits
 
 
-def _label(
+def _choose_label(
     free: Sequence[str],
     columns: Sequence[str],
     label_like: "Callable[[Sequence[str]], list[str]] | None",
     *,
     of_confidence: bool,
 ) -> str:
-    """Return the label: whether the answer was correct beside a confidence in it, else what was true."""
+    """Return the label among the `free` columns by name; where none is recognised, the only one of `label_like`.
+
+    Names in CORRECT (was the answer correct) precede those in LABELS if the prediction is a confidence in an answer, else follow
+    them. Refuses none, several, and a confidence beside an answer and its true value. `columns` are listed in the refusal.
+    """
     correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
     labels = (correct or truth) if of_confidence else (truth or correct)
     if len(labels) > 1:
         raise InputError(
-            f"several columns could be the label ({_listed(labels)}); choose one: label= (--label)",
+            f"several columns could be the label ({_join_names(labels)}); choose one: label= (--label)",
             options=f"--label {labels[0]}",
         )
     if not labels:
         candidates = [] if label_like is None else label_like(free)
         if len(candidates) == 1:
             return candidates[0]
-        two = f"; with two values each: {_listed(candidates)}" if candidates else ""
+        hint = f"; with two values each: {_join_names(candidates)}" if candidates else ""
         raise InputError(
-            f"no column is named like a label; name it: label= (--label); the columns are {_listed(columns)}{two}",
+            f"no column is named like a label; name it: label= (--label); the columns are {_join_names(columns)}{hint}",
             options=f"--label {candidates[0]}" if candidates else "",
         )
     answers = [name for name in free if name.lower() in ANSWERS]
@@ -146,50 +150,54 @@ def _label(
     return labels[0]
 
 
-def _predictions(
+def _choose_outputs(
     free: Sequence[str],
     columns: Sequence[str],
     score_like: "Callable[[Sequence[str]], list[str]] | None" = None,
 ) -> tuple[str | None, str | None]:
-    """Choose the columns of predictions by name: (probabilities, None) or (None, logits); refuse none or several."""
+    """Choose the columns of predictions by name: (probabilities, None) or (None, logits); refuse none or several.
+
+    In this order: a family such as p_*, one of SCORES or CONFIDENCES, the same for logits, a single name such as prob_x or x_score,
+    the only column of `score_like`. `columns` are listed in the refusal.
+    """
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
         single = [name for name in free if name.lower() in names]
         if pattern is None and len(single) > 1:
             raise InputError(
-                f"several columns could be the prediction ({_listed(single)}); choose: score= (--score), probs= (--probs) or "
+                f"several columns could be the prediction ({_join_names(single)}); choose: score= (--score), probs= (--probs) or "
                 "logits= (--logits)",
                 options=f"--score {single[0]}",
             )
         chosen = pattern or (single[0] if single else None)
         if chosen is not None:
             return (None, chosen) if is_logits else (chosen, None)
-    starts = tuple(stem for stem in PROB_STEMS if stem.endswith("_"))
-    alone = [name for name in free if name.lower().startswith(starts) or name.lower().endswith(SCORE_ENDINGS)]
-    candidates = alone if len(alone) == 1 or score_like is None else score_like(alone or free)
+    prefixes = tuple(stem for stem in PROB_STEMS if stem.endswith("_"))
+    affixed = [name for name in free if name.lower().startswith(prefixes) or name.lower().endswith(SCORE_ENDINGS)]
+    candidates = affixed if len(affixed) == 1 or score_like is None else score_like(affixed or free)
     if len(candidates) == 1:
         return candidates[0], None
-    shares = f"; with numbers from 0 to 1: {_listed(candidates)}" if candidates else ""
+    hint = f"; with numbers from 0 to 1: {_join_names(candidates)}" if candidates else ""
     raise InputError(
         "no column is named like a prediction; name it: score= (--score), probs='p_*' (--probs 'p_*') or logits='z_*' "
-        f"(--logits 'z_*'); the columns are {_listed(columns)}{shares}",
+        f"(--logits 'z_*'); the columns are {_join_names(columns)}{hint}",
         options=f"--score {candidates[0]}" if candidates else "",
     )
 
 
 def _is_family(columns: Sequence[str], stem: str) -> bool:
-    """At least two columns p_a, p_b, ...; without a separator (p0, p1, ...) only numbers may follow."""
-    rests = [name[len(stem) :] for name in columns if name.startswith(stem) and len(name) > len(stem)]
-    return len(rests) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in rests))
+    """Whether two or more columns share a stem (p_a, p_b, ...); if the stem has no "_" (p0, p1, ...), only digits may follow."""
+    suffixes = [name[len(stem) :] for name in columns if name.startswith(stem) and len(name) > len(stem)]
+    return len(suffixes) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in suffixes))
 
 
-def _listed(names: Sequence[str], limit: int = 12) -> str:
-    """Join the first `limit` names by commas."""
-    return ", ".join(map(_short, names[:limit])) + (", ..." if len(names) > limit else "")
+def _join_names(names: Sequence[str], limit: int = 12) -> str:
+    """Join the first `limit` names by commas, followed by ", ..." if there are more."""
+    return ", ".join(map(_shorten_name, names[:limit])) + (", ..." if len(names) > limit else "")
 
 
-def _short(name: str) -> str:
-    """Write a name in at most 60 printable characters."""
+def _shorten_name(name: str) -> str:
+    """Escape control characters in a name and cut it to 60 characters."""
     text = printable(name)  # a name may hold lines
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -205,37 +213,41 @@ _WORDS_HINT = (
 
 
 def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArray[Any], list[str] | None]:
-    """Return the predictions in these columns as an array, and the classes if one column names them row by row."""
+    """Return the predictions in these columns, shape (n,) or (n, k), and the class names that a column of mappings holds.
+
+    Several columns are stacked; one column holds numbers, lists or mappings, by its first row. Text is refused with the options to
+    read it.
+    """
     if len(names) > 1:
         return table.select(names).to_numpy(), None
     column, name = table[names[0]], names[0]
     first = next(iter(column.head(1).to_list()), None)
     if isinstance(first, Mapping):
-        return _from_mappings(column.to_list(), name)
+        return _stack_mappings(column.to_list(), name)
     if isinstance(first, list | tuple | np.ndarray):
-        return _from_lists(column.to_list(), name), None
+        return _stack_lists(column.to_list(), name), None
     if isinstance(first, str):
-        row, value = _first_odd(column.to_list())
+        row, value = _first_not_number(column.to_list())
         if value.strip().endswith("%"):
             hint = "; if they are percentages, read them with percent=True (--percent)"
         else:
             hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
-        options = _text_options(column.to_list())
+        options = _suggest_options(column.to_list())
         raise InputError(f"column {name!r} must be numbers: row {row} is {shown(value)}{hint}", options=options)
     return column.to_numpy(), None
 
 
-def _text_options(values: Sequence[Any]) -> str:
-    """Return the options with which a column of percent, words and missing values can be read.
+def _suggest_options(values: Sequence[Any]) -> str:
+    """Return the command-line options that read a column of percent, words and missing values; "" if none is needed.
 
     Words beside numbers become missing; where there are only words, P stands for the probability of each.
     """
     texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
-    odd = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
-    if len(odd) == len(texts):  # nothing but words: each needs a probability
-        return f"--words {shlex.quote(','.join(f'{word}=P' for word in odd[:12]))}"
-    missing = bool(odd) or any(text.lower() in NA_WORDS for text in texts)
-    words = [f"--words {shlex.quote(','.join(f'{word}=nan' for word in odd[:6]))}"] if odd else []
+    unknown = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
+    if len(unknown) == len(texts):  # nothing but words: each needs a probability
+        return f"--words {shlex.quote(','.join(f'{word}=P' for word in unknown[:12]))}"
+    missing = bool(unknown) or any(text.lower() in NA_WORDS for text in texts)
+    words = [f"--words {shlex.quote(','.join(f'{word}=nan' for word in unknown[:6]))}"] if unknown else []
     percent = ["--percent"] if any(text.endswith("%") for text in texts) else []
     return " ".join([*percent, *words, *(["--drop-null"] if missing else [])])
 
@@ -248,17 +260,18 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
-    """Return the first value of a text column that is not a finite number; the first of all if every one is."""
-    odd = (row for row, value in enumerate(values) if not _is_number(str(value)))
-    row = next(odd, 0)
+def _first_not_number(values: Sequence[Any]) -> tuple[int, str]:
+    """Return row and text of the first value that is not a finite number; row 0 if all are."""
+    rows = (row for row, value in enumerate(values) if not _is_number(str(value)))
+    row = next(rows, 0)
     return row, str(values[row])
 
 
 def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | None) -> NDArray[np.float64]:
-    """Percent as probabilities, from numbers or from text such as "90%"; or words as the probabilities given for them.
+    """Convert percent (50, "50%") to probabilities, or `words` to those given for them; return shape (n,).
 
-    Missing values stay missing (NaN). What is neither is refused with its row.
+    Missing values stay missing (NaN). With `words`, text in percent is read too and bare numbers are refused. Refuses what is
+    neither, by row; warns if SUSPICIOUS_ROWS or more rows have no value above 1 %.
     """
     share_of_word = {word.strip().lower(): value for word, value in (words or {}).items()}
     shares = np.full(len(column), np.nan)
@@ -275,11 +288,11 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
             shares[row] = float(text.removesuffix("%").strip()) / 100
         except ValueError as error:
             expected = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
-            others = [v for v in column.to_list() if str(v).strip().lower() not in share_of_word]
-            further = _text_options(others)
+            without_words = [v for v in column.to_list() if str(v).strip().lower() not in share_of_word]
+            suggested = _suggest_options(without_words)
             raise InputError(
                 f"column {name!r}: row {row} is {shown(value)}, which is not {expected}; {_WORDS_HINT.format(text[:60])}",
-                options=further if words is not None else further.removeprefix("--percent "),
+                options=suggested if words is not None else suggested.removeprefix("--percent "),
             ) from error
     if words is None and len(shares) >= SUSPICIOUS_ROWS and np.nanmax(shares, initial=0.0) <= 0.01:
         message = f"column {name!r} is declared percent and has no value above 1; if it holds probabilities, leave out percent"
@@ -287,7 +300,7 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
     return shares
 
 
-def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
+def _stack_lists(rows: list[Any], name: str) -> NDArray[Any]:
     """Stack rows that are lists, shape (n, width); refuse different lengths."""
     width = len(rows[0])
     for i, row in enumerate(rows):
@@ -300,15 +313,15 @@ def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
     return np.array(rows)
 
 
-def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
-    """Stack rows that map classes to numbers, shape (n, classes), with the classes in the order of row 0."""
+def _stack_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
+    """Stack rows that map classes to numbers, shape (n, k), with the classes in the order of row 0; refuse other classes."""
     classes = list(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InputError(f"column {name!r} holds mappings, but row {i} is {row!r}")
         if set(row) != set(classes):
-            odd = sorted(set(row) ^ set(classes))
-            raise InputError(f"column {name!r}: row {i} differs from row 0 in the class {odd[0]!r}")
+            unmatched = sorted(set(row) ^ set(classes))
+            raise InputError(f"column {name!r}: row {i} differs from row 0 in the class {unmatched[0]!r}")
     return np.array([[row[key] for key in classes] for row in rows]), classes
 
 
@@ -320,11 +333,17 @@ _LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
-    """Select columns by a name, a list, or a pattern with a star; for a pattern return also the matches of the star."""
+    """Select columns by a name, a list, or a pattern with a star; refuse none, `what` says for what.
+
+    Return the names, and what the star matched in each; None without a pattern, or if all matches are numbers (then sorted by
+    them).
+    """
     if not isinstance(selector, str):
         names, existing = list(selector), set(columns)
         if not names:
-            raise InputError(f"no column is named for {what}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}")
+            raise InputError(
+                f"no column is named for {what}; the columns are {_join_names(columns, _MAX_COLUMNS_LISTED)}"
+            )
         for name in names:
             if name not in existing:
                 raise InputError(_no_column(name, columns))
@@ -333,13 +352,13 @@ def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -
         return [selector], None
     if "*" not in selector:
         raise InputError(_no_column(selector, columns))
-    fits = pattern(translate(selector))
-    names = [name for name in columns if fits.match(name)]
+    regex = pattern(translate(selector))
+    names = [name for name in columns if regex.match(name)]
     if not names:
         raise InputError(
-            f"no column matches {selector!r} for {what}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}"
+            f"no column matches {selector!r} for {what}; the columns are {_join_names(columns, _MAX_COLUMNS_LISTED)}"
         )
-    stars = _stars(names, selector)
+    stars = _match_stars(names, selector)
     if all(star.isdigit() for star in stars):  # p_0 ... p_10 in the order of the numbers, not of the letters
         order = sorted(range(len(names)), key=lambda i: int(stars[i]))
         return [names[i] for i in order], None
@@ -358,12 +377,15 @@ def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> No
 def match_outputs(
     columns: Sequence[str], selector: str | Sequence[str], classes: Sequence[object] | None
 ) -> tuple[list[str], list[str] | None]:
-    """Select the columns of predictions, and the classes in their names; in the order of `classes` if they are the same."""
+    """Return the columns of predictions and the classes in their names (None if numbered or listed).
+
+    Both are in the order of `classes` if these are the same names, else of the columns.
+    """
     names, stars = matching(columns, selector, "predictions")
-    listed = [] if classes is None or stars is None else [str(name) for name in classes]
-    if stars is None or sorted(listed) != sorted(stars):
+    given_names = [] if classes is None or stars is None else [str(name) for name in classes]
+    if stars is None or sorted(given_names) != sorted(stars):
         return names, stars
-    return [names[stars.index(name)] for name in listed], listed
+    return [names[stars.index(name)] for name in given_names], given_names
 
 
 def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) -> None:
@@ -376,7 +398,7 @@ def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) ->
 
 
 def label_columns(names: Sequence[str]) -> str:
-    """Which column a label that is a number stands for, in words."""
+    """Word the column of each of the first six class indices: ", labels 0 = 'p_a', 1 = 'p_b'"."""
     pairs = [f"{i} = {name!r}" for i, name in enumerate(names[:6])]
     return f", labels {', '.join(pairs)}{', ...' if len(names) > 6 else ''}"
 
@@ -420,7 +442,7 @@ def class_names(
     `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
     columns, so that numbered columns must begin at 0 unless classes are given.
     """
-    numbers = [int(star) for star in _stars(names, selector)] if _numbered(names, selector, events) else None
+    numbers = [int(star) for star in _match_stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:
         if numbers is not None and numbers != list(range(len(numbers))):
             listed = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
@@ -455,14 +477,17 @@ def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Seque
     return len(names) > 1 and isinstance(selector, str) and "*" in selector and events is None
 
 
-def _stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
-    """Return the match of the star of a pattern in each name."""
+def _match_stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
+    """Return the text that the star of a pattern matches in each name."""
     before, _, after = str(selector).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
 
 
 def refuse_missing_values(column: "nw.Series[Any]", name: str, *, has_scores: bool = False) -> None:
-    """Refuse a column with missing values, naming how many and the first row."""
+    """Refuse a column with null or NaN values, naming how many and the first row.
+
+    `has_scores`: a column of predictions, for which the refusal also names the options that read its text.
+    """
     missing = column.is_null()
     if column.dtype.is_float():
         missing = missing | column.is_nan().fill_null(True)
@@ -471,10 +496,12 @@ def refuse_missing_values(column: "nw.Series[Any]", name: str, *, has_scores: bo
         raise InputError(
             f"column {name!r} has {count_of(len(rows), 'missing value')}, the first in row {rows[0]}; "
             "drop or fill those rows, or leave them out with drop_null=True (--drop-null)",
-            options=_text_options(column.to_list()) if str(column.dtype) == "String" and has_scores else "--drop-null",
+            options=_suggest_options(column.to_list())
+            if str(column.dtype) == "String" and has_scores
+            else "--drop-null",
         )
 
 
 def _no_column(name: str, columns: Sequence[str]) -> str:
     """Word that a column does not exist, with the columns there are."""
-    return f"there is no column {name!r}; the columns are {_listed(columns, _MAX_COLUMNS_LISTED)}{did_you_mean(name, columns)}"
+    return f"there is no column {name!r}; the columns are {_join_names(columns, _MAX_COLUMNS_LISTED)}{did_you_mean(name, columns)}"

@@ -1,4 +1,4 @@
-"""Predictions: what a classifier said, and what was true. Checked once, here; everything after trusts it."""
+"""Predictions of a classifier and the labels, checked once, here."""
 
 from __future__ import annotations
 
@@ -465,7 +465,7 @@ class Predictions:
         return cls.from_probs(values, labels, **further, normalized=normalized, judge=verdicts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and deepcopy, which cannot take a read-only view of a mapping."""
+        """Return the fields with a plain dict of columns: a read-only view of a mapping cannot be pickled or copied."""
         return {**vars(self), "columns": dict(self.columns)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -623,7 +623,7 @@ class Predictions:
             Those rows, with their weights, clusters and columns.
         """
         chosen = check_rows(rows, len(self))
-        if chosen.dtype == np.bool_:  # looked through once, not for every column
+        if chosen.dtype == np.bool_:  # converted once, not for every column
             chosen = np.flatnonzero(chosen)
         labels = self.labels[chosen]
         return replace(
@@ -661,7 +661,7 @@ def as_predictions(
     columns: Mapping[str, ArrayLike] | None = None,
     judge: ArrayLike | None = None,
 ) -> Predictions:
-    """Build Predictions from labels and probabilities in scikit-learn's order and words."""
+    """Build Predictions from labels and probabilities in the order and words of scikit-learn; checks as `from_probs`."""
     if judge is None:
         refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
     return Predictions.from_probs(
@@ -677,7 +677,7 @@ def as_predictions(
 
 
 def check_predictions(preds: object, *others: type, name: str = "preds") -> None:
-    """Refuse what is neither Predictions nor of the `others`: arrays and names of files come with their remedy.
+    """Refuse what is neither Predictions nor of the types `others`; for arrays and names of files with a remedy.
 
     >>> check_predictions("scores.csv")
     Traceback (most recent call last):

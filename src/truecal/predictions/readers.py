@@ -1,4 +1,4 @@
-"""The one reader: a file of any kind becomes Predictions, for Python and for the command line."""
+"""Reading a file of any kind as Predictions, for Python and for the command line."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What is asked of a file; see :func:`read`."""
+    """Columns and options with which a file is read: the arguments of :func:`read`, and the columns `by` to keep for groups."""
 
     label: str | None = None
     probs: str | Sequence[str] | None = None
@@ -44,7 +44,11 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class Reading:
-    """Checked predictions, what was read in words, for logits the logits, and how many rows drop_null left out."""
+    """Checked predictions, and the columns read as text (`summary`).
+
+    `logits` are the values of columns of logits, None for probabilities; `dropped` counts rows left out by drop_null; `notes` are
+    warnings of an evaluation log.
+    """
 
     preds: Predictions
     summary: str
@@ -179,12 +183,12 @@ def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions from an npz file, an evaluation log or a table, with a summary of the columns read."""
     file = existing_file(path)
     if kind_of(file) == "npz":
-        return _from_arrays(file, request)
+        return _read_npz(file, request)
     if request.preset is not None and request.preset not in PRESETS:
         raise InputError(f"there is no preset {request.preset!r}; use {', '.join(PRESETS)}")
     log = eval_log(file, request.preset)
     if log is not None:
-        return _from_log(log, request)
+        return _read_eval_log(log, request)
     frame = read_frame(file)
     if not len(frame):
         raise FileError(f"{file} has no rows")
@@ -195,7 +199,7 @@ def read_file(path: str | Path, request: ReadRequest) -> Reading:
     return replace(reading, summary=f"{reading.summary}, confidence {confidence}")
 
 
-def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
+def _read_eval_log(log: EvalLog, request: ReadRequest) -> Reading:
     """Read the answers of an evaluation log; several answers to one question are one cluster."""
     clusters = "question" if request.clusters is None and log.repeated else request.clusters
     judge = "judge" if request.judge is None and log.checked else request.judge
@@ -204,12 +208,16 @@ def _from_log(log: EvalLog, request: ReadRequest) -> Reading:
 
 
 def read_table(frame: Any, request: ReadRequest) -> Reading:
-    """Build predictions from a frame in memory; columns that are not named are detected by name."""
+    """Build predictions from a frame in memory; columns that are not named are detected by name or by value.
+
+    Class columns may be named after the values of the label. With drop_null, rows with missing values in a column that is read are
+    left out.
+    """
     import narwhals as nw
 
     table = frames.as_table(frame)
     if request.multilabel:
-        return _read_labels(table, request)
+        return _read_multilabel(table, request)
     other = [name for name in (request.weights, request.clusters) if name is not None]
     judges = [] if request.judge is None else frames.matching(table.columns, request.judge, "judge")[0]
     other += judges
@@ -232,7 +240,7 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     frames.matching(table.columns, singles, "label, weights and clusters")
     needed = [*names, *judges, *(name for name in singles if request.judge is None or name != choice.label)]
     table, dropped = _without_missing(table, needed) if request.drop_null else (table, 0)
-    preds = _build(table, choice, request)
+    preds = _build_predictions(table, choice, request)
     preds = preds if request.pos_label is None else _with_positive(preds, table[choice.label], request.pos_label)
     grouped = {name: frames.to_array(table[name]) for name in request.by if name not in preds.columns}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
@@ -247,16 +255,16 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     return Reading(preds, summary, logits, dropped)
 
 
-def _read_labels(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
-    """Read predictions of several labels per row, from columns of probabilities and columns of labels."""
-    _refuse_options(request)
+def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
+    """Read predictions of several labels per row from matching columns (p_* and y_* by default); labels in the order of `probs`."""
+    _refuse_single_label_options(request)
     probs, label = request.probs or "p_*", request.label or "y_*"
     names, stars = frames.matching(table.columns, probs, "predictions")
     labels, label_stars = frames.matching(table.columns, label, "labels")
     if stars is not None and label_stars is not None:
-        odd = sorted(set(stars) ^ set(label_stars))
-        if odd:
-            raise InputError(f"{probs!r} and {label!r} name different labels: {odd[0]!r} is in one of them only")
+        unmatched = sorted(set(stars) ^ set(label_stars))
+        if unmatched:
+            raise InputError(f"{probs!r} and {label!r} name different labels: {unmatched[0]!r} is in one of them only")
         labels = [labels[label_stars.index(star)] for star in stars]
     further = [name for name in (request.weights, request.clusters) if name is not None]
     frames.matching(table.columns, [*names, *further, *request.by], "weights, clusters and groups")
@@ -276,8 +284,8 @@ def _read_labels(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
     return Reading(preds, summary, dropped=dropped)
 
 
-def _refuse_options(request: ReadRequest) -> None:
-    """Raise for options that several labels per row do not go with."""
+def _refuse_single_label_options(request: ReadRequest) -> None:
+    """Refuse options that need one label per row: logits, judge, words, pos_label, preset and percent."""
     for option in ("logits", "judge", "words", "pos_label", "preset"):
         if getattr(request, option) is not None:
             raise InputError(f"{option} does not go with several labels per row; leave it out")
@@ -285,8 +293,12 @@ def _refuse_options(request: ReadRequest) -> None:
         raise InputError("percent does not go with several labels per row; divide the columns by 100")
 
 
-def _build(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, request: ReadRequest) -> Predictions:
-    """Build Predictions from the chosen columns of a table."""
+def _build_predictions(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, request: ReadRequest) -> Predictions:
+    """Build Predictions from the chosen columns of a table.
+
+    Numeric labels are positions in `request.classes` if these are text. A 0/1 label named as in `frames.CORRECT` gives the classes
+    "wrong" and "correct".
+    """
     classes, names, outputs = request.classes, None, choice.outputs
     numeric = table[choice.label].dtype.is_numeric()
     if classes is not None and numeric and all(str(name).lstrip("-").isdigit() for name in classes):
@@ -324,7 +336,10 @@ _TWO_WORDS = ({"yes", "no"}, {"true", "false"}, {"0", "1"}, {"0.0", "1.0"}, {"y"
 def choose_columns(
     columns: Sequence[str], rows: "Callable[[], nw.DataFrame[Any]]", request: ReadRequest, other: Sequence[str]
 ) -> frames.ColumnChoice:
-    """Choose the columns of labels and predictions by name, or by the values of `rows()` where no name tells."""
+    """Choose the columns of labels and predictions by name, or by the values of `rows()` where no name is recognised.
+
+    Last, columns of fractions named after the values of a text label. `other` columns are never chosen.
+    """
     listed = request.probs is not None and not isinstance(request.probs, str)
     choice = _choose_class_columns(rows(), request, other) if listed and request.label is None else None
     if choice is not None:
@@ -362,14 +377,14 @@ def _choose_class_columns(
 
 
 def _are_class_names(table: "nw.DataFrame[Any]", label: str, outputs: str | Sequence[str]) -> bool:
-    """Return whether several listed columns of predictions are named after the values of a text label."""
+    """Whether two or more listed columns of predictions include all values of a text label among their names."""
     if isinstance(outputs, str) or len(outputs) < 2 or label not in table.columns or table[label].dtype.is_numeric():
         return False
     return _distinct_values(table[label]) <= set(outputs)
 
 
 def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the columns of fractions from 0 to 1."""
+    """Return the float columns whose values all lie in [0, 1] or are NaN, at least one of them not a whole number."""
     columns = [name for name in names if table[name].dtype.is_float()]
     values = {name: table[name].drop_nulls().to_numpy() for name in columns}
     return [
@@ -378,7 +393,7 @@ def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
 
 
 def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the columns of two values; of several those whose values are words for yes and no."""
+    """Return the columns of two distinct values; if just one of them holds words for yes and no (`_TWO_WORDS`), only that."""
     unique = {name: {str(v).lower() for v in table[name].drop_nulls().unique().to_list()} for name in names}
     two = [name for name, values in unique.items() if len(values) == 2]
     words = [name for name in two if unique[name] in _TWO_WORDS]
@@ -386,7 +401,11 @@ def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
 
 
 def _with_positive(preds: Predictions, labels: Any, pos_label: object) -> Predictions:
-    """Make a class the positive one: the score is its probability, or its column comes last."""
+    """Make `pos_label` the second of two classes: swap class names, labels and, if there are two, the columns.
+
+    A single column is taken as the probability of the named class and stays as it is. Refuses other numbers of classes and an
+    unknown name.
+    """
     if preds.class_count != 2:
         raise InputError(
             f"pos_label is for two classes, and there are {preds.class_count}; judge one with --lens class=NAME"
@@ -402,7 +421,10 @@ def _with_positive(preds: Predictions, labels: Any, pos_label: object) -> Predic
 
 
 def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":
-    """Drop rows with missing or NaN values in the needed columns; return also their number."""
+    """Drop rows with null or NaN values, also within lists, in the needed columns; return also their number.
+
+    Refuses a table of which no row remains.
+    """
     import narwhals as nw
 
     null = (nw.col(name).is_null() for name in needed)
@@ -417,7 +439,7 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
     return complete, len(table) - len(complete)
 
 
-def _from_arrays(file: Path, request: ReadRequest) -> Reading:
+def _read_npz(file: Path, request: ReadRequest) -> Reading:
     """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse columns for groups."""
     arrays = read_arrays(file)
     choice = frames.choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
@@ -436,7 +458,7 @@ def _from_arrays(file: Path, request: ReadRequest) -> Reading:
         "classes": request.classes,
     }
     if request.multilabel:
-        _refuse_options(request)
+        _refuse_single_label_options(request)
         preds = Predictions.from_multilabel(arrays[name], arrays[choice.label], **further)
     elif choice.probs is None:
         preds = Predictions.from_logits(arrays[name], arrays[choice.label], **further)

@@ -1,6 +1,6 @@
 """Selections: which rows are judged, by label, by output, or by any other column; combined with & | ~.
 
-A selection is a small value that you call with Predictions. It answers with the chosen rows, and refuses to answer with none.
+A selection is called with Predictions and returns the chosen rows; it refuses to return none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SMALL = 100  # a selection of fewer rows than this earns a warning
 
 
 class Rows(Protocol):
-    """Rows as a selection sees them: arrays in memory, or expressions of an engine that compare and combine like arrays."""
+    """Rows that a condition is evaluated on: arrays in memory, or expressions of an engine that compare and combine like arrays."""
 
     def labelled(self, names: tuple[object, ...]) -> Any:
         """Whether the label is one of these classes."""
@@ -48,7 +48,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """The rows of predictions."""
+    """The rows of Predictions; every method of `Rows` returns an array of shape (n,)."""
 
     preds: Predictions
 
@@ -61,6 +61,7 @@ class RowsInMemory:
         return output(self.preds, class_name)
 
     def among(self, name: str, values: tuple[object, ...]) -> Mask:
+        """Whether a column has one of these values; missing values equal none but None."""
         present = column(self.preds, name)
         if present.dtype == object:  # a missing value cannot always say whether it equals another
             present = np.array([None if validation.is_missing(value) else value for value in present], object)
@@ -70,6 +71,7 @@ class RowsInMemory:
         return chosen
 
     def numbers(self, name: str) -> NDArray[Any]:
+        """Return a column of numbers; refuse text and dates."""
         values = column(self.preds, name)
         if values.dtype.kind not in "iufb":
             kind = validation.kind_in_words(values)
@@ -77,6 +79,7 @@ class RowsInMemory:
         return values
 
     def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Mask:
+        """Apply a test to a whole column; refuse an answer that is not one bool per row."""
         answer = np.asarray(test(column(self.preds, name)))
         if answer.shape != (len(self.preds),) or answer.dtype != np.bool_:
             raise InputError(
@@ -113,7 +116,7 @@ class Selection:
         return chosen
 
     def __call__(self, preds: Predictions) -> Predictions:
-        """Select the rows; refuse a selection of none."""
+        """Return the selected rows as Predictions; refuse a selection of none."""
         rows = self.mask(preds)
         if not rows.any():
             raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
@@ -156,7 +159,7 @@ def _negate(condition: Callable[[Rows], Any], rows: Rows) -> Any:
 
 
 def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed, rows: Rows) -> Any:
-    """Evaluate whether values (an array, or an expression of an engine) lie in an interval."""
+    """Evaluate low <= values <= high, strictly at an end that is not closed; values are an array or an expression of an engine."""
     values = values_of(rows)
     above = values >= low if closed in ("both", "left") else values > low
     below = values <= high if closed in ("both", "right") else values < high
@@ -164,7 +167,7 @@ def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: C
 
 
 def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed) -> Selection:
-    """Select rows whose value lies in an interval; brackets mark closed ends, parentheses open ones."""
+    """Return the selection of rows with values between low and high; `what` names the values: "what in [low, high)"."""
     options.choice(closed, ("both", "left", "right", "neither"), "closed")
     opening = "[" if closed in ("both", "left") else "("
     closing = "]" if closed in ("both", "right") else ")"
@@ -173,7 +176,7 @@ def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, hi
 
 
 def small_selection(selected: int, total: int) -> str | None:
-    """Return the warning of a selection of few rows; None if there are enough."""
+    """Return the warning that fewer than SMALL rows were selected; None if there are more, or all rows are."""
     if selected >= SMALL or selected == total:
         return None
     return f"only {selected} of {total} rows were selected, so the interval is wide"
@@ -285,7 +288,7 @@ def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *,
 
 
 def column(preds: Predictions, name: str) -> NDArray[Any]:
-    """Return a further column of the predictions by name."""
+    """Return a further column of the predictions by name, shape (n,); refuse an unknown one or one of several dimensions."""
     if name not in preds.columns:
         names = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
         raise InputError(f"there is no column {name!r}; the columns are {names}")
@@ -296,11 +299,16 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
-    """Find the distinct values of a column in words, and which one each row has; missing values are the last category."""
+    """Return the distinct values of a column as text, ascending, and the position of each row's value among them, shape (n,).
+
+    Missing values are the last category, "missing". Values of equal text (1 and "1") are told apart by their repr.
+    """
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
-    odd = next((value for value in values if isinstance(value, (bytes, tuple, frozenset))), None)
-    if odd is not None:
-        raise InputError(f"column {name!r} holds {type(odd).__name__}, which form no groups; give numbers or text")
+    unsupported = next((value for value in values if isinstance(value, (bytes, tuple, frozenset))), None)
+    if unsupported is not None:
+        raise InputError(
+            f"column {name!r} holds {type(unsupported).__name__}, which form no groups; give numbers or text"
+        )
     missing = bool(values) and validation.is_missing(values[-1])
     values = values[:-1] if missing else values
     words = [printable(value) for value in values]
@@ -311,7 +319,7 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Groups of rows: the name and the number of rows of each, and which group every row is in."""
+    """Groups of rows: `names` and `counts` of the g groups, and `member` (n,), the position of each row's group."""
 
     names: tuple[str, ...]
     counts: Indices
@@ -319,7 +327,10 @@ class RowGroups:
 
     @classmethod
     def from_categories(cls, categories: Sequence[tuple[Sequence[str], Indices]]) -> RowGroups:
-        """Group rows by every combination of categories that occurs, in their order."""
+        """Group rows by every combination of categories that occurs, in their order.
+
+        `categories`: for each column its values as text and the position of each row's value. Names are the values joined by ", ".
+        """
         code = categories[0][1]
         for words, index in categories[1:]:
             code = code * len(words) + index

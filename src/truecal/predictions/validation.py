@@ -26,7 +26,11 @@ _TURNED = 1024  # rows turned into columns at a time
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Convert lists, torch tensors, series and arrays to a numpy array, without a copy if possible."""
+    """Convert lists, torch tensors, series and arrays to a numpy array in native byte order, without a copy if possible.
+
+    Lists that mix text with other values become objects. Refuses sets, dicts, masked arrays, sparse matrices and ragged rows;
+    `what` names the values.
+    """
     container: Any = values
     if type(container) is np.ndarray and container.dtype.kind in "biuf" and container.dtype.isnative:
         return container
@@ -34,7 +38,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     if isinstance(container, (set, frozenset, dict)) and not hasattr(container, "toarray"):
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
-        plain = _plain(values, what)
+        plain = _to_numpy_readable(values, what)
         array = np.asarray(plain)
     except InputError:
         raise
@@ -44,19 +48,19 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         raise InputError(f"{what} do not form an array: {why}") from error
     if isinstance(plain, np.ndarray) and hasattr(plain, "mask") and np.ma.is_masked(plain):  # np.ma loads late
         raise InputError(f"{what} are masked in places; remove the masked rows first")
-    if array.dtype.kind in "US" and array.ndim == 1 and isinstance(plain, (list, tuple)) and _misread(plain):
+    if array.dtype.kind in "US" and array.ndim == 1 and isinstance(plain, (list, tuple)) and _is_misread(plain):
         array = np.empty(len(plain), object)
         array[:] = plain
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _misread(values: Any) -> bool:
+def _is_misread(values: Any) -> bool:
     """Whether numpy changes values of a list with text: numbers and missing values become text, a NUL at the end is lost."""
     return any(not isinstance(value, (str, bytes)) or value[-1:] in ("\0", b"\0") for value in values)
 
 
-def _plain(values: Any, what: str) -> Any:
-    """Convert tensors, series and Arrow columns to what numpy can read."""
+def _to_numpy_readable(values: Any, what: str) -> Any:
+    """Convert tensors, series and Arrow columns to what numpy can read (bfloat16 to float32); return others unchanged."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
         if values.device.type == "meta":
             raise InputError(
@@ -76,7 +80,10 @@ def _plain(values: Any, what: str) -> Any:
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:
-    """Convert to a floating array of the same precision; integers and booleans become float64."""
+    """Convert to a floating array: float16, float32 and float64 as they are, wider floats, integers and booleans as float64.
+
+    Refuses the first value that is no number, and text that spells one.
+    """
     array = as_array(values, what)
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
@@ -109,7 +116,7 @@ def _spells_number(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """None, NaN, NaT or a library's own sign of a missing value (which cannot say whether it equals itself)."""
+    """Whether a value is None, NaN, NaT or another library's missing value (one that cannot be compared with itself)."""
     if value is None:
         return True
     try:
@@ -119,7 +126,7 @@ def is_missing(value: object) -> bool:
 
 
 def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
-    """Find which of any objects are missing."""
+    """Return for each value whether it `is_missing`, shape (n,)."""
     kinds = set(map(type, rows))
     if kinds <= {str, int, bool}:  # the usual kinds need no comparison with themselves
         return np.zeros(len(rows), bool)
@@ -129,24 +136,24 @@ def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
 
 
 def shown(value: object) -> str:
-    """Write a value for an error message, shortened."""
+    """Return the repr of a value for an error message, cut to 60 characters."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def kind_in_words(array: NDArray[Any]) -> str:
-    """Name the type of an array as a user knows it."""
+    """Return "text" for an array of text, else the name of its dtype."""
     return "text" if array.dtype.kind in "UST" else array.dtype.name
 
 
 def where(index: tuple[int, ...]) -> str:
-    """Words for a place in an array of any number of dimensions."""
+    """Word an index of an array: "row 3", "row 3, column 1", or "the value" for an array of no dimension."""
     names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
     return ", ".join(names)
 
 
 def transpose(matrix: Floats) -> Floats:
-    """Transpose a matrix into contiguous memory, block by block for the cache."""
+    """Return the transpose of a matrix (n, k) as a contiguous array (k, n), copied block by block for the cache."""
     columns = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), _TURNED):
         columns[:, start : start + _TURNED] = matrix[start : start + _TURNED].T
@@ -176,8 +183,8 @@ _BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3F
 _BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
 
 
-def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the first True."""
+def _first_true(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first True, in row order."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])
 
 
@@ -194,7 +201,7 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     if low >= 0 and high <= 1:  # false as well when either is NaN
         return
     wrong = ~((values >= 0) & (values <= 1))
-    index = _first(wrong)
+    index = _first_true(wrong)
     value = values[index]
     count = np.count_nonzero(wrong)
     others = f" (and {count - 1} more)" if count > 1 else ""
@@ -206,7 +213,7 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
-    """Word a remedy for numbers from `low` to `high` that should be probabilities."""
+    """Word the remedy for numbers from `low` to `high` that should be probabilities: rounding, percent, or logits."""
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
     if 20 < high <= 100 and low >= 0:
@@ -221,7 +228,7 @@ def refuse_empty(count: int, what: str) -> None:
 
 
 def check_scores(scores: ArrayLike) -> Floats:
-    """Check one-dimensional scores, or a batch of them."""
+    """Return scores as floats: shape (n,), or (datasets, n) for a batch; refuse empty ones and values outside [0, 1]."""
     c = as_floats(scores, "scores")
     if c.ndim not in (1, 2):
         raise InputError(f"scores must be one- or two-dimensional (datasets x rows), not of shape {c.shape}")
@@ -231,7 +238,7 @@ def check_scores(scores: ArrayLike) -> Floats:
 
 
 def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "outcomes") -> NDArray[np.uint8]:
-    """Check 0/1 outcomes of the given shape; return them as bytes."""
+    """Return 0/1 outcomes of the given shape as uint8; refuse other values, another shape, and text."""
     y = as_array(outcomes, what)
     if y.shape != shape:
         raise InputError(f"scores have shape {shape} but {what} {y.shape}; they must match row by row")
@@ -243,7 +250,7 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "out
         return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
-        index = _first(wrong)
+        index = _first_true(wrong)
         hint = "; were the arguments swapped?" if y.dtype.kind == "f" and bool(((y >= 0) & (y <= 1)).all()) else ""
         raise InputError(f"{what} must be 0 or 1: {where(index)} is {y[index]}{hint}")
     return y.astype(np.uint8)
@@ -256,7 +263,7 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
         raise InputError(f"weights have shape {w.shape} but there are {shape[-1]} rows; give one weight per row")
     wrong = ~(np.isfinite(w) & (w >= 0))
     if wrong.any():
-        index = _first(wrong)
+        index = _first_true(wrong)
         raise InputError(f"weights must be finite and not negative: {where(index)} is {w[index]}")
     if not (w.max(axis=-1, initial=0.0) > 0).all():
         raise InputError("all weights are zero; nothing is left to measure")
@@ -267,7 +274,7 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
 
 
 def refuse_weight_range(lightest: float, heaviest: float, total: float) -> None:
-    """Raise for weights whose sums would lose rows: a total beyond what a float counts, or a ratio beyond its digits.
+    """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest.
 
     `lightest` is the smallest positive weight.
     """
@@ -284,7 +291,7 @@ def refuse_weight_range(lightest: float, heaviest: float, total: float) -> None:
 
 
 def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
-    """Cluster numbers 0..k-1 for any labels (numbers, strings) that mark rows which belong together."""
+    """Return cluster numbers 0..k-1, shape (n,), in the order of the distinct labels (numbers or text); refuse missing ones."""
     labels = as_array(clusters, "clusters")
     if labels.shape != (rows,):
         raise InputError(
@@ -295,19 +302,19 @@ def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
 
 
 def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
-    """Refuse a column of labels in which one is missing."""
+    """Refuse a column with a missing value, naming the first; `each` says what every row needs ("label")."""
     missing = labels != labels if labels.dtype.kind in "fcmM" else None
     if labels.dtype == object:
         missing = np.fromiter(map(is_missing, labels), bool, len(labels))
     if missing is not None and missing.any():
-        index = _first(missing)
+        index = _first_true(missing)
         raise InputError(f"{what}: {where(index)} is {shown(labels[index])}; every row needs a {each}")
 
 
 def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
-    """Find the different values of a column in ascending order, and the number of every row among them.
+    """Return the distinct values of a column in ascending order, and the position of each row's value among them, shape (n,).
 
-    Values of different types are different (1 and "1"). All missing values are one, the last.
+    Values of different types are different (1 and "1"). All missing values are one, None or NaN, the last.
 
     >>> distinct(np.array(["b", 1, "b", None], object), "clusters")
     ([1, 'b', None], array([1, 0, 1, 2]))
@@ -339,7 +346,7 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
 
 
 class _Codes(dict[Any, int]):
-    """Numbers of values in the order in which they first occur."""
+    """Position of each value in the order of first occurrence; a lookup adds a new value."""
 
     def __missing__(self, value: Any) -> int:
         self[value] = len(self)
@@ -347,13 +354,13 @@ class _Codes(dict[Any, int]):
 
 
 def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
-    """Find the different numbers in ascending order (NaN last), and the position of every row among them."""
+    """Return the distinct numbers in ascending order (NaN last), and the position of each row's number among them, shape (n,)."""
     if numbers.dtype.kind in "iu" and numbers.size:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < len(numbers):  # counting is quicker than sorting
-            steps = (numbers - numbers.min()).astype(np.intp)
-            occurs = np.bincount(steps, minlength=high - low + 1) > 0
-            return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[steps]
+            offsets = (numbers - numbers.min()).astype(np.intp)
+            occurs = np.bincount(offsets, minlength=high - low + 1) > 0
+            return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[offsets]
     values, codes = np.unique(numbers, return_inverse=True)
     return values, codes.astype(np.intp)
 
@@ -382,7 +389,7 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
         raise InputError(f"{len(names)} class names were given for {count} classes")
     first: dict[object, object] = {}
     for i, name in enumerate(names):
-        if not _names(name):
+        if not _can_name_class(name):
             raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
         for key in (name, str(name)):  # 1 equals 1.0 and True, and reads like "1"
             if key in first:
@@ -421,7 +428,7 @@ def binary_classes(
 
 
 def name_two_classes(labels: Sequence[object]) -> tuple[object, object]:
-    """Return the two distinct labels of one column of probabilities in alphabetical order: the last is positive."""
+    """Return two distinct labels in alphabetical order, the last the positive one; refuse another number of labels."""
     names = sorted(labels, key=str)
     if len(names) != 2:
         count = f"{len(names)} values" if len(names) != 1 else "1 value"
@@ -434,19 +441,19 @@ def name_two_classes(labels: Sequence[object]) -> tuple[object, object]:
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot name a class. None is for "not said"."""
-    if name is not None and not _names(name):
+    """Refuse what cannot name a class; None (not given) is allowed."""
+    if name is not None and not _can_name_class(name):
         raise InputError(f"a class is named by a number or text, not {shown(name)}")
 
 
-def _names(name: object) -> bool:
+def _can_name_class(name: object) -> bool:
     """Whether a value can name a class: no lists, arrays, NaN, modules, functions."""
     code = isinstance(name, ModuleType) or callable(name)
     return not code and _hashable(name) and not is_missing(name)
 
 
 def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bool_] | Indices:
-    """Which of the rows: True or False for each of them, or their numbers."""
+    """Return a mask of shape (count,) or row numbers from -count to count - 1 as an array; refuse anything else."""
     chosen = as_array(rows, what)
     mask = chosen.dtype.kind == "b" and chosen.shape == (count,)
     numbers = chosen.dtype.kind in "iu" and chosen.ndim == 1
@@ -458,7 +465,7 @@ def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bo
 
 
 def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Check points of a curve: finite numbers in the shape of those that they belong to."""
+    """Return points of a curve as floats; refuse NaN and infinities, and a shape other than `shape` but a single number."""
     points = as_floats(values, what)
     if not np.isfinite(points).all():
         raise InputError(f"{what} must be finite numbers, not {points[~np.isfinite(points)][0]}")
@@ -468,7 +475,7 @@ def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = N
 
 
 def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:
-    """Further columns by name, one value per row."""
+    """Return further columns by name as arrays, with one value (or row of values) per row; refuse names that are not text."""
     if columns is not None and not isinstance(columns, Mapping):
         raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
     arrays: dict[str, NDArray[Any]] = {}
@@ -482,7 +489,7 @@ def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[st
 
 
 def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
-    """Raise for a matrix of labels of the shape of the probabilities: one-hot, or several labels per row."""
+    """Refuse a matrix of labels with the shape of the probabilities (n, k), k > 1: one-hot, or several labels per row."""
     y = as_array(labels, "labels")
     if y.shape != shape or shape[1] == 1:
         return
@@ -495,7 +502,10 @@ def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
 
 
 def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | None, count: int) -> Indices:
-    """Labels as class indices 0..count-1, from indices or from the class names."""
+    """Return labels as class indices 0..count-1, shape (n,), from indices or from the names in `classes`.
+
+    A column of shape (n, 1) is flattened. Indices keep their signed integer type; names and floats give intp.
+    """
     y = as_array(labels, "labels")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -516,14 +526,14 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
         if wrong.any():
-            index = _first(wrong)
+            index = _first_true(wrong)
             raise InputError(
                 f"labels must be class indices: {where(index)} is {y[index]}; were labels and probabilities swapped?"
             )
     low, high = y.min(), y.max()
     if low < 0 or high >= count:
         wrong = (y < 0) | (y >= count)
-        index = _first(wrong)
+        index = _first_true(wrong)
         hint = (
             "labels -1/1 need classes=[-1, 1]"
             if low == -1 and count == 2
@@ -557,9 +567,9 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
 
 
 def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
-    """Check rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+    """Check class probabilities (n, k >= 2): in [0, 1] and (unless sums=False) each row summing to 1 within SUM_TOLERANCE.
 
-    One pass in cache-sized blocks.
+    Rows computed in half precision may be off by HALF_TOLERANCE. One pass in cache-sized blocks.
     """
     rows, count = probs.shape
     if count < 2:
@@ -572,14 +582,14 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
     for start in range(0, rows, step):
         block = probs[start : start + step]
         low = block.min()
-        off = np.abs(block @ ones - 1)
-        if low >= 0 and off.max() <= SUM_TOLERANCE and block.max() <= 1:  # NaN fails all of them
+        deviation = np.abs(block @ ones - 1)
+        if low >= 0 and deviation.max() <= SUM_TOLERANCE and block.max() <= 1:  # NaN fails all of them
             continue
         refuse_outside_unit(probs, "probabilities")
-        off[_half_precision(block) & (off <= HALF_TOLERANCE)] = 0.0
-        if off.max() <= SUM_TOLERANCE:
+        deviation[_half_precision(block) & (deviation <= HALF_TOLERANCE)] = 0.0
+        if deviation.max() <= SUM_TOLERANCE:
             continue
-        row = start + int(off.argmax())
+        row = start + int(deviation.argmax())
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
             f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {SUM_TOLERANCE:g}); "
@@ -588,7 +598,7 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
 
 
 def _half_precision(block: Floats) -> NDArray[np.bool_]:
-    """Find the rows of float16 or float32 probabilities whose numbers all have at most HALF_BITS significant bits, shape (n,)."""
+    """Find rows (n,) of float16 or float32 probabilities with at most HALF_BITS significant bits each; none in float64."""
     if block.dtype.itemsize > 4:
         return np.zeros(len(block), bool)
     wide = block.astype(np.float64)
@@ -597,7 +607,7 @@ def _half_precision(block: Floats) -> NDArray[np.bool_]:
 
 
 def warn_of_probabilities(logits: Floats) -> None:
-    """Warn where numbers that are called logits look like probabilities."""
+    """Warn if SUSPICIOUS_ROWS or more logits all lie in [0, 1] and, with a column per class, each row sums to 1."""
     if len(logits) < SUSPICIOUS_ROWS or logits.min() < 0 or logits.max() > 1:
         return
     if logits.ndim == 1 or np.allclose(logits.sum(axis=1, dtype=np.float64), 1, atol=SUM_TOLERANCE):
@@ -619,14 +629,14 @@ def refuse_other_order(**arguments: object) -> None:
 
 
 def check_finite(logits: Floats) -> None:
-    """Logits may have any size but not be NaN or infinite (-inf is allowed: a class ruled out)."""
+    """Refuse logits that are NaN or +inf; -inf is allowed (a class ruled out) unless a row of classes has nothing else."""
     with np.errstate(over="ignore", invalid="ignore"):  # inf and nan ask for a closer look
         total = logits.sum(dtype=np.float64)
     if np.isfinite(total):
         return
     wrong = np.isnan(logits) | (logits == np.inf)
     if wrong.any():
-        index = _first(wrong)
+        index = _first_true(wrong)
         raise InputError(f"logits: {where(index)} is {logits[index]}; remove or repair such rows before measuring")
     if logits.ndim == 2:
         ruled_out = np.flatnonzero(np.isneginf(logits).all(axis=1))
@@ -635,7 +645,7 @@ def check_finite(logits: Floats) -> None:
 
 
 def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike, remedy: str) -> None:
-    """Raise when labels and probabilities are evidently the wrong way round."""
+    """Refuse labels that are fractions beside probabilities that are whole numbers or have fewer dimensions: they are swapped."""
     labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probabilities")
     if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
         return

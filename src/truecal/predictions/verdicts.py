@@ -12,7 +12,7 @@ _LIMIT = 1e-3  # of probabilities whose log odds are a feature; derived: they st
 
 
 def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.generic]]:
-    """Find the rows with a label; return their mask and all labels, with the first of these in place of missing ones."""
+    """Return which rows have a label, shape (n,), and all labels, the missing ones filled with the first present; refuse none."""
     values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
     trusted = np.array([value is not None for value in values], bool)
     if not trusted.any():
@@ -36,5 +36,5 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
 
 
 def log_odds_feature(probs: Float64s) -> Float64s:
-    """Compute log odds, clipped to `_LIMIT` from 0 and 1: a feature of a regression, which may be bounded."""
+    """Compute log(p / (1 - p)) of probabilities clipped to [_LIMIT, 1 - _LIMIT], a bounded feature of a regression."""
     return logit(np.clip(probs, _LIMIT, 1 - _LIMIT))

@@ -11,7 +11,7 @@ import pytest
 
 import truecal as tc
 from truecal.predictions.files import _reason, kind_of, read_json
-from truecal.predictions.frames import _listed, choose, choose_predictions, matching
+from truecal.predictions.frames import _join_names, choose, choose_predictions, matching
 from truecal.predictions.readers import ReadRequest, read_file, read_table
 
 
@@ -21,8 +21,8 @@ def chosen(columns, **options):
 
 def test_at_most_twelve_names_are_listed():
     names = [f"c{i}" for i in range(13)]
-    assert _listed(names[:12]) == ", ".join(names[:12])
-    assert _listed(names) == ", ".join(names[:12]) + ", ..."
+    assert _join_names(names[:12]) == ", ".join(names[:12])
+    assert _join_names(names) == ", ".join(names[:12]) + ", ..."
 
 
 def test_at_most_forty_columns_are_listed():

@@ -13,7 +13,7 @@ from truecal.predictions.eval_logs import (
     EvalLog,
     LoggedAnswer,
     _is_options,
-    _member,
+    _read_member,
     helm_log,
     inspect_log,
     truth_of,
@@ -212,4 +212,4 @@ def test_a_member_packed_by_zstd_begins_after_its_name_and_extra_field(tmp_path)
     head = bytes(26) + (4).to_bytes(2, "little") + (3).to_bytes(2, "little")
     path.write_bytes(b"before" + head + b"nameext" + frame + b"after")
     info = SimpleNamespace(compress_type=93, header_offset=6, compress_size=len(frame))
-    assert _member(path, None, info) == b"12"
+    assert _read_member(path, None, info) == b"12"
