@@ -72,13 +72,13 @@ def test_other_objects_are_no_engines(tmp_path):
 
 def test_stopped_session_is_named():
     need("pyspark")
-    from truecal.engines.sources import _session
+    from truecal.engines.sources import _spark_session
 
     class Stopped:
         _sc = type("Context", (), {"_jsc": None})()
 
     with pytest.raises(tc.InputError, match="the SparkSession is stopped"):
-        _session(Engine("spark", Stopped()))
+        _spark_session(Engine("spark", Stopped()))
     with (
         pytest.raises(tc.InputError, match=r"the engine could not read: is its session stopped\?"),
         engine_errors("the engine could not read"),

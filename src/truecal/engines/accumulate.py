@@ -73,7 +73,7 @@ class Accumulator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all rows."""
+        """Forget all rows and what was judged; `lens` and `classes` stay."""
         with self._lock:
             self._subject: _Subject | None = None  # lens and first row of earlier batches
             self._tally = Tally()
@@ -114,7 +114,7 @@ class Accumulator:
             if self._subject is None:
                 self._subject = lens, replace(preds.take([0]), columns={})
             elif not _same_subject(self._subject, (lens, preds)):
-                before, now = _describe(*self._subject), _describe(lens, preds)
+                before, now = _subject_text(*self._subject), _subject_text(lens, preds)
                 raise InputError(f"earlier batches were judged as {before} and this one as {now}; do not mix them")
             self._precision = min(self._precision, preds.probs.dtype.itemsize)
             if weights is not None or len(scores) > _WAITING // 2:
@@ -127,7 +127,7 @@ class Accumulator:
             self._waiting_rows = rows.stop
 
     def _flush(self) -> None:
-        """Count the waiting rows into the cells."""
+        """Add the waiting rows to the sums of their cells. Call with the lock held."""
         self._tally.add(self._scores[: self._waiting_rows], self._outcomes[: self._waiting_rows])
         self._waiting_rows = 0
 
@@ -137,7 +137,7 @@ class Accumulator:
         Parameters
         ----------
         other : Accumulator or Sketch
-            A sketch does not know what it judged, so that nothing can be compared.
+            A sketch has no lens and no classes, so that these are not compared.
 
         Returns
         -------
@@ -151,41 +151,42 @@ class Accumulator:
         """
         if isinstance(other, Accumulator):
             with other._lock:  # never both locks at once: two accumulators may be merged into each other
-                theirs, other = other._subject, other.sketch
+                other_subject, other = other._subject, other.sketch
             with self._lock:
-                if theirs is not None:
-                    mine = self._subject or self._take_over(*theirs)
-                    if not _same_subject(mine, theirs):
+                if other_subject is not None:
+                    subject = self._subject or self._own_subject(*other_subject)
+                    if not _same_subject(subject, other_subject):
                         raise InputError(
-                            f"one accumulator judged {_describe(*mine)} and the other {_describe(*theirs)}; they do not add"
+                            f"one accumulator judged {_subject_text(*subject)} and the other {_subject_text(*other_subject)}; "
+                            "they do not add"
                         )
-                    self._subject = mine
+                    self._subject = subject
                 self._merged.merge(other)
             return self
         self._merged.merge(other)
         return self
 
-    def _take_over(self, lens: Lens, row: tc.Predictions) -> _Subject:
-        """Return what this accumulator would judge in the rows of another one."""
+    def _own_subject(self, lens: Lens, row: tc.Predictions) -> _Subject:
+        """Return the subject of rows like `row`: this accumulator's lens and classes, else those given."""
         classes = row.classes if self.classes is None else validation.check_classes(self.classes, row.class_count)
         return lens if self.lens is None else self.lens, replace(row, classes=classes)
 
     @property
     def sketch(self) -> tc.Sketch:
-        """All rows counted in so far, as a sketch of its own."""
+        """Sketch of all rows counted so far, merged ones included; later updates do not change it."""
         with self._lock:
             self._flush()
             return tc.Sketch.from_tally(self._tally, self._precision) + self._merged
 
     @property
     def rows(self) -> int:
-        """Number of rows counted in."""
+        """Number of rows counted so far, merged ones included."""
         with self._lock:
             return int(self._tally.sums[0].sum()) + self._waiting_rows + self._merged.rows
 
     @property
     def nbytes(self) -> int:
-        """Memory of the state."""
+        """Memory of the arrays of the state, in bytes."""
         tally = self._tally
         arrays = (tally.sums, tally.low, tally.high, self._scores, self._outcomes)
         return sum(a.nbytes for a in arrays) + self._merged.nbytes
@@ -221,7 +222,7 @@ class Accumulator:
         self.sketch.save(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, so that a worker can send its accumulator."""
+        """Return a copy of the state without the lock, which cannot be pickled."""
         with self._lock:
             self._flush()
             state = {name: value for name, value in vars(self).items() if name != "_lock"}
@@ -240,7 +241,7 @@ _Subject = tuple[Lens, tc.Predictions]  # what is judged: a lens, and prediction
 
 
 def _same_subject(first: _Subject, second: _Subject) -> bool:
-    """Whether two lenses judge the same probability of the same classes; names count where both have them."""
+    """Whether two subjects judge the same probability of equally many classes; names are compared where both have them."""
     names = [preds.classes for _, preds in (first, second)]
     if first[1].class_count != second[1].class_count or (None not in names and names[0] != names[1]):
         return False
@@ -248,13 +249,13 @@ def _same_subject(first: _Subject, second: _Subject) -> bool:
 
 
 def _judged_class(lens: Lens, preds: tc.Predictions) -> tuple[str, int | None]:
-    """Return what a lens judges, "top" or "class", and the position of the class."""
+    """Return the kind of a lens, "top" or "class", and the position of its class (None for "top")."""
     condition = lens.pushed_down()
     return condition.kind, None if condition.index is None else condition.index(preds)
 
 
-def _describe(lens: Lens, preds: tc.Predictions) -> str:
-    """Describe what is judged, with the first five classes."""
+def _subject_text(lens: Lens, preds: tc.Predictions) -> str:
+    """Return text such as "'top label' of 3 classes: cat, dog, fox", with the first five names."""
     names = preds.classes or ()
     listed = f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}" if names else ""
     return f"'{lens.describe(preds)}' of {preds.class_count} classes{listed}"
@@ -268,6 +269,6 @@ def refuse_many(lens: Lens | None) -> None:
 
 
 def judged_rows(preds: tc.Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
-    """Scores, outcomes and weights that the lens judges, row by row; nothing is sorted, so small batches stay cheap."""
+    """Return scores, outcomes (0 or 1) and weights or None, each (n,), that a lens judges, unsorted: small batches stay cheap."""
     scores, outcomes = lens.scores_and_outcomes(preds)
     return scores, outcomes.astype(np.uint8, copy=False), preds.weights

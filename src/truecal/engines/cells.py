@@ -40,9 +40,10 @@ _LABEL = "_tc_label"
 
 
 def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
-    """Select score, outcome and weight of each row and whether it is valid; return also whether there is a row per class.
+    """Select score (C), outcome (Y) and weight (W) of each row that a lens judges, with the marks whether it is valid.
 
-    `selected` says whether the frame has a column of selected rows.
+    Under a class-wise lens each row gives one row per class, with its position in CLASS; return also whether that is so. `selected`
+    says whether the frame has a column of selected rows.
     """
     groups = group_names(columns)
     carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
@@ -53,13 +54,13 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
     names = [f"_tc_p{i}" for i in range(len(probabilities))]
     marks = [PRESENT, SELECTED] if selected else [PRESENT]
     frame = frame.select(*carried, label, *marks, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
-    each = [nw.col(name) for name in names]
+    probs = [nw.col(name) for name in names]
     if not columns.binary:
-        total = nw.sum_horizontal(*each)
-        valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
+        total = nw.sum_horizontal(*probs)
+        valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in probs), ignore_nulls=False)
         sums_to_one = _near_one(total, validation.SUM_TOLERANCE)
         if columns.precision == 4:
-            half = nw.all_horizontal(*map(_is_half_precision, each), ignore_nulls=False)
+            half = nw.all_horizontal(*map(_is_half_precision, probs), ignore_nulls=False)
             sums_to_one = sums_to_one | (half & _near_one(total, validation.HALF_TOLERANCE))
         frame = frame.with_columns((valid & sums_to_one).alias(OK))
     carried_names = [*groups, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), *marks]
@@ -75,36 +76,39 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
     is_class = nw.col(_LABEL) == float(index)
     # the label of two classes is the outcome of the second
     outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _outcome_or_invalid(is_class, columns.count)
-    return frame.select(*carried_names, each[index].alias(C), outcome.alias(Y)), False
+    return frame.select(*carried_names, probs[index].alias(C), outcome.alias(Y)), False
 
 
 def _near_one(total: Any, tolerance: float) -> Any:
-    """Whether a sum differs from 1 by at most the tolerance."""
+    """Return an expression: whether a sum differs from 1 by at most the tolerance."""
     return (total >= 1.0 - tolerance) & (total <= 1.0 + tolerance)
 
 
 def _is_half_precision(p: Any) -> Any:
-    """Whether a probability has at most `validation.HALF_BITS` significant bits."""
+    """Return an expression: whether a float64 probability has at most `validation.HALF_BITS` significant bits."""
     split = p * validation.HALF_SPLIT
     return split - (split - p) == p
 
 
 def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_names: list[str]) -> Any:
-    """Select the largest probability as score, and whether its class is the label as outcome.
+    """Return the frame with the largest probability as score, and whether its class is the label as outcome (-1: no class).
 
-    Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive.
+    Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive. `names` are columns of
+    probabilities, `carried_names` those kept.
     """
-    each = [nw.col(name) for name in names]
-    order = range(len(each))[::-1] if columns.binary else range(len(each))
-    frame = frame.with_columns(nw.max_horizontal(*each).alias(C))
-    last = float(len(each))
-    rank = nw.min_horizontal(*(last - number(each[i] == nw.col(C)) * (last - k) for k, i in enumerate(order)))
+    probs = [nw.col(name) for name in names]
+    order = range(len(probs))[::-1] if columns.binary else range(len(probs))
+    frame = frame.with_columns(nw.max_horizontal(*probs).alias(C))
+    class_count = float(len(probs))
+    rank = nw.min_horizontal(
+        *(class_count - number(probs[i] == nw.col(C)) * (class_count - k) for k, i in enumerate(order))
+    )
     is_class = nw.col(_LABEL) == ((1.0 - rank) if columns.binary else rank)
     return frame.select(*carried_names, nw.col(C), _outcome_or_invalid(is_class, columns.count).alias(Y))
 
 
 def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> Any:
-    """Repeat every row once per class, with the class index and its probability."""
+    """Return k rows for each row, one per column of `names`: its position (CLASS), its value (C), and `carried_names`."""
     # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
     if frame.implementation.is_duckdb():
         parts = [
@@ -117,14 +121,14 @@ def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> An
 
 
 def _outcome_or_invalid(outcome: Any, count: int) -> Any:
-    """Return the outcome as a number, or -1 if the label is not one of the classes."""
+    """Return an expression: the outcome as a number, or -1 if the label is not among the `count` classes."""
     label = nw.col(_LABEL)
     inside = number((label >= 0.0) & (label <= count - 1.0))
     return number(outcome) * inside - (1.0 - inside)
 
 
 def group_names(columns: SourceColumns) -> list[str]:
-    """Return names of the `by` columns in a frame of judged rows that no sum has."""
+    """Return the names of the `by` columns in a frame of judged rows, prefixed so that they clash with no sum."""
     return [f"_tc_by{i}" for i in range(len(columns.by))]
 
 
@@ -138,9 +142,9 @@ Group = tuple[object, ...]
 class Gathered:
     """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
 
-    `unfit` counts those by what is wrong with them (a row of one class as its share of the classes), `extremes` are the
-    lowest and highest score out of range where there are any. `weights` are the smallest, the largest and the sum of all weights,
-    None without weights.
+    `unfit` counts those by the name of the first check they fail (under a class-wise lens each of the k rows of a row counts 1/k).
+    `extremes` are the lowest and highest score out of range, (inf, -inf) if none. `weights` are smallest, largest and sum of all
+    weights, None if unweighted.
     """
 
     sketches: dict[Group, tuple[tc.Sketch, ...]]
@@ -149,18 +153,20 @@ class Gathered:
     weights: tuple[float, float, float] | None = None
 
     def __add__(self, other: "Gathered") -> "Gathered":
-        """Add the sketches of equal groups, class by class."""
-        together = dict(self.sketches)
+        """Add the sketches of equal groups, class by class, and the counts of `unfit`; combine extremes and weights."""
+        sketches = dict(self.sketches)
         for group, parts in other.sketches.items():
-            mine = together.get(group)
-            together[group] = parts if mine is None else tuple(a + b for a, b in zip(mine, parts, strict=True))
+            own_parts = sketches.get(group)
+            sketches[group] = (
+                parts if own_parts is None else tuple(a + b for a, b in zip(own_parts, parts, strict=True))
+            )
         unfit = {name: self.unfit.get(name, 0) + other.unfit.get(name, 0) for name in {**self.unfit, **other.unfit}}
         low, high = zip(self.extremes, other.extremes, strict=True)
         weights = self.weights or other.weights
         if self.weights is not None and other.weights is not None:
             lightest, heaviest, totals = zip(self.weights, other.weights, strict=True)
             weights = min(lightest), max(heaviest), sum(totals)
-        return Gathered(together, unfit, (min(low), max(high)), weights)
+        return Gathered(sketches, unfit, (min(low), max(high)), weights)
 
 
 def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> Gathered:
@@ -183,15 +189,18 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
         unfit = {name: float(counts[name][0]) / classes for name in counts.columns if name not in ("low", "high")}
         if unfit["score"] and not counts["low"].is_null()[0]:  # of an infinite logit Dask knows no score
             extremes = (float(counts["low"][0]), float(counts["high"][0]))
-    groups = _groups(table, group_names(columns))
-    which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
+    groups = _row_groups(table, group_names(columns))
+    class_index = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
     sums = {*tc.Sketch.SUMS, "fraction", "low", "high", "lightest", "heaviest"} & set(table.columns)
     totals = {name: _numbers(table, name) + 0.0 for name in sums}  # -0.0 becomes 0.0
     _refuse_not_finite(totals, key != UNFIT, columns)
-    for group, members in _members(groups).items():
-        mine = members[key[members] != UNFIT]
-        parts = tuple(_sketch(totals, key, mine[which[mine] == k], columns.precision) for k in range(classes))
+    for group, members in _rows_by_group(groups).items():
+        valid_members = members[key[members] != UNFIT]
+        parts = tuple(
+            _build_sketch(totals, key, valid_members[class_index[valid_members] == k], columns.precision)
+            for k in range(classes)
+        )
         if any(part.cells for part in parts):
             sketches[group] = parts
     weights, fit = None, key != UNFIT
@@ -202,7 +211,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
 
 
 def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceColumns) -> None:
-    """Refuse sums that are not finite, which rows with scores in [0, 1] cannot have."""
+    """Refuse sums that are not finite in rows of the table where `fits`: some score or weight was NaN or infinite."""
     if not all(np.isfinite(values[fits]).all() for values in cells.values()):
         raise InputError(
             f"the sums of {columns.outputs_text} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
@@ -210,7 +219,7 @@ def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceCol
 
 
 def _collect(lazy: Any) -> Any:
-    """Collect a lazy frame, by polars without holding all rows."""
+    """Run a lazy frame and return its rows, in polars by the streaming engine (bounded memory)."""
     return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
 
 
@@ -219,21 +228,22 @@ def _numbers(table: Any, name: str) -> Float64s:
     return np.asarray(table[name].to_numpy(), np.float64)
 
 
-def _groups(table: Any, by: list[str]) -> list[Group]:
-    """Return the group of each row of a table: its values in the `by` columns."""
-    columns = [_keys(table[name]) for name in by]
+def _row_groups(table: Any, by: list[str]) -> list[Group]:
+    """Return the group of each row of a table: the tuple of its values in the `by` columns, () without any."""
+    columns = [_group_keys(table[name]) for name in by]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
 
 
-def _keys(column: Any) -> list[Any]:
-    """Return the values of a column as keys: null and NaN as None, -0.0 as 0.0, and times with a zone in UTC, without it."""
+def _group_keys(column: Any) -> list[Any]:
+    """Return the values of a column as hashable keys: null and NaN as None, others by `_group_key`."""
     return [
-        None if null else _key(value) for value, null in zip(column.to_list(), column.is_null().to_list(), strict=True)
+        None if null else _group_key(value)
+        for value, null in zip(column.to_list(), column.is_null().to_list(), strict=True)
     ]
 
 
-def _key(value: Any) -> Any:
-    """Return one value that is not null as a key."""
+def _group_key(value: Any) -> Any:
+    """Return a value that is not null as a key: NaN as None, -0.0 as 0.0, a time with a zone in UTC without it."""
     if isinstance(value, float):
         return None if value != value else value + 0.0
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -241,8 +251,8 @@ def _key(value: Any) -> Any:
     return value
 
 
-def _members(groups: list[Group]) -> dict[Group, Indices]:
-    """Which rows of the answer belong to each group."""
+def _rows_by_group(groups: list[Group]) -> dict[Group, Indices]:
+    """Return the positions of the rows of each group, ascending, by group in the order of first occurrence."""
     numbers = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     code = np.array([numbers[group] for group in groups], np.intp)
     order = np.argsort(code, kind="stable")
@@ -250,15 +260,21 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
     return dict(zip(numbers, np.split(order, ends[:-1]), strict=True)) if numbers else {}
 
 
-def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
-    """Build the sketch of the cells at `rows` of a table of sums."""
-    mine = {name: values[rows] for name, values in cells.items()}
-    fraction = mine["fraction"].max(initial=0.0) if "fraction" in mine else 0.0
-    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)
+def _build_sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
+    """Build the sketch of the cells at `rows` of a table of sums; `key` (cells,) as in `with_cells`.
+
+    `precision` is the number of bytes of a score in the source.
+    """
+    sums = {name: values[rows] for name, values in cells.items()}
+    fraction = sums["fraction"].max(initial=0.0) if "fraction" in sums else 0.0
+    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, sums["low"], sums["high"], fraction, precision)
 
 
 def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool) -> int:
-    """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
+    """Refuse rows that fall into no cell, with their number by cause, and weights too far apart.
+
+    Rows with missing values are refused unless `drop_null`; return their number.
+    """
     # Rounded here, not part by part, so that the number does not depend on how an engine divides the rows.
     unfit = {"missing": 0} | {name: max(round(n), int(n > 0)) for name, n in gathered.unfit.items()}
     predictions, low, high = columns.outputs_text, *gathered.extremes
@@ -270,9 +286,9 @@ def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool)
             options="--drop-null",
         )
     if columns.logits and (unfit.get("score") or unfit.get("sum")):
-        bad = unfit.get("score", 0) + unfit.get("sum", 0)
+        not_finite = unfit.get("score", 0) + unfit.get("sum", 0)
         raise InputError(
-            f"{count_of(bad, 'row')} of {predictions} with a number that is not finite; "
+            f"{count_of(not_finite, 'row')} of {predictions} with a number that is not finite; "
             "repair them, or filter them out of the source"
         )
     if unfit.get("score"):

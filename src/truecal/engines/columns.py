@@ -29,7 +29,7 @@ UNFIT = 2.0  # key of rows that fall into no cell
 _WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
 _MAX_LISTED = 8  # labels of a column that is text; more than two are refused
 
-# SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
+# SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them apart from the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
 _UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
     f"_tc_{name}" for name in ("upper", "v", "z", "width", "edge", "key", "r", "wy", "wr")
@@ -37,41 +37,44 @@ _UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
 
 
 def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge.
+    """Add the key of every row's cell and the score minus the cell's left edge to a lazy frame of score and outcome.
 
     A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons in a second pass, which valid data do not
-    need. `checked`: the frame has a column of rows whose probabilities sum to 1.
+    need. `weighted`: the frame has weights. `checked`: it has a column of rows whose probabilities sum to 1.
     """
     c, upper, v, z, width = (nw.col(name) for name in (C, _UPPER, _V, _Z, _WIDTH))
     split = v * SPLIT
     frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
     frame = frame.with_columns((c - upper).alias(_V))
     frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
-    least = nw.lit(LEAST_ZONE / ZONE_CELLS)
+    least_width = nw.lit(LEAST_ZONE / ZONE_CELLS)
     # nested: engines that branch by rows compute the inner one for few of them
-    near_end = nw.when(z > LEAST_ZONE).then(z * (1.0 / ZONE_CELLS)).otherwise(least)
+    near_end = nw.when(z > LEAST_ZONE).then(z * (1.0 / ZONE_CELLS)).otherwise(least_width)
     widths = nw.when(z < MIDDLE_ZONE).then(near_end).otherwise(nw.lit(MIDDLE_ZONE / ZONE_CELLS))
     frame = frame.with_columns(widths.alias(_WIDTH))
     frame = frame.with_columns((_floor(frame, v / width) * width).alias(_EDGE))
-    fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
+    fits = _all_of(condition for condition, _ in _row_checks(weighted=weighted, checked=checked))
     key = nw.when(fits).then(nw.col(_EDGE) + number(c >= 1.0)).otherwise(nw.lit(UNFIT))
     return frame.with_columns(key.cast(nw.Float32).alias(KEY), (v - nw.col(_EDGE)).alias(_R))
 
 
 def edges_of(key: Float64s) -> Float64s:
-    """Return the left edges of cells from their keys."""
+    """Return the left edges of cells, in [0, 1], from their keys: negative keys are edges minus 1, `_ONE` is the cell of 1."""
     return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 
 def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Count the rows of a judged frame by the first check they fail, with the extremes of scores out of range."""
-    checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
-    counts, before = [], None
+    """Return a lazy frame of one row: the number of rows by the first check that they fail (first "missing"), and low and high.
+
+    These are the extremes of scores that are present but out of range, null if there are none.
+    """
+    checks = [(nw.col(PRESENT), "missing"), *_row_checks(weighted=weighted, checked=checked)]
+    counts, passed_before = [], None
     for condition, name in checks:
-        first = number(~condition).fill_null(1.0) * (1.0 if before is None else before)
-        counts.append(first.alias(name))
+        fails_first = number(~condition).fill_null(1.0) * (1.0 if passed_before is None else passed_before)
+        counts.append(fails_first.alias(name))
         passed = number(condition).fill_null(0.0)
-        before = passed if before is None else before * passed
+        passed_before = passed if passed_before is None else passed_before * passed
     frame = frame.with_columns(*counts)
     sums = [nw.col(name).sum() for _, name in checks]
     # only scores out of range: extremes of all rows would depend on how an engine splits the rows into parts
@@ -80,8 +83,8 @@ def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
     return frame.select(*sums, nw.col(C).min().alias("low"), nw.col(C).max().alias("high"))
 
 
-def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
-    """Return the checks of a row, each with the name of the problem if it fails."""
+def _row_checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
+    """Return (condition, name) of each check of a row: score, label, weight, zero weight, sum."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
     # labels are whole numbers: two comparisons that nearly always hold are faster than an "or" that labels decide
     checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y >= 0) & (y <= 1), "label")]
@@ -90,7 +93,7 @@ def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
     return [*checks, (nw.col(OK), "sum")] if checked else checks
 
 
-def _all(conditions: Iterable[Any]) -> Any:
+def _all_of(conditions: Iterable[Any]) -> Any:
     """Combine conditions by `and`."""
     return reduce(lambda a, b: a & b, conditions)
 
@@ -101,14 +104,21 @@ def number(condition: Any) -> Any:
 
 
 def _floor(frame: Any, values: Any) -> Any:
-    """Round down. Spark's floor is an integer, so values beyond whole float64s are 0 there: their rows have no cell."""
+    """Return values rounded down, as an expression.
+
+    Spark's floor is an integer, so values beyond whole float64s are 0 there: their rows have no cell.
+    """
     if frame.implementation.is_spark_like():
         values = nw.when(values.abs() < _WHOLE).then(values).otherwise(nw.lit(0.0))
     return values.floor()
 
 
 def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
-    """Sum rows by cell, and by the values of the `by` columns, into the sums of a sketch; the result is lazy."""
+    """Sum rows by the `by` columns and cell into n, y, r, rr, ry (with weights also w, ww), low and high of the score; lazy.
+
+    r is the score minus the cell's left edge. With weights, y to ry are weighted sums, and lightest, heaviest and fraction (the
+    largest distance of a weight from a whole number) are added.
+    """
     y, r, w, c = nw.col(Y), nw.col(_R), nw.col(W), nw.col(C)
     extremes = [c.min().alias("low"), c.max().alias("high")]
     if not weighted:
@@ -116,13 +126,13 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
         sums = [nw.len().alias("n"), y.sum().alias("y"), r.sum().alias("r")]
         sums += [nw.col("_tc_rr").sum().alias("rr"), nw.col("_tc_ry").sum().alias("ry")]
         return frame.group_by(*by, KEY).agg(*sums, *extremes)
-    beyond = w - _floor(frame, w)
+    fraction = w - _floor(frame, w)
     frame = frame.with_columns(
-        (w * y).alias(_WY), (w * r).alias(_WR), (w * w).alias("_tc_ww"), beyond.alias("_tc_beyond")
+        (w * y).alias(_WY), (w * r).alias(_WR), (w * w).alias("_tc_ww"), fraction.alias("_tc_beyond")
     )
     frame = frame.with_columns((nw.col(_WR) * r).alias("_tc_rr"), (nw.col(_WR) * y).alias("_tc_ry"))
-    beyond = nw.col("_tc_beyond")
-    frame = frame.with_columns(nw.when(beyond <= 0.5).then(beyond).otherwise(1.0 - beyond).alias("_tc_fraction"))
+    fraction = nw.col("_tc_beyond")
+    frame = frame.with_columns(nw.when(fraction <= 0.5).then(fraction).otherwise(1.0 - fraction).alias("_tc_fraction"))
     named = {"y": _WY, "r": _WR, "rr": "_tc_rr", "ry": "_tc_ry", "w": W, "ww": "_tc_ww"}
     sums = [nw.len().alias("n"), *(nw.col(column).sum().alias(name) for name, column in named.items())]
     extremes += [w.min().alias("lightest"), w.max().alias("heaviest"), nw.col("_tc_fraction").max().alias("fraction")]
@@ -160,7 +170,7 @@ class SourceColumns:
 
     @property
     def outputs_text(self) -> str:
-        """What the user calls the predictions."""
+        """Names of the prediction columns for messages: the only one, or "first ... last"."""
         return (
             self.output_names[0]
             if len(self.output_names) == 1
@@ -169,14 +179,14 @@ class SourceColumns:
 
     @property
     def specimen(self) -> tc.Predictions:
-        """One row with the same classes, for lenses and selections to say what they look at."""
+        """Predictions of one row with the same classes, for lenses and selections to find classes and describe themselves."""
         probs = np.full(1 if self.binary else (1, self.count), 1 / self.count)
         return tc.Predictions(probs, np.zeros(1, np.intp), classes=self.classes)
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """What the user said of the columns: the arguments of :func:`scan` that name them."""
+    """The arguments of :func:`scan` that name columns."""
 
     label: str
     score: str | None
@@ -188,7 +198,7 @@ class ColumnRequest:
 
     @property
     def predictions(self) -> str | Sequence[str]:
-        """The columns of predictions: one of the three ways to name them."""
+        """The columns of predictions: `score`, `probs` or `logits`; refuse none or several of them."""
         outputs = [output for output in (self.score, self.probs, self.logits) if output is not None]
         if len(outputs) != 1:
             raise InputError(
@@ -198,12 +208,15 @@ class ColumnRequest:
 
     @property
     def needed(self) -> list[str]:
-        """Label and weights."""
+        """The columns of labels and, if given, weights."""
         return [self.label, *([] if self.weights is None else [self.weights])]
 
 
 def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
-    """Find the columns in the schema, or say which is missing. Labels that are text need class names: given, or from 'p_*'."""
+    """Find the requested columns in the schema of a lazy frame; refuse missing columns and types that do not fit.
+
+    Class names are those given, else what the star of a pattern such as p_* matches; text labels are refused without either.
+    """
     schema = frame.collect_schema()
     names = list(schema)
     label, score = request.label, request.score
@@ -221,20 +234,20 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
             )
     listed = 0
     if isinstance(schema[outputs[0]], (nw.List, nw.Array)):
-        listed = _list_length(frame, outputs)
+        listed = _classes_in_lists(frame, outputs)
     if score is not None and (len(outputs) > 1 or listed):
         raise InputError(
             f"score={score!r} names {len(outputs)} columns; name the class probabilities with probs= instead"
         )
     count = listed or max(len(outputs), 2)
-    text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    classes = frames.class_names(outputs, request.predictions, stars, request.classes, numeric=not text)
-    if classes is None and text:
+    is_text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
+    classes = frames.class_names(outputs, request.predictions, stars, request.classes, numeric=not is_text)
+    if classes is None and is_text:
         _refuse_empty(frame)
         raise InputError(
             f"labels in {label!r} are text; list the classes in the order of the columns: classes= (--classes)"
         )
-    kinds = [4 if isinstance(schema[name], (nw.Float32, nw.Float16)) else 8 for name in outputs]
+    bytes_per_value = [4 if isinstance(schema[name], (nw.Float32, nw.Float16)) else 8 for name in outputs]
     return SourceColumns(
         label=label,
         probs=tuple(outputs),
@@ -242,7 +255,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         weight=request.weights,
         by=request.by,
         classes=validation.check_classes(classes, count),
-        precision=min(kinds),
+        precision=min(bytes_per_value),
         whole_labels=schema[label].is_integer(),
         logits=request.logits is not None,
         output_names=tuple(outputs),
@@ -269,13 +282,13 @@ def text_labels(frame: Any, request: ColumnRequest) -> Any:
 
 
 def _refuse_empty(frame: Any) -> None:
-    """Refuse a source without rows, before the types of its columns are checked: without rows text has none."""
+    """Refuse a source without rows; called before a type is refused, since columns without rows have no type in text files."""
     if len(frame.head(1).collect()) == 0:
         raise InputError("the source has no rows; at least one is needed")
 
 
-def _list_length(frame: Any, outputs: list[str]) -> int:
-    """Return the number of classes from the list in the first row."""
+def _classes_in_lists(frame: Any, outputs: list[str]) -> int:
+    """Return the number of classes: the length of the list in the first row; refuse several columns, no row, or null there."""
     if len(outputs) > 1:
         raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
     first = frame.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
@@ -287,7 +300,10 @@ def _list_length(frame: Any, outputs: list[str]) -> int:
 
 
 def label_index(columns: SourceColumns) -> Any:
-    """Return the label as a class index, -1 if it is no integer or not among the classes; integers are not checked."""
+    """Return an expression: the label as a class index, -1 if it is not whole or among the classes.
+
+    Columns of integers are returned as they are, unchecked.
+    """
     label = nw.col(columns.label)
     if columns.whole_labels and columns.classes is None:
         return label
@@ -301,25 +317,25 @@ def label_index(columns: SourceColumns) -> Any:
 
 
 def literal(value: object) -> Any:
-    """Make a value of a column a narwhals literal."""
+    """Return a value of a column as a narwhals literal."""
     return nw.lit(value)  # type: ignore[arg-type]
 
 
 def with_present(frame: Any, columns: SourceColumns) -> Any:
-    """Add a column that says whether all needed values of a row are present and not NaN."""
+    """Add the column PRESENT: whether label, weight and all predictions of a row are neither null nor NaN."""
     schema = frame.collect_schema()
-    others = [columns.label, *([] if columns.weight is None else [columns.weight])]
-    floats = [*class_columns(columns), *(nw.col(name) for name in others if schema[name].is_float())]
-    present = [~nw.col(name).is_null() for name in others if not schema[name].is_float()]
+    singles = [columns.label, *([] if columns.weight is None else [columns.weight])]
+    floats = [*class_columns(columns), *(nw.col(name) for name in singles if schema[name].is_float())]
+    present = [~nw.col(name).is_null() for name in singles if not schema[name].is_float()]
     for value in floats:
         present += [~value.is_null(), ~value.is_nan()]
     return frame.with_columns(nw.all_horizontal(*present, ignore_nulls=False).alias(PRESENT))
 
 
 def class_probs(columns: SourceColumns) -> list[Any]:
-    """Return the probability of every class in float64."""
-    each = class_columns(columns)
-    return [1.0 - each[0], each[0]] if columns.binary else each
+    """Return an expression per class: its probability in float64; for one column p of two classes, 1 - p and p."""
+    outputs = class_columns(columns)
+    return [1.0 - outputs[0], outputs[0]] if columns.binary else outputs
 
 
 def class_columns(columns: SourceColumns) -> list[Any]:
@@ -336,32 +352,36 @@ _TOP, _TOTAL = "_tc_top", "_tc_total"
 
 
 def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
-    """Add a column of probabilities for every column of logits, in float64; no change without logits.
+    """Add a column of probabilities for every column of logits, in float64; return the frame and its new columns.
 
-    A logit of -inf gives the probability 0. One of inf, and a row of -inf alone, give probabilities that are no numbers, which are
-    then counted and refused like any other.
+    Without logits both are returned unchanged. A logit of -inf gives the probability 0. One of inf, and a row of -inf alone, give
+    NaN, which is then counted and refused like any other.
     """
     if not columns.logits:
         return frame, columns
     names = [f"_tc_logit{i}" for i in range(columns.listed or len(columns.probs))]
-    each = [nw.col(name) for name in names]
+    outputs = [nw.col(name) for name in names]
     frame = frame.with_columns(
         *(_not_inf(z).alias(name) for z, name in zip(class_columns(columns), names, strict=True))
     )
     if columns.binary:
-        z, small = each[0], nw.col(_TOP)
+        z, exp_neg_abs = outputs[0], nw.col(_TOP)
         frame = frame.with_columns((-z.abs()).exp().alias(_TOP))
-        frame = frame.with_columns((nw.when(z >= 0.0).then(1.0).otherwise(small) / (1.0 + small)).alias(names[0]))
+        frame = frame.with_columns(
+            (nw.when(z >= 0.0).then(1.0).otherwise(exp_neg_abs) / (1.0 + exp_neg_abs)).alias(names[0])
+        )
     else:
-        frame = frame.with_columns(nw.max_horizontal(*each).alias(_TOP))
-        frame = frame.with_columns(*((z - nw.col(_TOP)).exp().alias(name) for z, name in zip(each, names, strict=True)))
-        frame = frame.with_columns(nw.sum_horizontal(*each).alias(_TOTAL))
-        frame = frame.with_columns(*((z / nw.col(_TOTAL)).alias(name) for z, name in zip(each, names, strict=True)))
+        frame = frame.with_columns(nw.max_horizontal(*outputs).alias(_TOP))
+        frame = frame.with_columns(
+            *((z - nw.col(_TOP)).exp().alias(name) for z, name in zip(outputs, names, strict=True))
+        )
+        frame = frame.with_columns(nw.sum_horizontal(*outputs).alias(_TOTAL))
+        frame = frame.with_columns(*((z / nw.col(_TOTAL)).alias(name) for z, name in zip(outputs, names, strict=True)))
     return frame, replace(columns, probs=tuple(names), listed=0, precision=8)
 
 
 def _not_inf(z: Any) -> Any:
-    """Return the logit, NaN if it is inf."""
+    """Return an expression: the logit, NaN if it is inf or NaN."""
     return nw.when(z < np.inf).then(z).otherwise(z - z)
 
 
@@ -370,50 +390,56 @@ def _not_inf(z: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of an engine, as `truecal.predictions.selection.Rows` describes them."""
+class _EngineRows:
+    """Rows of an engine: the methods of `truecal.predictions.selection.Rows` return narwhals expressions."""
 
     columns: SourceColumns
     schema: Mapping[str, Any]  # types of all columns of the source
 
     def labelled(self, names: tuple[object, ...]) -> Any:
+        """Return an expression: whether the label is one of these classes."""
         label = label_index(self.columns)
-        return _any(label == float(self.columns.specimen.class_index(name)) for name in names)
+        return _any_of(label == float(self.columns.specimen.class_index(name)) for name in names)
 
     def output(self, class_name: object) -> Any:
-        each = class_probs(self.columns)
+        """Return an expression: the probability of a class; None is the positive of two, else the largest."""
+        probs = class_probs(self.columns)
         if class_name is not None:
-            return each[self.columns.specimen.class_index(class_name)]
-        return each[1] if self.columns.count == 2 else nw.max_horizontal(*each)
+            return probs[self.columns.specimen.class_index(class_name)]
+        return probs[1] if self.columns.count == 2 else nw.max_horizontal(*probs)
 
     def among(self, name: str, values: tuple[object, ...]) -> Any:
-        dtype, equal = self._dtype(name), []
+        """Return an expression: whether a column has one of these values; null if it is null, and text equals no number."""
+        dtype, comparisons = self._dtype(name), []
         for value in values:  # no number equals text
             is_text = isinstance(value, str)
             differs = (is_text and dtype.is_numeric()) or (not is_text and isinstance(dtype, nw.String))
-            equal.append(~nw.col(name).is_null() & nw.lit(False) if differs else nw.col(name) == literal(value))
-        return _any(equal)
+            comparisons.append(~nw.col(name).is_null() & nw.lit(False) if differs else nw.col(name) == literal(value))
+        return _any_of(comparisons)
 
     def numbers(self, name: str) -> Any:
+        """Return a column of numbers or booleans as an expression; refuse others."""
         dtype = self._dtype(name)
         if not (dtype.is_numeric() or dtype.is_boolean()):
             raise InputError(f"column {name!r} holds {dtype}, which has no range; select by value instead")
         return nw.col(name)
 
     def _dtype(self, name: str) -> Any:
+        """Return the type of a column; refuse an unknown one."""
         if name not in self.schema:
             raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.schema)}")
         return self.schema[name]
 
     def passing(self, name: str, test: object) -> Any:
+        """Refuse a test in Python, which an engine cannot run."""
         raise InputError(f"a test of column {name!r} runs Python code, which an engine cannot; give values or a range")
 
 
 def as_filter(selection: Selection, columns: SourceColumns, schema: Mapping[str, Any]) -> Any:
     """Return a selection as an expression over the columns of the source; null is not selected."""
-    return selection.condition(_Rows(columns, schema))
+    return selection.condition(_EngineRows(columns, schema))
 
 
-def _any(conditions: Any) -> Any:
+def _any_of(conditions: Any) -> Any:
     """Combine conditions by `or`; null where none is true and one is null."""
     return nw.any_horizontal(*conditions, ignore_nulls=False)

@@ -58,7 +58,7 @@ _MAX_PARTS = 100  # into which a scan is split for its progress
 
 @dataclass(frozen=True)
 class FilePart:
-    """Files that are read together, and what the names of their folders say of all their rows."""
+    """Files that are read together, and the `by` columns that their folders hold for all their rows (day=2026-05-01)."""
 
     files: list[str]
     constants: dict[str, str | None]
@@ -86,29 +86,32 @@ def parts_of(
         return [FilePart([file], _folder_groups(file, request)) for file in files]
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [FilePart(list(files), {})]
-    schemas = [_schema(file, engine) for file in files]
-    each = [{k: v for k, v in _folder_groups(file, request).items() if k not in schemas[0]} for file in files]
-    for file, schema, values in zip(files, schemas, each, strict=True):
+    schemas = [_schema_of_file(file, engine) for file in files]
+    folder_constants = [
+        {k: v for k, v in _folder_groups(file, request).items() if k not in schemas[0]} for file in files
+    ]
+    for file, schema, values in zip(files, schemas, folder_constants, strict=True):
         refuse_different_columns(file, [*schema, *values], files[0], list(schemas[0]), request)
     if any(schema != schemas[0] for schema in schemas):
-        return [FilePart([file], values) for file, values in zip(files, each, strict=True)]
+        return [FilePart([file], values) for file, values in zip(files, folder_constants, strict=True)]
     groups: dict[tuple[object, ...], FilePart] = {}
-    for file, values in zip(files, each, strict=True):
+    for file, values in zip(files, folder_constants, strict=True):
         groups.setdefault(tuple(values.items()), FilePart([], values)).files.append(file)
     if not apart or engine.name == "spark" or len(groups) > 1:
         return list(groups.values())
     count = min(len(files), _MAX_PARTS)
     return [
-        FilePart(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)
+        FilePart(list(files[i * len(files) // count : (i + 1) * len(files) // count]), folder_constants[0])
+        for i in range(count)
     ]
 
 
 def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
-    """Return the values of the `by` columns in the names of a file's folders."""
+    """Return the `by` columns that stand in the names of a file's folders, with their values."""
     return {name: value for name, value in folder_values(file).items() if name in request.by}
 
 
-def _schema(file: str, engine: Engine) -> dict[str, Any]:
+def _schema_of_file(file: str, engine: Engine) -> dict[str, Any]:
     """Return names and types of the columns of a file, read by polars if it is installed, the fastest to open one."""
     frame, _ = open_frame([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
@@ -117,8 +120,11 @@ def _schema(file: str, engine: Engine) -> dict[str, Any]:
 def refuse_different_columns(
     file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest
 ) -> None:
-    """Refuse a file whose columns of predictions differ from those of the first file."""
-    name, other = Path(file).name, Path(first).name
+    """Refuse a file that lacks requested columns, or has other columns of predictions than the first file.
+
+    `columns` are those of the file, `firsts` those of the file `first`.
+    """
+    name, first_name = Path(file).name, Path(first).name
     try:
         outputs = frames.matching(columns, request.predictions, "predictions")[0]
         frames.matching(columns, [*request.needed, *request.by], "label, weights and groups")
@@ -126,10 +132,10 @@ def refuse_different_columns(
         raise FileError(f"{name}: {error}") from error
     expected = frames.matching(firsts, request.predictions, "predictions")[0]
     if outputs != expected:
-        odd = next((name for name in (*outputs, *expected) if (name in outputs) != (name in expected)), outputs[0])
+        unshared = next((name for name in (*outputs, *expected) if (name in outputs) != (name in expected)), outputs[0])
         raise FileError(
-            f"{name} and {other} have different columns for {request.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
-            f"{odd!r}); scan files of one kind at a time"
+            f"{name} and {first_name} have different columns for {request.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
+            f"{unshared!r}); scan files of one kind at a time"
         )
 
 
@@ -145,8 +151,12 @@ def measure_classes(
     lens: str,
     level: float = 0.95,
 ) -> tc.Estimate:
-    """Measure one error over all classes from sketches: the weighted p-mean, as :class:`ClassWise` for rows in memory."""
-    chosen = _estimator(estimator, level)
+    """Measure one error over all classes from their sketches: the p-th root of sum_k share_k * error_k^p, as :class:`ClassWise`.
+
+    `shares` (k,) are the weights of the classes, `lens` what is judged, in words. `parts` of the Estimate holds the error of every
+    class; there is no interval and no test.
+    """
+    chosen = _estimator_at_level(estimator, level)
     norm = chosen.norm
     parts = [chosen(sketch) for sketch in sketches]
     ranges = [chosen.sketch_bound(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
@@ -169,7 +179,7 @@ def measure_classes(
     )
 
 
-def _estimator(estimator: Estimator | None, level: float) -> Estimator:
+def _estimator_at_level(estimator: Estimator | None, level: float) -> Estimator:
     """Return the estimator, RankSeries by default, with this level."""
     return with_level(tc.RankSeries() if estimator is None else as_estimator(estimator), level)
 
@@ -227,8 +237,8 @@ class Scan:
 
     @property
     def sketch(self) -> tc.Sketch:
-        """The one sketch of a scan without `by` and without a class-wise lens."""
-        parts = self._all()
+        """Sketch of all rows, groups merged; refuse a class-wise lens, which has one per class."""
+        parts = self._merge_groups()
         if len(parts) > 1:
             raise InputError(f"the scan holds {len(parts)} sketches, one per class; use .sketches")
         return parts[0]
@@ -255,7 +265,7 @@ class Scan:
         estimate : Estimate
             With its interval, test and `sketch_error`.
         """
-        return self._answer(self._all(), estimator, level, rng)
+        return self._measure_parts(self._merge_groups(), estimator, level, rng)
 
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
@@ -279,15 +289,17 @@ class Scan:
         ordered = sorted(
             self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
         )
-        return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
+        return {group: self._measure_parts(self.sketches[group], estimator, level, rng) for group in ordered}
 
-    def _all(self) -> tuple[tc.Sketch, ...]:
-        """Merge the sketches of all groups, one sketch per dataset of the lens."""
+    def _merge_groups(self) -> tuple[tc.Sketch, ...]:
+        """Merge the sketches of all groups: one sketch, or one per class under a class-wise lens."""
         # All at once: added one by one, thousands of groups would be copied thousands of times.
         return tuple(tc.Sketch().merge(*parts) for parts in zip(*self.sketches.values(), strict=True))
 
-    def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
-        """Measure one sketch, or the sketches of all classes as one class-wise error."""
+    def _measure_parts(
+        self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int
+    ) -> tc.Estimate:
+        """Measure one sketch, or the sketches of all classes as one class-wise error, with the notes of the scan."""
         if self.shares is None:
             estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
             return self.with_notes(estimate.replace(lens=self.lens_name))
@@ -409,7 +421,7 @@ def scan(
         lens.pushed_down()  # refuses before anything is read
 
     def one(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
-        gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather
+        gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather_frame
         with engine_errors("the engine could not read the data"):
             frame = arrays_as_lists(frame)
             columns = choose_columns(frame, request)
@@ -441,7 +453,7 @@ def scan(
         try:
             gathered, columns, judge, used, dropped = all_parts(source)
         except InputError as error:
-            raise _with_file(error, source, all_parts) from error
+            raise _name_failing_file(error, source, all_parts) from error
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
@@ -460,8 +472,8 @@ def scan(
     )
 
 
-def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Reduce the selected rows of a lazy frame to sketches."""
+def _gather_frame(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
+    """Reduce a lazy frame to sketches of the selected rows by `gather`; logits are turned into probabilities first."""
     schema = frame.collect_schema()
     frame, columns = with_probs(with_present(frame, columns), columns)
     if select is not None:
@@ -470,23 +482,27 @@ def _gather(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | 
 
 
 def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Reduce a Dask frame to sketches, each partition by its worker."""
+    """Reduce a Dask frame to sketches: every worker its partitions, added up here."""
     import dask
 
     def task(partition: Any) -> Gathered:
-        return _gather(nw.from_native(partition).lazy(), columns, lens, select)
+        return _gather_frame(nw.from_native(partition).lazy(), columns, lens, select)
 
     partitions = nw.to_native(frame).to_delayed()
     return reduce(add, dask.compute(*(dask.delayed(task)(partition) for partition in partitions)))  # type: ignore[attr-defined,no-untyped-call]
 
 
 def _warn_of_probabilities(gathered: Gathered, columns: SourceColumns) -> None:
-    """Warn where no probability is beyond what logits in [0, 1] give, as probabilities taken for logits are."""
+    """Warn if all scores of k logits lie where logits in [0, 1] put them, as those of probabilities declared as logits do.
+
+    That is between 1 / (1 + e (k - 1)) (1/2 for one column) and e / (e + k - 1). Silent without logits and for fewer than
+    SUSPICIOUS_ROWS rows.
+    """
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:
         return
-    others = columns.count - 1
-    lowest, highest = 0.5 if columns.binary else 1 / (1 + math.e * others), math.e / (math.e + others)
+    other_classes = columns.count - 1
+    lowest, highest = 0.5 if columns.binary else 1 / (1 + math.e * other_classes), math.e / (math.e + other_classes)
     if all(lowest <= sketch.low[0] and sketch.high[-1] <= highest for sketch in sketches):
         warnings.warn(validation.LOOK_LIKE_PROBABILITIES, TruecalWarning, stacklevel=3)
 
@@ -498,7 +514,11 @@ def _lazy_frames(
     request: ColumnRequest,
     progress: Callable[[int, int], object] | None,
 ) -> Iterator[tuple[Any, str]]:
-    """Parts to read in order, and their engine; `progress` is called before every part and at the end."""
+    """Yield (lazy frame, name of its engine) of every part of a source in order, with columns from the names of folders.
+
+    `progress(files done, files in all)` is called before every part and at the end. Text files without rows are skipped if there
+    are others; files of different columns are refused.
+    """
     if not is_path(source):
         if engine is not None:
             raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
@@ -524,8 +544,8 @@ def _lazy_frames(
     on_progress(done, len(files))
 
 
-def _with_file(error: InputError, source: Any, attempt: Callable[[Any], object]) -> InputError:
-    """Return the error with the name of the first file that fails alone, if there are several files."""
+def _name_failing_file(error: InputError, source: Any, attempt: Callable[[Any], object]) -> InputError:
+    """Return the error with the name of the first file for which `attempt` fails alone; as it is for one file or a frame."""
     files = files_of(source) if is_path(source) else []
     named = isinstance(error, FileError) and any(Path(file).name in str(error) for file in files)
     if len(files) < 2 or (named and " more: " not in str(error)):

@@ -38,12 +38,16 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 def is_path(source: object) -> bool:
     """Whether a source is a path, a pattern or a list of these, not a frame."""
-    many = isinstance(source, (list, tuple))
-    return isinstance(source, (str, Path)) or (many and all(isinstance(part, (str, Path)) for part in source))  # type: ignore[attr-defined]
+    is_list = isinstance(source, (list, tuple))
+    return isinstance(source, (str, Path)) or (is_list and all(isinstance(part, (str, Path)) for part in source))  # type: ignore[attr-defined]
 
 
 def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
-    """List the files behind paths and patterns, in order. Addresses with a scheme (s3://...) are left to the engine."""
+    """List the files behind paths, folders and patterns: parts in the order given, files of each sorted by name.
+
+    Addresses with a scheme (s3://...) are returned as they are. Files whose names begin with "." or "_" are left out of folders and
+    patterns. Refuses what matches nothing, and a file named twice.
+    """
     files: list[str] = []
     if not isinstance(source, (str, Path)) and len(source) == 0:
         raise FileError("no file is named: give a path, a pattern or a list of them")
@@ -81,19 +85,19 @@ def refuse_twice(files: Sequence[str]) -> None:
 
 
 def _data_files(folder: Path) -> list[str]:
-    """List the files of a folder and its subfolders, also linked ones, that hold rows, by their ending."""
+    """List the data files (by their ending) of a folder and its subfolders, following links but no loop of them."""
     files, visited = [], set[str]()
     for parent, folders, names in walk(folder, followlinks=True):
         if realpath(parent) in visited:  # a link to a folder above it
             folders.clear()
             continue
         visited.add(realpath(parent))
-        files += [str(Path(parent, name)) for name in names if _kind(name) is not None]
+        files += [str(Path(parent, name)) for name in names if _format_of_file(name) is not None]
     return files
 
 
 def folder_values(file: str) -> dict[str, str | None]:
-    """Return the columns in the names of a file's folders (`name=value`), in the layout of Hive and Spark.
+    """Return the columns in the names of a file's folders (`name=value`), in the layout of Hive and Spark; None is null.
 
     >>> folder_values("logs/day=2026-05-01/site=north%20pole/part-0.parquet")
     {'day': '2026-05-01', 'site': 'north pole'}
@@ -102,16 +106,16 @@ def folder_values(file: str) -> dict[str, str | None]:
     return {key: None if value == _NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
 
 
-def _kind(file: str) -> str | None:
-    """Return the format of a file by its ending, packed or not; None if it holds no rows."""
+def _format_of_file(file: str) -> str | None:
+    """Return csv, ndjson or parquet by the ending of a file, packed or not; None for other endings."""
     if "://" in file and file.endswith("/"):  # a folder of an object store, which the engine lists
         return "parquet"
     return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
 
 
 def format_of(files: Sequence[str]) -> str:
-    """csv, ndjson or parquet, by the ending, which all files must share."""
-    kinds = {_kind(file) for file in files}
+    """Return csv, ndjson or parquet, by the endings of files; refuse files of several formats or of others."""
+    kinds = {_format_of_file(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         endings = {Path(file).suffix.lower() or f"without ending ({Path(file).name})" for file in files}
         raise FileError(f"files must all be of one kind, .csv, .jsonl or .parquet, not {', '.join(sorted(endings))}")
@@ -119,13 +123,13 @@ def format_of(files: Sequence[str]) -> str:
 
 
 def is_text(files: Sequence[str]) -> bool:
-    """Whether the files hold text, which is parsed in memory, file by file."""
+    """Whether the files hold text (csv or ndjson), which is parsed in memory, file by file."""
     return format_of(files) != "parquet"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What reads the files: its name, a session or connection that is in use already, and options for addresses (s3://...)."""
+    """What reads files: its name, the session or connection handed over (else None), and options for addresses (s3://...)."""
 
     name: str
     session: Any = None
@@ -170,7 +174,7 @@ def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
             )
         frame = read_frame(Path(file))
         with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
-            return nw.from_native(_HOLD[name](frame, engine)).lazy(), name
+            return nw.from_native(_FROM_POLARS[name](frame, engine)).lazy(), name
     listed = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
     with engine_errors(f"{listed}: {name} cannot read this as parquet"):
         frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
@@ -187,25 +191,25 @@ def installed(package: str) -> bool:
 
 @contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """Raise errors of an engine as an InputError or FileError in one line."""
+    """Raise errors of an engine or its files as FileError in one line, begun by `what`; let errors of other code pass."""
     try:
         yield
     except BaseException as error:
         panic = type(error).__name__ == "PanicException"  # of polars, about a damaged file
         if isinstance(error, TruecalError) or not (panic or isinstance(error, Exception)):
             raise
-        if isinstance(error, AssertionError) and not str(error):  # how PySpark says so
+        if isinstance(error, AssertionError) and not str(error):  # raised by PySpark for a stopped session
             raise InputError(f"{what}: is its session stopped?") from error
-        plain = (
+        is_known = (
             panic or isinstance(error, (ValueError, OSError)) or type(error) is RuntimeError
         )  # of the binding of DuckDB
-        if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
+        if not is_known and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
             raise
         raise FileError(f"{what}: {' '.join(str(error).split())[:_MAX_CHARACTERS]}") from error
 
 
 def frame_of(source: object) -> Any:
-    """Return a lazy narwhals frame over a frame in memory, of polars, DuckDB, Spark or Dask."""
+    """Return a lazy narwhals frame over a frame of polars, DuckDB, Spark, Dask or one in memory; refuse anything else."""
     try:
         return nw.from_native(source).lazy()  # type: ignore[call-overload]
     except TypeError as error:
@@ -236,30 +240,33 @@ def _scan_duckdb(files: list[str], engine: Engine) -> Any:
         connection.execute("SET enable_progress_bar = false")  # it is printed to standard output
         # the statistics of a Parquet file leave NaN out, and DuckDB would take "no NaN" and "at most 1" for granted
         connection.execute("SET disabled_optimizers = 'statistics_propagation'")
-    patterns = [f"{file}**/*.parquet" if file.endswith("/") else _literal(file) for file in files]
+    patterns = [f"{file}**/*.parquet" if file.endswith("/") else _escape_pattern(file) for file in files]
     return connection.read_parquet(patterns, hive_partitioning=False)
 
 
 def _scan_spark(files: list[str], engine: Engine) -> Any:
     """Return a Spark frame of Parquet files, with the pattern characters of local names escaped."""
     escaped = (file if "://" in file else re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files)
-    return _session(engine).read.parquet(*escaped)
+    return _spark_session(engine).read.parquet(*escaped)
 
 
 def _scan_dask(files: list[str], engine: Engine) -> Any:
-    """Return a Dask frame of Parquet files, in columns that change no value."""
+    """Return a Dask frame of Parquet files, with pandas columns that hold every value exactly (`_pandas_backend`)."""
     import dask.dataframe as dd
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
-    backends = {_backend(file) for file in files if isfile(file)}
+    backends = {_pandas_backend(file) for file in files if isfile(file)}
     further = {"dtype_backend": max(backends)} if any(backends) else {}
     return dd.read_parquet(
-        [_literal(file) for file in files], dataset={"partitioning": None}, storage_options=options, **further
+        [_escape_pattern(file) for file in files], dataset={"partitioning": None}, storage_options=options, **further
     )
 
 
-def _backend(file: str) -> str:
-    """Return the kind of pandas columns that a Parquet file needs: for nested values, for integers beyond 2**53, or ""."""
+def _pandas_backend(file: str) -> str:
+    """Return the dtype backend of pandas that a Parquet file needs, "" if the default holds every value.
+
+    "pyarrow" for nested values, "numpy_nullable" for 64-bit integers beyond 2**53 or of unknown range.
+    """
     from pyarrow import parquet, types  # type: ignore[import-untyped]
 
     metadata = parquet.read_metadata(file)
@@ -275,18 +282,18 @@ def _backend(file: str) -> str:
     return "" if exact else "numpy_nullable"
 
 
-def _literal(file: str) -> str:
-    """Escape the pattern characters of a local name."""
+def _escape_pattern(file: str) -> str:
+    """Escape the pattern characters of a local name; return addresses as they are."""
     return file if "://" in file else escape(file)
 
 
-def _session(engine: Engine) -> Any:
-    """Return the Spark session given or active, else a new one."""
+def _spark_session(engine: Engine) -> Any:
+    """Return the Spark session of the engine, else the active one, else a new one; refuse a stopped one."""
     from pyspark.sql import SparkSession
 
     session = engine.session or SparkSession.getActiveSession()
     if session is None:
-        # its own log would repeat the error in a hundred lines
+        # Spark's own log would repeat the error in a hundred lines
         settings: dict[str, Any] = {
             "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
             "spark.log.level": "OFF",
@@ -306,15 +313,15 @@ def _session(engine: Engine) -> Any:
 # Engines over rows that were parsed: a polars frame handed over with its types.
 
 
-def _hold_duckdb(frame: Any, engine: Engine) -> Any:
-    """Return a DuckDB relation of the rows of a polars frame."""
+def _to_duckdb(frame: Any, engine: Engine) -> Any:
+    """Return the rows of a polars frame as a DuckDB relation."""
     import duckdb
 
     return (engine.session or duckdb.connect()).from_arrow(frame.to_arrow())
 
 
-def _hold_dask(frame: Any, engine: Engine) -> Any:
-    """Return a Dask frame of the rows of a polars frame."""
+def _to_dask(frame: Any, engine: Engine) -> Any:
+    """Return the rows of a polars frame as a Dask frame of one partition."""
     import dask.dataframe as dd
 
     return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)  # type: ignore[no-untyped-call]
@@ -326,9 +333,9 @@ _SCAN: dict[str, Callable[[list[str], Engine], Any]] = {
     "spark": _scan_spark,
     "dask": _scan_dask,
 }
-_HOLD: dict[str, Callable[[Any, Engine], Any]] = {
+_FROM_POLARS: dict[str, Callable[[Any, Engine], Any]] = {
     "polars": lambda frame, engine: frame,
-    "duckdb": _hold_duckdb,
-    "spark": lambda frame, engine: _session(engine).createDataFrame(frame.to_arrow()),
-    "dask": _hold_dask,
+    "duckdb": _to_duckdb,
+    "spark": lambda frame, engine: _spark_session(engine).createDataFrame(frame.to_arrow()),
+    "dask": _to_dask,
 }

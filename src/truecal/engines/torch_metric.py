@@ -66,7 +66,7 @@ class CalibrationMetric(Metric):
         self.add_state("precision", torch.tensor(8), dist_reduce_fx="min")
 
     def update(self, preds: Any, target: Any) -> None:
-        """Count in a batch of probabilities and labels."""
+        """Count a batch of probabilities, (N,), (N, C) or (N, C, ...), and labels; an empty one changes nothing."""
         if len(target) == 0 and len(preds) == 0:
             return
         preds, target = self._flatten(preds, target)
@@ -85,7 +85,10 @@ class CalibrationMetric(Metric):
         self.precision = self.precision.clamp(max=rows.probs.dtype.itemsize)
 
     def _flatten(self, preds: Any, target: Any) -> tuple[Any, Any]:
-        """Move classes of (N, C, ...) last, make rows of all positions, and leave out those that are ignored."""
+        """Turn (N, C, ...) into rows of C probabilities and their labels, without positions whose label is `ignore_index`.
+
+        With `multilabel`, positions are left out if the judged label is `ignore_index`; such values of other labels become 0.
+        """
         if preds.ndim > 2:
             preds = preds.movedim(1, -1).reshape(-1, preds.shape[1])
             target = (target.movedim(1, -1) if self.multilabel else target).reshape(
@@ -101,15 +104,15 @@ class CalibrationMetric(Metric):
 
     @property
     def sketch(self) -> tc.Sketch:
-        """All rows so far; across processes after `sync`."""
+        """Sketch of all rows counted so far; of all processes after `sync`."""
         arrays = (getattr(self, name).cpu().numpy().copy() for name in _STATE)
         return tc.Sketch.from_tally(Tally(*arrays), int(self.precision))
 
     def estimate(self, *, level: float = 0.95, rng: int = 0) -> tc.Estimate:
-        """Estimate the error with interval, test, warnings and sketch_error."""
+        """Measure all rows counted so far: an Estimate with interval, test, warnings and sketch_error."""
         return tc.measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
 
     def compute(self) -> Any:
-        """Compute the value, without interval and test, as a tensor for torchmetrics."""
+        """Compute the calibration error, without interval and test, as a float64 tensor of no dimension."""
         chosen = tc.RankSeries() if self.estimator is None else self.estimator
         return torch.tensor(float(chosen.values(self.sketch.to_profile())[0]), dtype=torch.float64)
