@@ -35,7 +35,7 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
     """The calibration error as an `evaluate` metric."""
 
     def _info(self) -> Any:
-        """Describe the inputs of the metric."""
+        """Describe the inputs: predictions are one probability per row, or one list of probabilities; references class indices."""
         number, label = datasets.Value("float64"), datasets.Value("int64")
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -48,6 +48,9 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
         )
 
     def _compute(self, predictions: Any, references: Any, estimator: Any = None) -> dict[str, float]:
-        """Return error, limits, p-value and n."""
+        """Return the numbers of the estimate: `calibration_error`, `low`, `high`, `p_value` and `n`.
+
+        `predictions` is (n,) or (n, classes), `references` (n,). Limits and p-value are absent where the estimator has none.
+        """
         estimate = tc.calibration_error(references, np.asarray(predictions), estimator=estimator)
         return {**estimate_numbers(estimate, "calibration_error"), "n": float(estimate.n)}

@@ -36,6 +36,7 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:
+        """Estimate the error of the scores that have a confidence and are right or wrong; refuse if there are none."""
         answers = [
             (float(item.score.metadata[confidence]), item.score.value in _RIGHT, str(item.sample_id))
             for item in scores

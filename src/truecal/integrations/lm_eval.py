@@ -24,23 +24,25 @@ _TARGETS = ("gold", "answer", "label", "target", "answerKey")
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """Return the items of a document for `acc` and `calibration_error`: correctness, and (right option, log-likelihoods).
+    """Return the items of a document for `acc` (1.0 or 0.0) and for `calibration_error` (right option, log-likelihoods).
+
+    `results` holds for each option its log-likelihood and whether it is the greedy continuation, which is not used. Of options
+    with equal log-likelihoods the first is the answer.
 
     >>> metrics = process_results({"answer": 1}, [(-2.0, False), (-0.5, True)])
     >>> metrics["acc"], metrics["calibration_error"]
     (1.0, (1, (-2.0, -0.5)))
     """
     logs = tuple(float(log) for log, _ in results)
-    gold = _gold(doc, len(logs))
+    gold = _right_option(doc, len(logs))
     return {"acc": float(int(np.argmax(logs)) == gold), "calibration_error": (gold, logs)}
 
 
 def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
     """Estimate the root-mean-square error of the confidence in the likeliest option.
 
-    `items` are pairs of the index of the right option and one number per option.
-
-    Numbers are probabilities if they add up to 1, as `brier_score` gives them, else log-likelihoods, whose softmax is taken.
+    `items` are pairs of the index of the right option and one number per option. Numbers that are not negative and add up to 1
+    are probabilities, as `brier_score` gives them; others are log-likelihoods, whose softmax is taken. No items are refused.
 
     >>> items = [(0, (-0.1, -2.4)), (1, (-0.1, -2.4))] * 100
     >>> round(calibration_error(items), 2)
@@ -59,8 +61,12 @@ def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
     return float(tc.measure(tc.Predictions.from_answers(confidences, correct)))
 
 
-def _gold(doc: Mapping[str, Any], options: int) -> int:
-    """Return the index of the right option, written as an index, a letter, or the text of a choice."""
+def _right_option(doc: Mapping[str, Any], options: int) -> int:
+    """Return the index of the right option from the first of the fields `_TARGETS` that the document has.
+
+    It may be written as an index from 0, a letter (A is 0), or the text of a choice. Refuse a document without such a field,
+    and an index that is not below the number `options`.
+    """
     name = next((name for name in _TARGETS if name in doc), None)
     if name is None:
         raise InputError(

@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Calibration:
-    """Checks of calibration; a failure shows the estimate."""
+    """Checks of calibration with a default tolerance and level; a failure shows the estimate."""
 
     def __init__(self, max_error: float | None, level: float) -> None:
         self.max_error, self.level = max_error, level
@@ -38,7 +38,8 @@ class Calibration:
     ) -> "tc.Estimate":
         """Fail unless the upper limit of the error is at most `max_error`, as in `truecal measure --max-error`.
 
-        `data` is Predictions, or labels with `y_prob`; `options` as in :func:`truecal.calibration_error`.
+        `data` is Predictions, or labels with `y_prob`; `options` as in :func:`truecal.calibration_error`. What is not given is
+        taken from the command line. Returns the estimate; without any `max_error` the check is refused.
         """
         __tracebackhide__ = True
         import truecal as tc
@@ -59,6 +60,6 @@ class Calibration:
 
 @pytest.fixture
 def calibration(request: pytest.FixtureRequest) -> Calibration:
-    """Return the checks of calibration: `calibration.check(y_true, y_prob, max_error=0.05)`."""
+    """Return the checks with the tolerance and level of the command line: `calibration.check(y_true, y_prob, max_error=0.05)`."""
     config = request.config
     return Calibration(config.getoption("--calibration-max-error"), config.getoption("--calibration-level"))

@@ -33,7 +33,11 @@ class Scorer:
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Measure the error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False)."""
+        """Measure the error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False).
+
+        `y_prob` is P(positive), shape (n,), or one column per class, shape (n, classes), in the order of `labels` (None:
+        0, 1, ...). Of two columns the second is judged, as a single one would be.
+        """
         probs = validation.as_array(y_prob, "probs")
         classes = None if labels is None else validation.as_array(labels, "labels").tolist()
         if probs.ndim == 2 and probs.shape[1] == 2:

@@ -1,4 +1,4 @@
-"""What trackers of experiments and metric libraries get of predictions: plain numbers, a figure and a page."""
+"""Numbers, figure and page of predictions, as trackers of experiments and metric libraries take them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from truecal.lenses.one_probability import default_lens
 
 
 def estimate_numbers(estimate: tc.Estimate, name: str = "error") -> dict[str, float]:
-    """Return value, limits and p-value as plain numbers; the value is called `name`."""
+    """Return the value as `name`, and `low`, `high` and `p_value` where the estimate has an interval and a test."""
     numbers = {name: float(estimate)}
     if estimate.interval is not None:
         numbers |= {"low": float(estimate.interval.low), "high": float(estimate.interval.high)}
@@ -21,7 +21,7 @@ def estimate_numbers(estimate: tc.Estimate, name: str = "error") -> dict[str, fl
 
 @contextmanager
 def reliability_figure(preds: tc.Predictions, lens: Lens | None) -> Iterator[Any]:
-    """Draw a reliability diagram, and close it when it was logged."""
+    """Yield the reliability diagram of one lens (None: the default one) as a matplotlib figure; close it after the block."""
     from matplotlib import pyplot
 
     lens = default_lens(preds) if lens is None else lens
@@ -34,6 +34,6 @@ def reliability_figure(preds: tc.Predictions, lens: Lens | None) -> Iterator[Any
 
 @contextmanager
 def report_file(preds: tc.Predictions, lens: Lens | None, level: float) -> Iterator[Path]:
-    """Write the report, and delete it when it was logged."""
+    """Yield the path of the report, written to a temporary folder that is deleted after the block."""
     with TemporaryDirectory() as folder:
         yield tc.report(preds, Path(folder) / "report.html", lens=lens, level=level)
