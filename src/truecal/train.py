@@ -92,7 +92,7 @@ def to_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tens
 
 
 def reduce_losses(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:
-    """Combine the losses of rows; a mean divides by `total` (a sum of weights) if it is not None."""
+    """Combine the losses of rows (n,) into a scalar; "none" returns them. A mean divides by `total`, a sum of weights, if given."""
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -101,7 +101,10 @@ def reduce_losses(losses: Tensor, reduction: Reduction, total: Tensor | None = N
 
 
 def reduce_counted(losses: Tensor, counted: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
-    """Combine the losses of the rows marked in `counted`; the others are 0 and do not enter the mean."""
+    """Combine the losses (n,) of the rows marked in `counted`; the others are 0 and do not enter the mean.
+
+    A mean divides by the number of counted rows, or by the sum of their weights `weight` (n,); NaN where no row counts.
+    """
     losses = torch.where(counted, losses, 0.0)
     return reduce_losses(losses, reduction, (counted if weight is None else torch.where(counted, weight, 0.0)).sum())
 
@@ -372,9 +375,9 @@ def focal_loss(
 
 
 def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
-    """Compute (1 - p)^gamma log p.
+    """Compute (1 - p)^gamma log p from log probabilities of any shape, gamma a number or the schedule "flsd-53".
 
-    Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN.
+    1 - p is clamped from below: for p = 1 and gamma < 1 the gradient is then 0, not NaN.
     """
     rest = -torch.expm1(log_p)
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
@@ -510,16 +513,27 @@ class CalibrationLog:
         with torch.no_grad():
             logits, targets = check_batch(logits.detach().cpu(), targets.detach().cpu())
             counted = targets != IGNORED
-            wide, targets = logits[counted].double(), targets[counted]
+            logits, targets = logits[counted].double(), targets[counted]
             if not len(targets):
                 return
-            probs = torch.sigmoid(wide) if wide.ndim == 1 else torch.softmax(wide, dim=1)
-            predicted = (wide >= 0).long() if wide.ndim == 1 else probs.argmax(dim=1)
+            probs = torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=1)
+            predicted = (logits >= 0).long() if logits.ndim == 1 else probs.argmax(dim=1)
             self._accumulator.update(targets.long().numpy(), probs.numpy())
             self._correct += int((predicted == targets.long()).sum())
 
     def end_epoch(self) -> Estimate:
-        """Return the calibration error of the batches since the last epoch, and record it in `rows`."""
+        """Return the calibration error of the batches since the last epoch, and record it in `rows`.
+
+        Returns
+        -------
+        Estimate
+            The error of the epoch. Its record has epoch (from 1), n, error, low and high (None without an interval), accuracy.
+
+        Raises
+        ------
+        InputError
+            If there was no batch since the last epoch.
+        """
         if self._accumulator.rows == 0:
             raise InputError("there was no batch since the last epoch; call update(logits, targets) first")
         estimate = self._accumulator.compute(estimator=self.estimator, level=self.level)
@@ -538,7 +552,7 @@ class CalibrationLog:
         return estimate
 
     def frame(self) -> Frame:
-        """Return a table with one row per epoch."""
+        """Return a table with one row per epoch: epoch, n, error, low, high, accuracy."""
         return Frame.from_records(self.rows, columns=("epoch", "n", "error", "low", "high", "accuracy"))
 
 
@@ -604,10 +618,10 @@ def mixup(
         raise InputError(f"there are {len(inputs)} inputs and {len(targets)} targets; mixup needs as many of both")
     if alpha == 0:
         return inputs, targets
-    where = None if generator is None else generator.device
-    seed = int(torch.randint(2**62, (), generator=generator, device=where))
-    share = random.Random(seed).betavariate(alpha, alpha)
-    order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
+    device = None if generator is None else generator.device
+    seed = int(torch.randint(2**62, (), generator=generator, device=device))
+    share = random.Random(seed).betavariate(alpha, alpha)  # lambda
+    order = torch.randperm(len(inputs), generator=generator, device=device).to(inputs.device)
     if is_hard(targets):
         if bool((targets < 0).any()):
             raise InputError("mixup cannot mix rows without a label (a target below 0, such as -100); drop them first")
@@ -765,11 +779,11 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
         raise InputError(f"temperature must be above 0, not {temperature!r}")
     confidence, right = _confidence_and_correctness(logits, targets)
     centres = (torch.arange(bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / bins
-    member = torch.softmax(-((confidence[:, None] - centres) ** 2) / temperature, dim=1)
-    mass = member.sum(dim=0)
-    gap = member.T @ (confidence - right)
-    filled = mass.clamp_min(torch.finfo(mass.dtype).tiny)
-    return _root((gap * gap / filled).sum() / len(confidence))
+    shares = torch.softmax(-((confidence[:, None] - centres) ** 2) / temperature, dim=1)  # (n, bins)
+    mass = shares.sum(dim=0)
+    gap_sums = shares.T @ (confidence - right)
+    safe_mass = mass.clamp_min(torch.finfo(mass.dtype).tiny)  # an empty bin adds 0, not NaN
+    return _safe_root((gap_sums * gap_sums / safe_mass).sum() / len(confidence))
 
 
 def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
@@ -815,11 +829,14 @@ def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     confidence, right = _confidence_and_correctness(logits, targets)
     gap = confidence - right
     kernel = torch.exp(-(confidence[:, None] - confidence).abs() / width)
-    return _root(gap @ kernel @ gap) / len(confidence)
+    return _safe_root(gap @ kernel @ gap) / len(confidence)
 
 
 def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probability of the predicted class and its target (1 if right, else 0, or its soft label) of each counted row."""
+    """Return for each counted row the probability of the predicted class, and its target: 1 if right, else 0, or its soft label.
+
+    Both have shape (counted rows,). Rows with a hard target of -100 are left out; a batch without any other row is refused.
+    """
     hard = is_hard(targets)
     logits, targets = check_batch(logits, targets)
     if hard:
@@ -835,8 +852,8 @@ def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor
     return confidence, right
 
 
-def _root(square: Tensor) -> Tensor:
-    """Return the square root; its gradient at 0 is 0."""
+def _safe_root(square: Tensor) -> Tensor:
+    """Compute the square root of a square of at least 0; of 0 it is about 1e-19 in float32, with gradient 0 instead of infinity."""
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
