@@ -35,7 +35,7 @@ def pairs_of(models, name):
     for model, preds in models.items():
         sample = lens.sample(preds)
         if metric.kind == "score":
-            (drawn,) = SharedDraws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None).values()
+            (drawn,) = SharedDraws.of(sample).resample_means({metric: row_scores(metric, preds, sample)}, None).values()
             values[model] = tc.scores.brier(preds)
         else:
             drawn, _ = SharedDraws.of(sample).resample_error(metric, sample, 0.95)

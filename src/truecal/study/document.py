@@ -31,19 +31,19 @@ class Document:
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
-        """Return the line of a value, or of what it is missing from."""
+        """Return the line (from 1) of the value at a path of keys and positions; without one, that of its nearest parent."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
     def add(self, where: int | Where, text: str) -> None:
-        """Note a problem at a line, or at a value."""
+        """Add a problem at a line, or at the line of the value at a path; the same text at the same line is kept once."""
         line = where if isinstance(where, int) else self.line(*where)
         if (line, text) not in self.problems:
             self.problems.append((line, text))
 
     def refuse(self) -> None:
-        """Raise if there are problems, naming every line; of many problems of one line the first few."""
+        """Raise InputError that lists the problems by line, at most six of each line; do nothing if there are none."""
         if not self.problems:
             return
         count, texts = len(self.problems), []
@@ -55,16 +55,16 @@ class Document:
         raise InputError("\n".join([f"{self.file} has {count} problem{'s' if count > 1 else ''}", *texts]))
 
     def check(self, schema: dict[str, Any]) -> None:
-        """Note what violates the schema and remove it, so that what remains can be read; a list keeps None in its place."""
+        """Add every violation of a JSON Schema as a problem and remove the value (in a list: set it to None)."""
         validator = extra("jsonschema", "study").Draft202012Validator(schema)
         for error in sorted(validator.iter_errors(self.value), key=lambda e: -len(e.absolute_path)):
             path = tuple(error.absolute_path)
-            for extra_path, text in _explain(error, path):
+            for extra_path, text in _list_problems(error, path):
                 self.add(extra_path, text)
                 self._remove(extra_path)
 
     def _remove(self, path: Where) -> None:
-        """Remove the value at a path (set it to None in a list), so that later checks need not allow for it."""
+        """Remove the value at a path: a key of an object goes, an item of a list becomes None, the whole file becomes {}."""
         if not path:
             self.value = self.value if isinstance(self.value, dict) else {}
             return
@@ -79,8 +79,8 @@ class Document:
             parent[path[-1]] = None
 
 
-def _explain(error: Any, path: Where) -> list[tuple[Where, str]]:
-    """Return path and message of every problem that an error of jsonschema stands for."""
+def _list_problems(error: Any, path: Where) -> list[tuple[Where, str]]:
+    """Return path and message of every problem in an error of jsonschema at `path`: one for each unknown or missing name."""
     schema, value, keyword = error.schema, error.instance, error.validator
     title = schema.get("title") or (path and path[-1]) or "the file"
     if keyword in schema.get("errorMessage", {}):
@@ -95,7 +95,7 @@ def _explain(error: Any, path: Where) -> list[tuple[Where, str]]:
     if keyword == "required":
         return [(path, f"{title} needs {name!r}") for name in error.validator_value if name not in value]
     if keyword == "uniqueItems":
-        repeated = next(one for i, one in enumerate(value) if one in value[:i])
+        repeated = next(item for i, item in enumerate(value) if item in value[:i])
         return [(path, f"{title}: {repeated!r} is listed twice")]
     if "description" not in schema:
         return [(path, f"{title}: {error.message}")]
@@ -103,13 +103,16 @@ def _explain(error: Any, path: Where) -> list[tuple[Where, str]]:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Read a schema that is part of this package."""
+    """Read a JSON file of the package `truecal.study` by its name, such as "study.schema.json"."""
     schema: dict[str, Any] = json.loads((resources.files("truecal.study") / name).read_text(encoding="utf-8"))
     return schema
 
 
 def read_document(path: str | os.PathLike[str]) -> Document:
-    """Read a file; raise for what is not YAML, is empty, has a name twice, or uses anchors."""
+    """Read a YAML file as plain values with the line of each.
+
+    Raises FileError for a file that cannot be read, is empty or no YAML, InputError for names given twice and for anchors.
+    """
     yaml = extra("yaml", "study")
     file = Path(path)
     try:
@@ -122,7 +125,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
         root = loader.get_single_node()
         if root is None:
             raise FileError(f"{file} is empty")
-        document.value = _plain(root, (), loader, document, set())
+        document.value = _read_node(root, (), loader, document, set())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -134,15 +137,18 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     return document
 
 
-def _plain(node: Any, path: Where, loader: Any, document: Document, visited: set[int]) -> Any:
-    """Return the value of a YAML node; note its line in the document."""
+def _read_node(node: Any, path: Where, loader: Any, document: Document, visited: set[int]) -> Any:
+    """Return the plain value of a YAML node at `path`, and add its line to the document; `visited` are the nodes read before.
+
+    An alias (a node visited before) and a scalar that cannot be converted give None and a problem, a repeated name a problem.
+    """
     line = document.lines.setdefault(path, node.start_mark.line + 1)
     if id(node) in visited:
         document.add(line, "anchors and aliases (&, *) are not supported; write the value out")
         return None
     visited.add(id(node))
     if node.id == "sequence":
-        return [_plain(item, (*path, i), loader, document, visited) for i, item in enumerate(node.value)]
+        return [_read_node(item, (*path, i), loader, document, visited) for i, item in enumerate(node.value)]
     if node.id == "scalar":
         try:
             return loader.construct_object(node)
@@ -155,5 +161,5 @@ def _plain(node: Any, path: Where, loader: Any, document: Document, visited: set
         if name in items:
             document.add(key_line, f"{name!r} is given twice (first on line {document.line(*path, name)})")
         document.lines[*path, name] = key_line
-        items[name] = _plain(value, (*path, name), loader, document, visited)
+        items[name] = _read_node(value, (*path, name), loader, document, visited)
     return items

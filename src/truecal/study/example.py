@@ -36,7 +36,7 @@ _TRAINING_SHARE = 0.8  # share of the training rows that the models of one seed 
 
 @dataclass(frozen=True)
 class ExampleData:
-    """Training rows and test rows."""
+    """Training and test rows: inputs (n, columns) and class labels (n,) of each."""
 
     train_x: Array
     train_y: Labels
@@ -44,19 +44,19 @@ class ExampleData:
     test_y: Labels
 
     def training_rows(self, seed: int) -> tuple[Array, Labels]:
-        """Draw the training rows of the models of one seed, without replacement."""
+        """Draw 80 % of the training rows, without replacement, for the models of one seed; return their inputs and labels."""
         order = np.random.default_rng([seed, 1]).permutation(len(self.train_y))
         rows = order[: round(_TRAINING_SHARE * len(self.train_y))]
         return self.train_x[rows], self.train_y[rows]
 
 
 def noise(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Add normal noise of standard deviation 0.2 * severity."""
+    """Add normal noise of standard deviation 0.2 * severity to inputs of any shape."""
     return x + 0.2 * severity * rng.normal(size=x.shape)
 
 
 def blur(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Blur 8 x 8 images by a Gaussian of standard deviation 0.2 * severity pixels."""
+    """Blur 8 x 8 images (rows of 64 pixels) by a Gaussian of standard deviation 0.2 * severity pixels; `rng` is not used."""
     from scipy.ndimage import gaussian_filter
 
     images = x.reshape(-1, 8, 8)
@@ -103,7 +103,7 @@ def load(name: str) -> ExampleData:
 
 
 def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: int) -> Array:
-    """Apply a shift of one severity to the test rows. Noise of one seed is the same for all models."""
+    """Apply a shift to the test inputs; severity 0 returns them. Noise of one seed and dataset is the same for all models."""
     if severity == 0:
         return data.test_x
     rng = np.random.default_rng([seed, severity, *dataset.encode()])
@@ -179,23 +179,23 @@ def _read_resource(name: str) -> str:
 
 
 @cache
-def _content() -> dict[str, Any]:
-    """Read example.json: the models, and the plans "whole" and "quick"."""
+def _read_example() -> dict[str, Any]:
+    """Read example.json (cached): the models, and the plans "whole" and "quick"."""
     content: dict[str, Any] = json.loads(_read_resource("example.json"))
     return content
 
 
 def models() -> list[ExampleModel]:
     """Return the models of the example; those of torch only where it is installed."""
-    every = [ExampleModel(**model) for model in _content()["models"]]
+    every = [ExampleModel(**model) for model in _read_example()["models"]]
     return every if find_spec("torch") else [model for model in every if model.family != "torch"]
 
 
 def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array], seed: int) -> list[Any]:
     """Fit to x and y, and return the float32 logarithms of its class probabilities on every set.
 
-    Margins of support vector machines are read as logits, as people do; a thousandth of every prediction is spread over all
-    classes, because the log loss of an outcome of probability 0 is infinite.
+    Margins of support vector machines are read as logits, as is common; a thousandth of every prediction is spread over all
+    classes, because the log loss of an outcome of probability 0 is infinite. Each result has shape (n, classes).
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -214,7 +214,7 @@ def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array
 
 
 # ----------------------------------------------------------------------------------------------------
-# A real study to look at: real models on real and generated data, under shift, several times over
+# The example study: its plan, and the training of its models on every dataset with every seed
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def plan(*, quick: bool = False) -> ExamplePlan:
     >>> len(plan(quick=True).models), plan(quick=True).severities
     (5, (0, 3))
     """
-    part = {name: tuple(values) for name, values in _content()["quick" if quick else "whole"].items()}
+    part = {name: tuple(values) for name, values in _read_example()["quick" if quick else "whole"].items()}
     return ExamplePlan(**{**part, "models": tuple(model for model in models() if model.name in part["models"])})
 
 
@@ -289,27 +289,27 @@ def make_example(
         raise FileError(f"cannot make the folder {root}: {error.strerror}") from error
     trainings = [(model, name, seed) for name in example.data for model in example.models for seed in example.seeds]
     tasks = [(root, example.severities, model.name, name, seed) for model, name, seed in trainings]
-    paths = [list(_conditions(*task)) for task in tasks]
+    paths = [list(_prediction_files(*task)) for task in tasks]
     foreign = set(root.glob("predictions/*/*/*.npz")) - {path for group in paths for path in group}
     if foreign:
         raise InputError(
             f"{root} holds predictions that are no part of this example, such as {min(foreign)}; choose another folder"
         )
-    missing = [task for task, group in zip(tasks, paths, strict=True) if not all(map(_is_whole, group))]
+    missing = [task for task, group in zip(tasks, paths, strict=True) if not all(map(_is_complete, group))]
     finished = len(tasks) - len(missing)
     progress(parallel.Step("training", finished, len(tasks)))
     with parallel.Pool(workers) as pool:
-        for done, _ in enumerate(pool.each(_train, missing), finished + 1):
+        for done, _ in enumerate(pool.each(_train_model, missing), finished + 1):
             progress(parallel.Step("training", done, len(tasks)))
     described = "\n".join(f"  {m.name}: {{family: {m.family}, size: {m.size}}}" for m in example.models)
     lists = {"lenses": ", ".join(example.lenses), "metrics": ", ".join(example.metrics)}
     return write_whole(root / "study.yaml", _read_resource("example.yaml").format(models=described, **lists))
 
 
-def _conditions(
+def _prediction_files(
     root: Path, severities: Sequence[int], model: str, name: str, seed: int
 ) -> dict[Path, tuple[str, Shift, int]]:
-    """Return dataset, shift and severity by the file of the predictions of one training."""
+    """Return (dataset, shift, severity) by the path of each prediction file that one training of a model on data `name` makes."""
     return {
         root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz": (dataset, shift, severity)
         for dataset, shift in SHIFTS[name].items()
@@ -317,8 +317,8 @@ def _conditions(
     }
 
 
-def _is_whole(path: Path) -> bool:
-    """Return whether a file exists and holds as many labels as logits; others are written again."""
+def _is_complete(path: Path) -> bool:
+    """Return whether a file exists and holds the arrays `logits` and `labels`, with as many rows, and no others."""
     try:
         arrays = files.read_arrays(path) if path.is_file() else {}
     except FileError:
@@ -326,11 +326,11 @@ def _is_whole(path: Path) -> bool:
     return set(arrays) == {"logits", "labels"} and len(arrays["logits"]) == len(arrays["labels"])
 
 
-def _train(task: tuple[Path, Sequence[int], str, str, int]) -> None:
+def _train_model(task: tuple[Path, Sequence[int], str, str, int]) -> None:
     """Fit one model on one dataset with one seed, in a worker, and write its predictions at every severity."""
     _, _, model_name, name, seed = task
     model = next(model for model in models() if model.name == model_name)
-    data, conditions = load(name), _conditions(*task)
+    data, conditions = load(name), _prediction_files(*task)
     sets = [shifted(data, *condition, seed) for condition in conditions.values()]
     logits = log_probabilities(model, *data.training_rows(seed), sets, seed)
     labels = data.test_y.astype(np.int16)

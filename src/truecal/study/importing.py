@@ -100,8 +100,8 @@ def import_table(
     else:
         rows, covariates, notes = read_mapped_table(measured, mapping)
     if about is not None:
-        rows, more = _join_models(rows, read_table(about))
-        covariates = [*covariates, *more]
+        rows, model_columns = _join_models(rows, read_table(about))
+        covariates = [*covariates, *model_columns]
     rows = _complete_columns(rows)
     _refuse_duplicates(rows)
     datasets = rows["dataset"].unique().to_list()
@@ -127,7 +127,7 @@ def import_table(
 
 
 def read_table(path: str | os.PathLike[str]) -> Any:
-    """Read a table of CSV, zipped CSV or Parquet; a zip archive must hold one CSV file."""
+    """Read a table of CSV, zipped CSV or Parquet as a polars frame; a zip archive must hold one CSV file."""
     file = Path(path)
     kind = "".join(file.suffixes[-2:]).lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
     if kind not in (".parquet", ".pq", ".csv", ".csv.gz", ".zip"):
@@ -218,7 +218,7 @@ _WHOLE = {"accuracy": "error", "nll": "nll", "brier": "brier"}
 
 
 def parse_public_metric(name: str) -> tuple[str, str] | None:
-    """Parse a name of the table as lens and metric; None for what is unknown.
+    """Parse a metric of the public table as (lens, metric), the lens "" for scores; None where it is unknown or has a threshold.
 
     >>> name = "gce(binning_scheme='adaptive',max_prob=True,class_conditional=False,norm='l1',num_bins=100,threshold=0.0)"
     >>> parse_public_metric(name), parse_public_metric("accuracy(use_dataset_labelset=True)")
@@ -243,7 +243,11 @@ def parse_public_metric(name: str) -> tuple[str, str] | None:
 
 
 def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
-    """Rename the columns of the public table; return rows, names of covariates, and notes."""
+    """Convert the public table to rows of a store; return them, the names of the covariates that occur, and notes.
+
+    Accuracies become errors; a fitted temperature becomes the metric "best-temperature" of the unscaled model. Unknown metrics
+    are left out with a note. Refuse a table without a known metric. See the notes of `import_table` for datasets and selections.
+    """
     _require_columns(table, tuple(_NAMES), "the table of measurements")
     parsed = {name: parse_public_metric(str(name)) for name in table["Metric"].unique().to_list()}
     notes = [f"the metric {name!r} is unknown and left out" for name, pair in sorted(parsed.items()) if pair is None]
@@ -256,7 +260,7 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     rows = rows.with_columns(
         pl.col("model", "family", "raw_model", "raw_dataset").cast(pl.String),
         pl.col("value", "severity", "temperature").cast(pl.Float64, strict=False).fill_nan(None),
-        *(_words(name) for name in ("corruption", "recalibrator", "labelset")),
+        *(_text_or_null(name) for name in ("corruption", "recalibrator", "labelset")),
         base=pl.col("raw_dataset").cast(pl.String).str.extract(r"^([^(/]+)", 1),
     )
     name = pl.when(pl.col("raw_dataset").n_unique().over("base") == 1).then("base").otherwise("raw_dataset")
@@ -279,8 +283,8 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     return pl.concat([rows, best]), covariates, notes
 
 
-def _words(name: str) -> Any:
-    """Return the text of a column as an expression; null where it is empty or NaN."""
+def _text_or_null(name: str) -> Any:
+    """Return an expression for the stripped text of a column, null where it is empty, "nan" or "null"."""
     words = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words).alias(name)
 
@@ -289,12 +293,16 @@ _BINS = {"high": "edge", "count": "count", "confidence": "conf", "outcome": "acc
 
 
 def _stack_bins(column: str, count: int) -> Any:
-    """Return the columns column_0, column_1, ... of the bins as one column of lists, with null for NaN."""
+    """Return an expression for the columns column_0 to column_(count - 1) as one column of lists, with null for NaN."""
     return pl.concat_list(pl.col(f"{column}_{k}").cast(pl.Float64).fill_nan(None) for k in range(count))
 
 
 def read_public_diagrams(table: Any, rows: Any) -> Any:
-    """Read the bins of the reliability diagrams of the jobs in `rows`, in the columns of a store."""
+    """Convert the public table of reliability diagrams to the columns of a store, for the jobs in `rows`.
+
+    Of diagrams with several numbers of bins those with the fewest bins are taken; empty bins are left out. The lower edge of a
+    bin is the upper edge of the bin before; edges that are missing are those of equal width.
+    """
     needed = ("RawModelName", "DatasetName", "num_bins", "adaptive")
     _require_columns(table, needed, "the table of reliability diagrams")
     jobs = rows.select("raw_model", "raw_dataset", "job", "recalibrator").unique(["raw_model", "raw_dataset"])
@@ -328,7 +336,7 @@ def read_public_diagrams(table: Any, rows: Any) -> Any:
 def _join_models(rows: Any, about: Any) -> tuple[Any, list[str]]:
     """Join a table with one row per model (the first, if several); return rows and the names of further covariates.
 
-    A column of that table replaces one of the same name.
+    A column of that table replaces one of the same name in `rows`.
     """
     _require_columns(about, ("model",), "the table about models")
     names = [name for name in about.columns if name != "model"]
@@ -343,7 +351,7 @@ def _complete_columns(rows: Any) -> Any:
     for name in rows["metric"].unique().to_list():
         try:
             parsed.append({**vars(parse_metric(name)), "metric": name})
-        except InputError:  # a metric of somebody else's, under the lens given
+        except InputError:  # an unknown metric keeps its name and its lens, without scheme, bins and norm
             continue
     parts = ("scheme", "bins", "norm")
     metrics = make_table({name: RESULTS[name] for name in ("metric", *parts)}, parsed)

@@ -67,12 +67,12 @@ class Metric:
 
     @property
     def whole(self) -> bool:
-        """Whether it judges whole predictions, without a lens."""
+        """Whether the metric is a mean score of whole predictions, which has no lens."""
         return self.kind == "score"
 
     @property
     def several(self) -> bool:
-        """Whether it judges several probabilities of a row at once."""
+        """Whether the metric judges several probabilities of a row at once."""
         return self.kind == "generalized"
 
     @property
@@ -101,7 +101,7 @@ class Metric:
 
 @cache
 def parse_metric(name: str) -> Metric:
-    """Parse the name of a metric; refuse an unknown one.
+    """Parse the name of a metric, in one of the forms listed at the top of this module; refuse an unknown one.
 
     >>> metric = parse_metric("ece-mass-100-l2")
     >>> metric.kind, metric.scheme, metric.bins, metric.norm
@@ -138,20 +138,23 @@ def metrics_of(names: Sequence[str], lens: str) -> tuple[Metric, ...]:
     >>> [m.name for m in metrics_of(("rank-series-l2", "nll"), "")]
     ['nll']
     """
-    expanded = [one for name in names for one in (_grid(lens) if name == GRID else (name,))]
+    expanded = [metric_name for name in names for metric_name in (_grid_names(lens) if name == GRID else (name,))]
     metrics = [parse_metric(name) for name in dict.fromkeys(expanded)]
     return tuple(m for m in metrics if m.whole == (lens == "") and m.several == judges_several(lens))
 
 
-def _grid(lens: str) -> tuple[str, ...]:
-    """Return the names of the grid under a lens; the sweep not class-wise, exact and rank series only for one outcome per row."""
+def _grid_names(lens: str) -> tuple[str, ...]:
+    """Return the names of the grid metrics under a lens: the scores for "", else binned and debiased errors.
+
+    The sweep is not defined class-wise; the exact bias and the rank series need one outcome per row (not "all-label").
+    """
     if lens == "":
         return SCORES
     binned = tuple(f"ece-{s}-{b}-{p}" for s in ("width", "mass") for b in GRID_BINS for p in names.NORMS)
-    both = (*binned, "debiased-15-l1", "debiased-15-l2")
+    binned_or_debiased = (*binned, "debiased-15-l1", "debiased-15-l2")
     if lens == "class-wise":
-        return both
-    swept = (*both, "sweep-mass-l1", "sweep-mass-l2")
+        return binned_or_debiased
+    swept = (*binned_or_debiased, "sweep-mass-l1", "sweep-mass-l2")
     return swept if lens == "all-label" else (*swept, "exact-15-l2", "rank-series-l2")
 
 
@@ -165,7 +168,7 @@ _SEED = 0  # as in tc.measure
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number of the store."""
+    """The value of a metric on n rows, with limits (None without an interval); NaN with the reason among the warnings."""
 
     metric: Metric
     value: float
@@ -186,7 +189,7 @@ def measure_lens(
     level: float = 0.95,
     paired: bool = False,
 ) -> list[Measurement]:
-    """Measure every metric under a lens; `sample` is the sample of the lens, where it was computed before.
+    """Measure every metric under a lens, in the order of `metrics`; `sample` is that of the lens, if it was computed before.
 
     The rank series, errors of several probabilities and, with "bootstrap", all metrics have the interval of
     :func:`truecal.measure` where a row has one outcome. With `paired`, the metrics that rankings are made by are resampled as
@@ -203,15 +206,19 @@ def measure_lens(
     profile = sample.profile
     profile.scores  # noqa: B018 (sorts now: with many metrics one sort is quicker than a pass for each)
     estimators = [metric.estimator(level) for metric in metrics]
-    bins.Binning.make_all(profile, [each.binning for each in estimators if isinstance(each, tc.BinnedECE)])
+    bins.Binning.make_all(
+        profile, [estimator.binning for estimator in estimators if isinstance(estimator, tc.BinnedECE)]
+    )
     measured = []
     for metric in metrics:
         has_interval = intervals == "bootstrap" or (bool(intervals) and metric.kind == "rank")
         if has_interval and sample.unit == "clusters":
-            one = _measure_directly(preds, lens, metric, intervals, level)
+            measurement = _measure_directly(preds, lens, metric, intervals, level)
         else:
-            one = _measure_profile(profile, metric, level if has_interval else None)
-        measured.append(_resample(one, sample, level) if paired and metric.is_resampled and not sample.pooled else one)
+            measurement = _measure_profile(profile, metric, level if has_interval else None)
+        if paired and metric.is_resampled and not sample.pooled:
+            measurement = _add_resamples(measurement, sample, level)
+        measured.append(measurement)
     return measured
 
 
@@ -235,7 +242,10 @@ def _measure_directly(
 def _measure_classes(
     preds: tc.Predictions, lens: Lens, metrics: Sequence[Metric], shares: Float64s
 ) -> list[Measurement]:
-    """Measure metrics of a lens with one dataset per class, combined by the shares of the classes (k,)."""
+    """Measure metrics of a lens with one dataset per class: (sum_k share_k |error_k|^norm)^(1 / norm), shares of shape (k,).
+
+    A class on which a metric is not defined makes its value NaN, with the reason among the warnings. There are no intervals.
+    """
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
@@ -259,7 +269,7 @@ def _measure_classes(
 
 
 def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float | None) -> Measurement:
-    """Estimate a metric of one profile, with its interval unless level is None."""
+    """Estimate a metric of one profile, with its interval unless `level` is None; NaN and the reason where rows are refused."""
     n = _count_rows(profile)
     estimator = metric.estimator(level or 0.95)
     try:
@@ -283,7 +293,11 @@ def _count_rows(profile: tc.profile.Profile) -> int:
 
 
 def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
-    """Return the filled bins of two reliability diagrams as records, of equal mass and of equal width."""
+    """Return the filled bins of two reliability diagrams with 15 bins as records, first of equal mass, then of equal width.
+
+    Each has scheme, bin (from 0), low and high (least and largest score for equal mass, else the edges), count, confidence (mean
+    score) and outcome (mean outcome).
+    """
     rows: list[dict[str, Any]] = []
     for scheme in ("mass", "width"):
         cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
@@ -318,7 +332,7 @@ _SEED_PAIRED = 20210615
 
 @dataclass(frozen=True, eq=False)
 class SharedDraws:
-    """Resamples of the rows of one dataset, as counts of its units."""
+    """Resamples of the rows of one dataset: how often each unit, and each of the two pseudo-rows of `UnitSums`, is drawn."""
 
     units: Units
     counts: NDArray[np.uint16]  # (units + 2, resamples)
@@ -326,12 +340,12 @@ class SharedDraws:
     @classmethod
     def of(cls, sample: tc.lenses.Sample) -> "SharedDraws":
         """Draw the resamples of the units of a sample; they depend on the units alone, so all models share them."""
-        return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
+        return _draw_shared(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
     def resample_error(
         self, metric: Metric, sample: tc.lenses.Sample, level: float
     ) -> tuple[Float64s, Interval | None]:
-        """Compute a calibration error on every resample, as `tc.inference.bootstrap` does, and its interval.
+        """Compute a calibration error on every resample, shape (resamples,), as `tc.inference.bootstrap` does, and its interval.
 
         The rank series of independent rows without weights gives no interval (None).
         """
@@ -344,7 +358,7 @@ class SharedDraws:
         return resampled.errors, resampled.interval()
 
     def _resample_series(self, sample: tc.lenses.Sample) -> Float64s:
-        """Compute the rank series of independent rows on every resample, with the basis functions fitted to all rows.
+        """Compute the rank series of independent rows on every resample, (resamples,), with basis functions fitted to all rows.
 
         Coefficients of a resample are sums over its units; the number of terms is chosen in each by the risk (9), because that
         choice is most of the variation of a model near calibration.
@@ -368,21 +382,27 @@ class SharedDraws:
         powers = np.take_along_axis(theta, order[None], axis=0)[0]
         return np.minimum(root(float(fit.power[0]) - powers + powers.mean(), 2.0), 1.0)
 
-    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None) -> dict[Metric, Float64s]:
-        """Compute twice the mean over rows less that of every resample, by metric; infinite means are left out."""
+    def resample_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None) -> dict[Metric, Float64s]:
+        """Compute 2 m - m*, shape (resamples,), by metric, with the mean m of its scores (n,) and the mean m* of each resample.
+
+        Metrics whose mean is infinite are left out.
+        """
         units = self.units
-        means = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
+        means = {metric: float(np.average(row_values, weights=weights)) for metric, row_values in scores.items()}
         finite = [metric for metric in scores if np.isfinite(means[metric])]
         weighted = [scores[metric] if weights is None else weights * scores[metric] for metric in finite]
-        sums = [np.bincount(units.of_row, rows, units.count) for rows in (weights, *weighted)]
+        sums = [np.bincount(units.of_row, row_values, units.count) for row_values in (weights, *weighted)]
         drawn = self.counts[:-2].T.astype(np.float64) @ np.column_stack(sums)
         resampled = 2 * np.array([means[metric] for metric in finite]) - drawn[:, 1:] / positive(drawn[:, :1])
         return dict(zip(finite, resampled.T, strict=True))
 
 
 @lru_cache(2)  # one file after the other has the same rows
-def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
-    """Draw the shared resamples of rows (in at most 256 random groups) or of clusters, cached."""
+def _draw_shared(rows: int, unit: str, units: bytes | None) -> SharedDraws:
+    """Draw the shared resamples of a dataset, cached: of its clusters, or of its rows (more than 256 as random groups).
+
+    `unit` is the kind of the units, `units` the bytes of the unit of each row (intp), None where rows are independent.
+    """
     rng = np.random.default_rng(_SEED_PAIRED)
     of_row = None if units is None else np.frombuffer(units, np.intp)
     if of_row is None and rows > _GROUPS:
@@ -392,8 +412,8 @@ def _draws(rows: int, unit: str, units: bytes | None) -> SharedDraws:
     return SharedDraws(drawn, drawn.draws(RESAMPLES, rng))
 
 
-def _resample(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
-    """Add to a measurement its resamples, and their interval where there is none in closed form."""
+def _add_resamples(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
+    """Add resamples, and their interval where there is none yet; unchanged where the units or rows are too few to resample."""
     try:
         values, interval = SharedDraws.of(sample).resample_error(measurement.metric, sample, level)
     except InputError:  # a single unit, or too few rows for this metric
@@ -417,22 +437,22 @@ def measure_scores(
     level: float,
     paired: bool = False,
 ) -> list[Measurement]:
-    """Measure scores; with `paired`, means also on the resamples that all models share. `top` is as in `row_scores`.
+    """Measure the mean of every score, in the order of `metrics`; with `paired` also on the resamples that all models share.
 
-    Intervals: normal for means of unbounded or real values, Wilson's (1927) for the error. Where rows come in clusters, the
-    variance is that between clusters.
+    `top` is the sample of the top-label lens. Intervals are normal, and Wilson's (1927) for the error. Where rows come in
+    clusters, the variance is that between clusters.
     """
     rows = {metric: row_scores(metric, preds, top) for metric in metrics}
-    measured = [_average(metric, scores, preds, level if intervals else None) for metric, scores in rows.items()]
+    measured = [_average_scores(metric, scores, preds, level if intervals else None) for metric, scores in rows.items()]
     try:
-        draws = SharedDraws.of(top).of_means(rows, top.weights) if paired else {}
+        draws = SharedDraws.of(top).resample_means(rows, top.weights) if paired else {}
     except InputError:  # a single unit
         draws = {}
-    return [replace(one, draws=draws.get(one.metric)) for one in measured]
+    return [replace(measurement, draws=draws.get(measurement.metric)) for measurement in measured]
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> Float64s:
-    """Compute the score of every row, of which the metric is the mean. `top` is the sample of the top-label lens."""
+    """Compute the score of every row, shape (n,), of which the metric is the mean. `top` is the sample of the top-label lens."""
     if metric.name == "nll":
         return tc.scores.log_losses(preds)
     if metric.name == "brier":
@@ -441,8 +461,11 @@ def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> 
     return {"error": 1 - right, "confidence": confidence, "brier-top": (right - confidence) ** 2}[metric.name]
 
 
-def _average(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:
-    """Average the scores of rows, with a normal or Wilson interval."""
+def _average_scores(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:
+    """Average the scores of rows (n,) by their weights, with a normal interval, or Wilson's for the error.
+
+    There is no interval for `level` None, nor for an infinite mean, which has a warning.
+    """
     from scipy.special import ndtri
 
     n = len(preds)

@@ -47,7 +47,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
-    """Read the names of what else is known of models, datasets and files."""
+    """Read the names under `covariates`; add a problem for one that is a column of a store already, or no identifier."""
     listed = document.value.get("covariates") if isinstance(document.value, dict) else None
     covariates = tuple(map(str, listed)) if isinstance(listed, list) else ()
     for name in covariates:
@@ -72,7 +72,10 @@ def to_number(value: Any) -> float | None:
 
 
 def _read_field(document: Document, where: int | Where, name: str, value: Any, path: str = "") -> Any:
-    """Convert a field to its type; a value that is not valid gives None, and its problem is added to the document."""
+    """Convert a field to its type: seed to int, size and severity to float, covariates to float or text, others to text.
+
+    A value that is not valid gives None and a problem at `where`; `path` is put into its message.
+    """
     number = to_number(value)
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip() != ""
     words = "a text" if name in ("model", "family", "dataset") else "a text or a number"
@@ -97,7 +100,7 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
     sources: list[PredictionFile] = []
     for i, entry in enumerate(document.value.get("predictions", ())):
         if entry is not None:
-            sources += _expand(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
+            sources += _expand_entry(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
     sources = _describe_models(document, sources)
     first: dict[object, PredictionFile] = {}
     for source in sources:
@@ -108,10 +111,13 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
     return sources
 
 
-def _expand(
+def _expand_entry(
     document: Document, where: Where, entry: dict[str, Any], folder: Path, names: Sequence[str]
 ) -> list[PredictionFile]:
-    """Return the files of one entry of `predictions`."""
+    """Return the files of one entry of `predictions`, named by `file` or matched by the pattern `files`.
+
+    Fields come from the entry, and from the parts of the pattern. Files without a model or dataset are left out with a problem.
+    """
     kind = "file" if "file" in entry else "files"
     if kind not in entry:
         return []
@@ -124,7 +130,7 @@ def _expand(
         if not matches[0][0].is_file():
             document.add(line, f"there is no file {matches[0][0]}")
     else:
-        matches = _match(document, line, entry["files"], folder, constants, names)
+        matches = _match_pattern(document, line, entry["files"], folder, constants, names)
     sources = []
     for path, parts in matches:
         texts = {name: _insert_parts(text, parts) for name, text in constants.items() if parts and "{" in str(text)}
@@ -140,8 +146,8 @@ def _expand(
         if fields.get("model") is None or fields.get("dataset") is None:
             continue
         fields = {name: value for name, value in fields.items() if value is not None}
-        more = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
-        sources.append(PredictionFile(path, line, **fields, covariates=more))
+        covariates = {name: fields.pop(name) for name in list(fields) if name not in FIELDS}
+        sources.append(PredictionFile(path, line, **fields, covariates=covariates))
     return sources
 
 
@@ -150,10 +156,10 @@ def _insert_parts(text: str, parts: dict[str, str]) -> str:
     return _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text)
 
 
-def _match(
+def _match_pattern(
     document: Document, line: int, pattern: str, folder: Path, constants: dict[str, Any], names: Sequence[str]
 ) -> list[tuple[Path, dict[str, str]]]:
-    """Find the files of a pattern, each with the text that every {name} of the pattern matches."""
+    """Find the files of a pattern, in the order of their names, each with the text matched by every {name} of the pattern."""
     wild, regex, last = "", "", 0
     for mark in _MARK.finditer(pattern):
         text, name = pattern[last : mark.start()], mark[1]
@@ -188,9 +194,9 @@ def _describe_models(document: Document, sources: list[PredictionFile]) -> list[
             name: _read_field(document, ("models", model, name), name, value) for name, value in values.items()
         }
     for i, source in enumerate(sources):
-        more = dict(described.get(source.model, {}))
-        fields = {name: more.pop(name) for name in ("family", "size") if name in more}
-        sources[i] = replace(source, **fields, covariates={**more, **source.covariates})
+        covariates = dict(described.get(source.model, {}))
+        fields = {name: covariates.pop(name) for name in ("family", "size") if name in covariates}
+        sources[i] = replace(source, **fields, covariates={**covariates, **source.covariates})
     return sources
 
 
@@ -240,7 +246,7 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
 
 
 def _read_columns(document: Document) -> FileColumns | None:
-    """Read the section `columns`; None without label or outputs."""
+    """Read the section `columns`; None where it names no label or no outputs, which the schema has reported already."""
     values = document.value.get("columns", {})
     kind = next((kind for kind in ("probs", "logits", "score") if kind in values), None)
     if kind is None or "label" not in values:

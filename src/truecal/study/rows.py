@@ -117,7 +117,7 @@ _Contents = tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], Classes]
 
 
 def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
-    """Read the arrays of an npz file; the shape of its outputs alone from the header of their array."""
+    """Read the arrays of an npz file; with `labels_only` the outputs are zeros of the shape in the header of their array."""
     if not isinstance(columns.outputs, str):
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
     try:
@@ -142,7 +142,7 @@ def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
 
 
 def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
-    """Read the columns of a table; only its labels and names from Parquet where that is enough."""
+    """Read the columns of a table; with `labels_only` outputs are zeros, and from Parquet the labels alone are read."""
     kind = files.kind_of(path)
     try:
         lazy = labels_only and kind == "parquet"
@@ -188,7 +188,7 @@ def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = 
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
-    """Return the class whose name reads like `word`: YAML does not distinguish '1', 1 and a class named "1"."""
+    """Return the class whose name has the text of `word` (YAML may read the name "1" as 1); `word` itself if there is none."""
     if preds is None or word is None:
         return word
     return {str(name): name for name in preds.classes or range(preds.class_count)}.get(str(word), word)
@@ -216,7 +216,7 @@ def held_out(labels: Indices, fraction: float, seed: int) -> Mask:
 
 
 def labels_digest(labels: Indices) -> str:
-    """Hash the labels: files that agree in it have the same rows, as far as labels tell."""
+    """Compute a hash of the labels (n,): files with different hashes do not have the same rows in the same order."""
     return hashlib.blake2b(np.ascontiguousarray(labels, np.int64).tobytes(), digest_size=16).hexdigest()
 
 
@@ -226,7 +226,7 @@ def labels_digest(labels: Indices) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """What is known of a file without its predictions: the file, its rows with empty outputs, and a hash of the labels."""
+    """A prediction file without its predictions: its rows with outputs of zeros, and a hash of their labels."""
 
     source: PredictionFile
     rows: Rows
@@ -234,7 +234,7 @@ class _Header:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What all files of one dataset, severity and seed have in common: numbers of rows and classes, and labels."""
+        """Numbers of rows and classes, and hash of the labels: equal for all files of one dataset, severity and seed."""
         return len(self.rows), self.rows.class_count, self.digest
 
     @property
@@ -244,7 +244,7 @@ class _Header:
 
 
 def check_files(document: Document, sources: Sequence[PredictionFile], options: Options) -> None:
-    """Read labels and shapes of every file and compare those that must agree; add what does not to the document."""
+    """Read labels and shapes of every file, and add a problem to the document for those that should agree and do not."""
     groups: dict[object, list[_Header]] = {}
     for source in sources:
         if not source.path.is_file() or source.path.suffix.lower() not in FORMATS:
@@ -275,17 +275,17 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
 
 
 def _describe_difference(header: _Header, other: _Header) -> str:
-    """Say in which way two files of the same dataset, severity and seed differ: rows, classes or labels."""
-    one, two = header.source.path, other.source.path
+    """Describe the first difference of two files of the same dataset, severity and seed: in rows, classes or labels."""
+    path, other_path = header.source.path, other.source.path
     dataset, severity, seed = header.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
     if len(header.rows) != len(other.rows):
-        return f"{one} has {len(header.rows)} rows but {two} {len(other.rows)}; {models} must share rows"
+        return f"{path} has {len(header.rows)} rows but {other_path} {len(other.rows)}; {models} must share rows"
     if header.rows.class_count != other.rows.class_count:
-        return f"{one} has {header.rows.class_count} classes but {two} {other.rows.class_count}"
+        return f"{path} has {header.rows.class_count} classes but {other_path} {other.rows.class_count}"
     rows = np.flatnonzero(header.rows.labels != other.rows.labels)
     return (
-        f"{one} and {two} have different labels in {len(rows)} of {len(header.rows)} rows, the first in row {rows[0]}; "
+        f"{path} and {other_path} have different labels in {len(rows)} of {len(header.rows)} rows, the first in row {rows[0]}; "
         f"{models} must be judged on the same rows in the same order"
     )
 

@@ -94,7 +94,7 @@ class Study:
         return tuple(dict.fromkeys(source.model for source in self.spec.sources))
 
     def __len__(self) -> int:
-        """Number of prediction files."""
+        """Return the number of prediction files."""
         return len(self.spec.sources)
 
     def run(
@@ -132,7 +132,7 @@ class Study:
         """
         store = store if isinstance(store, Store) else Store(store)
         spec, jobs = self.spec, make_jobs(self.spec)
-        store.begin(_meta(spec, jobs))
+        store.begin(_study_content(spec, jobs))
         missing = [job for job in jobs if not store.has(job.name)]
         missing.sort(key=lambda job: job.fit_source != job.source)  # first those that recalibrators are fitted on
         done = len(jobs) - len(missing)
@@ -205,7 +205,7 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
         try:
             recalibrator.fit(rows.outputs[mask], rows.labels[mask], weights)
             after = tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask)))
-            facts = {"map": recalibrator.to_json(), "nll_after": _finite(after)}
+            facts = {"map": recalibrator.to_json(), "nll_after": _finite_or_none(after)}
             facts["temperature"] = getattr(recalibrator, "temperature_", None)
             notes = tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
         except InputError as error:
@@ -218,7 +218,7 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
         rows=int(mask.sum()),
         of=len(rows),
         labels=labels_digest(rows.labels),
-        nll_before=_finite(tc.scores.log_loss(preds)),
+        nll_before=_finite_or_none(tc.scores.log_loss(preds)),
         confidence=float(np.average(top.scores, weights=preds.weights)),
         accuracy=float(np.average(top.outcomes, weights=preds.weights)),
         notes=notes,
@@ -231,11 +231,11 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
 
 
 def _recalibration() -> Any:
-    """Import the recalibrators on use: they need scikit-learn."""
+    """Import truecal.recalibration on use, because it needs scikit-learn."""
     return import_module("truecal.recalibration")
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """Return a finite value as float, None for others."""
     return float(value) if np.isfinite(value) else None
 
@@ -299,13 +299,13 @@ def make_jobs(spec: Spec) -> list[Job]:
 
 
 def _digest(facts: object) -> str:
-    """Return a hash of plain values."""
+    """Compute a hash (24 hexadecimal digits) of plain values; others count by their text."""
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def fingerprint(path: Path) -> tuple[int, ...]:
-    """Return size and times of a file (of the last write, and of any change, which cannot be set back)."""
+    """Return size, time of the last write and time of the last change of status (ns) of a file; the last cannot be set back."""
     try:
         status = path.stat()
     except OSError as error:
@@ -317,7 +317,10 @@ Records = list[dict[str, Any]]
 
 
 def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
-    """Results, diagrams and resamples of a job; `fits` is the folder of fitted recalibrators."""
+    """Evaluate a job; return its results, diagrams and resamples as records with the columns of a store.
+
+    Recalibrators are read from the folder `fits`, or fitted and written there. Raise if the file changes during the evaluation.
+    """
     options, source = job.options, job.source
     rows = load_rows(source.path, options.columns)
     results, diagrams, draws = [], [], []
@@ -325,24 +328,24 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
         keys = {"job": job.name, "recalibrator": recalibrator}
         facts = {name: getattr(source, name) for name in FIELDS}
         facts |= {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
-        for selection, selected, notes in _select(preds, options):
+        for selection, selected, notes in _select_rows(preds, options):
             notes = (*(() if fit is None else fit.notes), *notes)
-            for lens, measured, bins in _measure(selected, job, paired=selection == "all"):
+            for lens, measured, bins in _measure_lenses(selected, job, paired=selection == "all"):
                 base = {**keys, "lens": lens, "selection": selection}
                 diagrams += [{**base, **row} for row in bins]
                 draws += [
-                    {**base, "metric": one.metric.name, "values": one.draws}
-                    for one in measured
-                    if one.draws is not None
+                    {**base, "metric": measurement.metric.name, "values": measurement.draws}
+                    for measurement in measured
+                    if measurement.draws is not None
                 ]
-                results += [{**facts, **base, **_record(one, options, notes)} for one in measured]
+                results += [{**facts, **base, **_record(measurement, options, notes)} for measurement in measured]
     if fingerprint(source.path) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
     return results, diagrams, draws
 
 
 def _record(measurement: Measurement, options: Options, notes: Sequence[str]) -> dict[str, Any]:
-    """Return a measurement as a row of the store."""
+    """Return the columns of a measurement in the results of a store; `notes` come first among its warnings."""
     metric = measurement.metric
     return {
         "metric": metric.name,
@@ -354,7 +357,10 @@ def _record(measurement: Measurement, options: Options, notes: Sequence[str]) ->
 
 
 def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, tc.Predictions | None]]:
-    """Yield predictions as they are, then recalibrated, of the judged rows; None where a recalibrator could not be fitted."""
+    """Yield (recalibrator, fit, predictions) of the judged rows: first ("none", None, ...), then by each recalibrator.
+
+    Predictions are None where the recalibrator could not be fitted. Raise if the fit is to rows with other labels.
+    """
     mask, subset = job.protocol.judged_rows(rows), job.protocol.subset
     yield "none", None, rows.predictions(mask, subset)
     for name, file in job.protocol.fits.items():
@@ -366,10 +372,10 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
         yield name, fit, fit.apply(rows, mask, subset)
 
 
-def _select(
+def _select_rows(
     preds: tc.Predictions | None, options: Options
 ) -> Iterator[tuple[str, tc.Predictions | None, tuple[str, ...]]]:
-    """Yield name, predictions and warnings of every selection; None where a selection cannot be made."""
+    """Yield name, predictions and warnings of "all" and every selection; predictions are None where a selection is refused."""
     yield "all", preds, ()
     for name, selection in options.selections.items():
         try:
@@ -381,10 +387,13 @@ def _select(
         yield name, selected, () if warning is None else (warning,)
 
 
-def _measure(
+def _measure_lenses(
     preds: tc.Predictions | None, job: Job, *, paired: bool
 ) -> Iterator[tuple[str, Sequence[Measurement], Records]]:
-    """Yield every lens with its measurements and diagrams; NaN where there are no predictions."""
+    """Yield (lens, measurements, bins of diagrams), first for scores (lens ""), then for every lens of the job.
+
+    Without predictions (None) all values are NaN, of 0 rows. Only lenses with one dataset and one probability have diagrams.
+    """
     intervals, level = job.options.intervals, job.options.level
     paired = paired and bool(intervals)
     top = None if preds is None else tc.TopLabel().sample(preds)
@@ -421,8 +430,8 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 # What a store says about its jobs, and the predictions behind its numbers
 
 
-def _meta(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the content of study.json."""
+def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the content of study.json: name, study as written, jobs and, by job, file, protocol and covariates."""
     names = dict.fromkeys(job.source.dataset for job in jobs)
     return {
         "name": spec.name,
@@ -438,7 +447,7 @@ def _meta(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def _evaluate_into_store(task: tuple[Job, Path]) -> str | None:
-    """Evaluate a job in a worker process, unless another run has; None, or why the file was refused."""
+    """Evaluate a job into the store in `task`, unless it is done; return None, or the reason why the file was refused."""
     job, folder = task
     store = Store(folder)
     if not store.has(job.name):

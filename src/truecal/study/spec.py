@@ -15,7 +15,7 @@ LENSES = ("top-label", "all-label", "class-wise", "canonical")
 
 @dataclass(frozen=True)
 class PredictionFile:
-    """One prediction file: the model that made it and the data it is about."""
+    """One prediction file: its path, its line in the study file, the model that made it and the data that it predicts."""
 
     path: Path
     line: int
@@ -29,12 +29,12 @@ class PredictionFile:
 
     @property
     def key(self) -> tuple[str, str, float, int]:
-        """What is unique in a study."""
+        """Model, dataset, severity and seed, which together are unique in a study."""
         return self.model, self.dataset, self.severity, self.seed
 
     @property
     def rows_key(self) -> tuple[str, float, int]:
-        """What files of the same rows have in common."""
+        """Dataset, severity and seed: files with the same key hold predictions of the same rows."""
         return self.dataset, self.severity, self.seed
 
     def __str__(self) -> str:
@@ -98,16 +98,16 @@ class Options:
     level: float = 0.95
 
     def dataset(self, name: str) -> Dataset:
-        """Return the settings of a dataset: those of the first pattern its name matches."""
-        return next((one for pattern, one in self.datasets.items() if fnmatchcase(name, pattern)), Dataset())
+        """Return the settings of a dataset: those of the first pattern that its name matches, or the defaults."""
+        return next((dataset for pattern, dataset in self.datasets.items() if fnmatchcase(name, pattern)), Dataset())
 
     def clean_of(self, name: str) -> str:
-        """Return the dataset whose clean rows the recalibrators of a dataset are fitted on."""
+        """Return the dataset whose clean rows the recalibrators of a dataset are fitted on: its `clean` or `by`, else itself."""
         dataset = self.dataset(name)
         return dataset.clean or dataset.by or name
 
     def shares_rows(self, name: str) -> bool:
-        """Return whether the rows of a dataset are those of its clean one."""
+        """Return whether a dataset has the same rows, in the same order, as its clean one; True for a clean dataset."""
         dataset = self.dataset(name)
         return dataset.by is None and (dataset.clean is not None or self.clean_of(name) == name)
 

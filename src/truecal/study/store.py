@@ -215,7 +215,7 @@ class Store:
         raise InputError(f"no recalibrator was fitted for {model!r} on {dataset!r}, seed {seed}; `fits()` lists all")
 
     def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
-        """Read the records of the fits of this study; refuse one without these keys."""
+        """Read the records of the fits of this study that are written already; refuse one without these keys."""
         fits = []
         for path in (self.folder / "fits" / f"{name}.json" for name in self.meta().get("fits") or ()):
             if path.is_file():
@@ -225,7 +225,7 @@ class Store:
         return fits
 
     def _read(self, kind: str, jobs: Iterable[str]) -> "polars.DataFrame":
-        """Read one kind of table of the jobs that are there, in their order; refuse damaged files."""
+        """Read one kind of table of the jobs that have one, in their order; empty if none has. Refuse damaged files."""
         tables = [make_table(_COLUMNS[kind])]
         for path in (self._path(kind, job) for job in jobs):
             if not path.is_file():
@@ -296,7 +296,7 @@ class Store:
 
 
 def find_damage(meta: Mapping[str, Any]) -> list[str]:
-    """Return the names of what in the content of study.json is of another type than a store writes."""
+    """Return the names of the fields in the content of study.json whose values have another type than a store writes."""
 
     def is_list(texts: object) -> bool:
         """Return whether an object is a list of texts."""
@@ -323,7 +323,7 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
 
 
 def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
-    """Make a table with the columns and types of a store."""
+    """Make a polars table of records with the given columns and types; a column that a record lacks is null, others are dropped."""
     types = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
     }
