@@ -114,7 +114,7 @@ def only(table: Any, column: str, *names: object) -> Any:
 
 
 def as_names(names: Any) -> list[Any]:
-    """Return one name, or several, as a list."""
+    """Return the names of a sequence as a list; any other value (a text, None) as a list of one."""
     return list(names) if isinstance(names, Sequence) and not isinstance(names, str) else [names]
 
 
@@ -175,11 +175,11 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
         raise InputError(
             f"two values of {row['metric']} for {where(row)} (seed {row['seed']:g}): models need names of their own"
         )
-    ends = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).mean()).alias(name) for name in ("low", "high")]
+    limits = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).mean()).alias(name) for name in ("low", "high")]
     table = table.group_by(KEY).agg(
         pl.col("family", "size").drop_nulls().first(),
         pl.col("value").mean(),
-        *ends,
+        *limits,
         pl.col("n").mean(),
         seeds=pl.len().cast(pl.Int64),
         range=pl.col("value").max() - pl.col("value").min(),
@@ -189,7 +189,10 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
 
 
 def points_with_error(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) -> tuple[Any, list[str]]:
-    """Return points with the classification error of the same model beside them (error, error_low, error_high), and notes."""
+    """Return points with columns error, error_low and error_high of the same model and condition, and the notes on the points.
+
+    Points without a classification error are left out.
+    """
     results = read_results(source)
     values, errors = points(results, metrics, **choice), points(results, "error", **choice)
     names = {"value": "error", "low": "error_low", "high": "error_high"}
@@ -198,7 +201,7 @@ def points_with_error(source: Any, metrics: str | Sequence[str], **choice: Unpac
 
 
 def join_covariate(table: Any, source: Any, name: str) -> Any:
-    """Join a further column of the results, such as a covariate of the models, to points."""
+    """Join a column of the results, such as a covariate, to points, by model and condition; refuse an unknown column."""
     results = read_results(source)
     if not isinstance(name, str) or name not in results.columns:
         raise InputError(f"there is no covariate {name!r} in the results; there are {', '.join(results.columns)}")
@@ -209,7 +212,7 @@ def join_covariate(table: Any, source: Any, name: str) -> Any:
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
-    """Return columns as float64 arrays, with NaN for null."""
+    """Return columns as float64 arrays of shape (rows,), with NaN for null."""
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
 
 
@@ -233,8 +236,8 @@ def write_notes(table: Any, text: str, limit: int = 3) -> list[str]:
     by_text: dict[str, list[str]] = {}
     for row in table.to_dicts():
         by_text.setdefault(text.format_map(row), []).append(where(row))
-    more = {filled: f" and {len(all_) - limit} more" if len(all_) > limit else "" for filled, all_ in by_text.items()}
-    return [f"{filled} ({', '.join(all_[:limit])}{more[filled]})" for filled, all_ in by_text.items()]
+    others = {text: f" and {len(rows) - limit} more" if len(rows) > limit else "" for text, rows in by_text.items()}
+    return [f"{text} ({', '.join(rows[:limit])}{others[text]})" for text, rows in by_text.items()]
 
 
 def _note_unequal_rows(table: Any) -> list[str]:
@@ -274,7 +277,7 @@ def note_overlaps(table: Any, metric: str) -> list[str]:
 
 
 def note_few_models(table: Any) -> list[str]:
-    """Write notes on conditions with too few models for a correlation."""
+    """Write notes on conditions with fewer than 10 models, too few for a correlation."""
     counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
     text = f"{{models}} models say little about a correlation; its interval needs at least {MIN_MODELS}"
     return write_notes(counts.filter(pl.col("models") < FEW), text)
@@ -311,7 +314,7 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation()
     if method == "spearman":
-        a, b = _ranks(a), _ranks(b)
+        a, b = _doubled_ranks(a), _doubled_ranks(b)
     p, q = np.subtract.outer(a, a), np.subtract.outer(b, b)
     if method == "kendall":
         p, q = np.sign(p), np.sign(q)
@@ -320,14 +323,17 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     return Correlation(value, float(low[0]), float(high[0]))
 
 
-def _ranks(values: Float64s) -> Float64s:
-    """Return the ranks of values, ties at the mean of theirs; counted from 0 and doubled."""
+def _doubled_ranks(values: Float64s) -> Float64s:
+    """Return twice the ranks (from 0) of values (n,), ties at their mean rank, as whole numbers."""
     order = np.sort(values)
     return (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") - 1).astype(np.float64)
 
 
 def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
-    """Compute the interval of each coefficient by Fisher's transformation; NaN where there are too few models."""
+    """Compute lower and upper limits of coefficients (any shape) over `models` models by Fisher's transformation.
+
+    Limits are NaN for fewer than 5 models, and contain the coefficient also where it is 1 or -1.
+    """
     from scipy.special import ndtri
 
     if models < MIN_MODELS:
@@ -345,7 +351,7 @@ def correlation_bounds(value: Float64s, models: int, method: Method, level: floa
 
 
 class FittedLine(NamedTuple):
-    """Least squares y = intercept + slope * x, the slope with Student's interval; NaN where the points do not tell."""
+    """Least squares y = intercept + slope * x, the slope with Student's interval; NaN for fewer than two points or one x."""
 
     slope: float = np.nan
     slope_low: float = np.nan
@@ -367,14 +373,14 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     n = len(a)
     if n < 2 or np.ptp(a) == 0:
         return FittedLine()
-    (variance, covariance), (_, total) = np.cov(a, b, bias=True)
+    (variance, covariance), (_, total_variance) = np.cov(a, b, bias=True)
     slope = float(covariance / variance)
     intercept = float(b.mean() - slope * a.mean())
     if n < 3:
         return FittedLine(slope, intercept=intercept)
-    rest = float(np.mean((b - intercept - slope * a) ** 2))
-    half_width = float(stdtrit(n - 2, (1 + level) / 2)) * np.sqrt(rest / variance / (n - 2))
-    explained = float(covariance**2 / variance / total) if np.ptp(b) > 0 else np.nan
+    residual_variance = float(np.mean((b - intercept - slope * a) ** 2))
+    half_width = float(stdtrit(n - 2, (1 + level) / 2)) * np.sqrt(residual_variance / variance / (n - 2))
+    explained = float(covariance**2 / variance / total_variance) if np.ptp(b) > 0 else np.nan
     return FittedLine(slope, slope - half_width, slope + half_width, intercept, explained)
 
 
@@ -387,16 +393,16 @@ def fit_groups(
     """
     rows = []
     for part in table.partition_by(by, maintain_order=True):
-        across, up = numbers(part, x, y)
-        correlations = [one for method in methods for one in correlate(across, up, method, level=level)]
-        rows.append((*part.select(by).row(0), part.height, *fit_line(across, up, level=level), *correlations))
+        x_values, y_values = numbers(part, x, y)
+        correlations = [number for method in methods for number in correlate(x_values, y_values, method, level=level)]
+        rows.append((*part.select(by).row(0), part.height, *fit_line(x_values, y_values, level=level), *correlations))
     names = [*FittedLine._fields, *(f"{name}{end}" for name in methods for end in ("", "_low", "_high"))]
     schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def with_all_families(table: Any) -> Any:
-    """Append to the rows that have a family a copy of all rows with family null, which stands for all models."""
+    """Return a copy of all rows with family null, which stands for all models, followed by the rows that have a family."""
     whole = table.with_columns(pl.lit(None, pl.String).alias("family"))
     return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
 

@@ -130,8 +130,8 @@ def pareto(source: Any, *, metrics: str | Sequence[str] = METRIC, **choice: Unpa
 def _support(part: Any, front: NDArray[np.bool_]) -> list[bool | None]:
     """Decide whether each membership of the front holds for all values in the intervals of error and metric.
 
-    Null for all models where one has no interval. A member is supported if no model could dominate it, another model if one
-    dominates it for all values.
+    None for all models where one has no interval. A member of the front is supported if no model could dominate it, any other
+    model if some model dominates it for all values.
     """
     low, high, error_low, error_high = numbers(part, "low", "high", "error_low", "error_high")
     if np.isnan([low, high, error_low, error_high]).any():

@@ -30,7 +30,11 @@ _PAIRS |= dict.fromkeys(("difference", "low", "high", "p_value", "adjusted_p"), 
 
 
 def read_draws(source: Any, **choice: Any) -> Any:
-    """Read the resamples of one metric and lens of a store with model, condition and seed of each; None if there are none."""
+    """Read the resamples of a store, with model, condition and seed of each, as a table sorted by model and seed.
+
+    `choice` names the wanted metric, recalibrator and lens (default "top-label"; scores come with any). None for a frame
+    instead of a store, for another selection than "all", and where the store has no resamples.
+    """
     draws = source.draws() if isinstance(source, Store) and choice.pop("selection", "all") == "all" else pl.DataFrame()
     if draws.is_empty():
         return None
@@ -40,7 +44,7 @@ def read_draws(source: Any, **choice: Any) -> Any:
 
 
 def average_draws(draws: Any, **choice: Any) -> dict[str, Float64s]:
-    """Return a metric of every model on every resample, shape (resamples,), as mean over seeds."""
+    """Return by model the mean over seeds of the draws that `choice` selects, shape (resamples,); {} where `draws` is None."""
     if draws is None:
         return {}
     parts = draws.filter(**choice).partition_by("model", as_dict=True, maintain_order=True)
@@ -62,22 +66,22 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     covariance = np.cov(np.array([draws[model] for model in models]))
     first, second = np.triu_indices(len(models), 1)
     difference = value[first] - value[second]
-    both = covariance[first, first] + covariance[second, second]
-    variance = both - 2 * covariance[first, second]
-    error = np.sqrt(np.where(variance > 1e-12 * both, variance, 0.0))  # equal models differ by rounding
-    free = len(next(iter(draws.values()))) - 1
-    half_width = float(stdtrit(free, (1 + level) / 2)) * error
-    p = _student_p(difference, error, free)
+    variance_sum = covariance[first, first] + covariance[second, second]
+    variance = variance_sum - 2 * covariance[first, second]
+    error = np.sqrt(np.where(variance > 1e-12 * variance_sum, variance, 0.0))  # equal models differ by rounding
+    degrees_of_freedom = len(next(iter(draws.values()))) - 1
+    half_width = float(stdtrit(degrees_of_freedom, (1 + level) / 2)) * error
+    p = _student_p(difference, error, degrees_of_freedom)
     limits = difference - half_width, difference + half_width
     columns = (models[first], models[second], difference, *limits, p, tc.inference.holm(p))
     return pl.DataFrame(dict(zip(_PAIRS, columns, strict=True)), schema=_PAIRS)
 
 
-def _student_p(difference: Float64s, error: Float64s, free: int) -> Float64s:
+def _student_p(difference: Float64s, error: Float64s, degrees_of_freedom: int) -> Float64s:
     """Compute two-sided p-values of Student's t; for a standard error of 0, 1 if the difference is 0 and else 0."""
     from scipy.special import stdtr
 
-    p = 2 * stdtr(free, -np.abs(difference) / positive(error))
+    p = 2 * stdtr(degrees_of_freedom, -np.abs(difference) / positive(error))
     return np.where(error > 0, p, np.where(difference == 0, 1.0, 0.0))
 
 
@@ -199,10 +203,10 @@ def _describe_groups(groups: Sequence[tuple[str, ...]], pairs: Any, metric: str,
     """Write a note on how many pairs of models differ, and on the groups of those that do not."""
     different = pairs.filter(pl.col("adjusted_p") <= ALPHA).height
     text = f"{different} of {pairs.height} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
-    together = [group for group in groups if len(group) > 1]
-    listed = "; ".join(", ".join(run[:_LISTED]) + (", ..." if len(run) > _LISTED else "") for run in together[:3])
-    text += f"; cannot be told apart: {listed}" if together else ""
-    return text + (f"; and {len(together) - 3} more groups" if len(together) > 3 else "")
+    several = [group for group in groups if len(group) > 1]
+    listed = "; ".join(", ".join(run[:_LISTED]) + (", ..." if len(run) > _LISTED else "") for run in several[:3])
+    text += f"; cannot be told apart: {listed}" if several else ""
+    return text + (f"; and {len(several) - 3} more groups" if len(several) > 3 else "")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -269,7 +273,9 @@ def rank_agreement(
     complete = table.filter(is_complete)
     lacking = table.filter(~is_complete).group_by(CONDITION).agg(pl.col("model").unique().sort().str.join(", "))
     lacking = lacking.rename({"model": "models"}).sort(CONDITION)
-    rows = [row for part in complete.partition_by(CONDITION, maintain_order=True) for row in _agree(part, level)]
+    rows = [
+        row for part in complete.partition_by(CONDITION, maintain_order=True) for row in _compare_metrics(part, level)
+    ]
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
     agreement = pl.DataFrame(rows, infer_schema_length=None).cast({"supported_flips": pl.Int64})
@@ -285,8 +291,11 @@ def rank_agreement(
     return Analysis({"metrics": agreement}, tuple(notes))
 
 
-def _agree(part: Any, level: float) -> list[dict[str, Any]]:
-    """Compute tau and flips of every pair of metrics under one condition, from models that all have every metric."""
+def _compare_metrics(part: Any, level: float) -> list[dict[str, Any]]:
+    """Compute tau and flips of every pair of metrics under one condition, as records with the columns of `rank_agreement`.
+
+    `part` has one row per model and metric, none missing. [] for fewer than two metrics or models.
+    """
     condition, names = part.select(CONDITION).row(0, named=True), part["name"].unique().sort().to_list()
     models = part["model"].n_unique()
     if len(names) < 2 or models < 2:
@@ -375,21 +384,23 @@ def effect_of_recalibration(
     """
     results = base.read_results(source)
     choices: tuple[Choice, Choice] = {**choice, "recalibrator": before}, {**choice, "recalibrator": after}
-    (first, notes), (second, more) = (base.points_with_error(results, metric, **one) for one in choices)
+    (first, notes), (second, second_notes) = (
+        base.points_with_error(results, metric, **selected) for selected in choices
+    )
     first = first.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = {"value": "after", "low": "after_low", "high": "after_high", "error": "error_after", "n": "n_after"}
-    both = first.join(second.rename(names).select(*KEY, *names.values()), on=KEY).sort(KEY)
-    if both.is_empty():
+    paired = first.join(second.rename(names).select(*KEY, *names.values()), on=KEY).sort(KEY)
+    if paired.is_empty():
         raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
     apart = (pl.col("after_high") < pl.col("before_low")) | (pl.col("after_low") > pl.col("before_high"))
-    both = both.with_columns(change=pl.col("after") - pl.col("before"), supported=apart)
+    paired = paired.with_columns(change=pl.col("after") - pl.col("before"), supported=apart)
     rows_of = {name: choice[name] for name in ("lens", "selection") if name in choice}
     draws = read_draws(source, metric=metric, **rows_of)
     if draws is not None:
-        parts = both.partition_by(CONDITION, maintain_order=True)
-        both = pl.concat([part.with_columns(_test_changes(part, draws, before, after)) for part in parts])
+        parts = paired.partition_by(CONDITION, maintain_order=True)
+        paired = pl.concat([part.with_columns(_test_changes(part, draws, before, after)) for part in parts])
     better, worse, supported = pl.col("change") < 0, pl.col("change") > 0, pl.col("supported")
-    summary = both.group_by(CONDITION, maintain_order=True).agg(
+    summary = paired.group_by(CONDITION, maintain_order=True).agg(
         models=pl.len(),
         before=pl.col("before").mean(),
         after=pl.col("after").mean(),
@@ -397,22 +408,22 @@ def effect_of_recalibration(
         improved_supported=pl.when(supported.null_count() == 0).then((better & supported).sum()),
         n=pl.col("n").max(),
     )
-    fits = base.fit_groups(both, CONDITION, "before", "after", methods=["kendall"])
+    fits = base.fit_groups(paired, CONDITION, "before", "after", methods=["kendall"])
     taus = fits.select(tau="kendall", tau_low="kendall_low", tau_high="kendall_high")
-    other_rows = both.filter(pl.col("n").ne_missing(pl.col("n_after"))).unique(CONDITION, maintain_order=True)
+    other_rows = paired.filter(pl.col("n").ne_missing(pl.col("n_after"))).unique(CONDITION, maintain_order=True)
     text = f"{before!r} and {after!r} were judged on different rows: not the effect alone"
     notes += base.write_notes(other_rows.drop("model"), text)
-    changed = both.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)
+    changed = paired.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)
     notes += base.write_notes(changed, f"{after!r} changed the classification error")
-    notes += base.write_notes(both.filter(worse & supported), f"{after!r} made {metric} worse beyond the intervals")
+    notes += base.write_notes(paired.filter(worse & supported), f"{after!r} made {metric} worse beyond the intervals")
     columns = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
-    table = both.select(*KEY, "family", "size", *columns, "change", "supported", "n")
+    table = paired.select(*KEY, "family", "size", *columns, "change", "supported", "n")
     tables = {"models": table, "summary": pl.concat([summary, taus], how="horizontal")}
-    return Analysis(tables, tuple(dict.fromkeys([*notes, *more])), metric, after)
+    return Analysis(tables, tuple(dict.fromkeys([*notes, *second_notes])), metric, after)
 
 
 def _test_changes(part: Any, draws: Any, before: str, after: str) -> Any:
-    """Test every change under one condition by paired resamples (Holm, 5 %): `supported`, null for models without resamples."""
+    """Return whether each change in `part` is significant (paired resamples, Holm, 5 %); null for models without resamples."""
     condition = part.select(CONDITION).row(0, named=True)
     drawn_before, drawn_after = (average_draws(draws, recalibrator=name, **condition) for name in (before, after))
     changes = dict(part.select("model", "change").iter_rows())

@@ -82,9 +82,9 @@ def shift(source: Any, *, metric: str = METRIC, reference: Reference = None, **c
     points, notes = base.points_with_error(source, metric, **choice)
     if not points["severity"].max():
         raise InputError("the results hold no severity above 0; for shifted data without severities see in_and_out")
-    joined, more = base.join_clean(points, reference)
+    joined, clean_notes = base.join_clean(points, reference)
     shifted = joined.filter(pl.col("severity") > 0)
-    notes += more
+    notes += clean_notes
     if shifted.is_empty():
         raise InputError(f"no shifted dataset has a clean version: {'; '.join(notes)}")
     clean = points.filter(pl.col("severity") == 0).rename({"dataset": "clean"})  # once for every shifted dataset
@@ -166,7 +166,7 @@ def shift_over_types(
 
     options.level(level)
     points, notes = base.points_with_error(source, metric, **choice)
-    clean_of, more = base.find_clean(points, reference)
+    clean_of, clean_notes = base.find_clean(points, reference)
     shifted = points.join(clean_of, on=list(CONDITION), how="inner").filter(pl.col("severity") > 0)
     if shifted.is_empty():
         raise InputError(
@@ -194,7 +194,7 @@ def shift_over_types(
         means = means.with_columns(**columns).drop(f"{name}_sd")
     means = means.with_columns(relative_size=pl.when(is_sized).then(size / size.max().over("family")))
     tables = {"models": means.sort("clean", "severity", "model")}
-    return Analysis(tables, (*notes, *more), metric, choice.get("recalibrator", "none"))
+    return Analysis(tables, (*notes, *clean_notes), metric, choice.get("recalibrator", "none"))
 
 
 def in_and_out(
@@ -251,7 +251,7 @@ def in_and_out(
     """
     options.level(level)
     points, notes = base.points_with_error(source, metric, **choice)
-    joined, more = base.join_clean(points, reference)
+    joined, clean_notes = base.join_clean(points, reference)
     if joined.is_empty():
         raise InputError(
             "the results hold no shifted data with a clean version that a model was judged on: give severities above 0, or name "
@@ -271,5 +271,5 @@ def in_and_out(
     is_main = (pl.col("pair") == next(iter(PAIRS))) & (pl.col("method") == "kendall")
     unclear = correlations.filter(is_main & (pl.col("low") <= 0) & (pl.col("high") >= 0))
     text = f"{metric} on clean data does not predict that on shifted data: the interval of tau holds 0"
-    notes += [*more, *base.note_few_models(table), *base.write_notes(unclear, text)]
+    notes += [*clean_notes, *base.note_few_models(table), *base.write_notes(unclear, text)]
     return Analysis({"models": table, "correlations": correlations}, tuple(notes), metric)

@@ -350,7 +350,7 @@ def bin_bias(profile: tc.profile.Profile, *, bins: int = 100, scheme: Literal["w
     usable = contents.count[0] >= 2
     squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
     sums = (contents.outcome_sum, contents.score_sum, squares, products)
-    outcome, score, square, product = (one[0][usable] / contents.safe[0][usable] for one in sums)
+    outcome, score, square, product = (part[0][usable] / contents.safe[0][usable] for part in sums)
     count = contents.count[0][usable]
     unbiased = count / (count - 1)
     frame = Frame(
@@ -425,7 +425,7 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
     if not any(metric.kind == "ece" for metric in metrics):
         raise InputError(f"the results hold no binned error such as ece-mass-100-l1 with the lens {lens!r}")
     points, notes = base.points_with_error(results, [metric.name for metric in metrics], **choice)
-    points, more = _join_bias(results, points, metrics, choice)
+    points, bias_notes = _join_bias(results, points, metrics, choice)
     table = _fit_trends(points, level)
     if table.is_empty():
         raise InputError("a trend needs at least two models under one condition")
@@ -433,15 +433,16 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
     types = {"metric": pl.String, "scheme": pl.String, "norm": pl.Float64, "bins": pl.Int64, "debiased": pl.Boolean}
     table = table.join(pl.DataFrame(kinds, schema=types, orient="row"), on="metric")
     table = table.sort(*CONDITION, "debiased", "scheme", "norm", "bins", "metric", nulls_last=True)
-    notes += [*more, *base.note_few_models(points), *_note_contradictions(table)]
+    notes += [*bias_notes, *base.note_few_models(points), *_note_contradictions(table)]
     return Analysis({"slopes": table, "models": points}, tuple(notes))
 
 
 def _join_bias(results: Any, points: Any, metrics: list[Metric], choice: Choice) -> tuple[Any, list[str]]:
-    """Join squared (mean over seeds of the squared error) and its bias to points, null but for equal-mass bins of norm 2.
+    """Join `squared`, the mean over seeds of the squared error, and its `bias` to points, for equal-mass bins of norm 2; else null.
 
     For equal-mass bins the bias of the squared error is (mean square - squared error) / (n / bins - 1), where the mean square is
-    that of (A - C) over all rows (the Brier score of the confidence): within bins (A - C)^2 has mean square - squared error.
+    that of (A - C) over all rows (the Brier score of the confidence); mean square - squared error is the mean within bins of the
+    variance of (A - C). Returns the points, and a note where the Brier scores are missing.
     """
     exact = {m.name: float(m.bins or 0) for m in metrics if (m.kind, m.scheme, m.norm) == ("ece", "mass", 2.0)}
     if not exact or MEAN_SQUARE not in results["metric"]:
@@ -460,7 +461,7 @@ def _join_bias(results: Any, points: Any, metrics: list[Metric], choice: Choice)
 
 
 def _fit_trends(points: Any, level: float) -> Any:
-    """Fit slopes of every estimator on the error; of the squared error, its bias and the rest, where the bias is known."""
+    """Fit slopes on the error by condition and estimator; where the bias is known also slope_squared, slope_bias, slope_rest."""
     keys = [*CONDITION, "metric"]
     trends = base.fit_groups(points, keys, "error", "value", methods=["pearson"], level=level)
     exact = points.filter(pl.col("bias").is_not_null().all().over(keys))
@@ -475,7 +476,11 @@ def _fit_trends(points: Any, level: float) -> Any:
 
 
 def _note_contradictions(slopes: Any) -> list[str]:
-    """Write notes on trends that contradict each other: by number of bins, and without the bias of bins."""
+    """Write notes on trends with error that contradict each other, as their intervals exclude 0 on one side.
+
+    Compared are numbers of bins; the trend of the most bins with that of its square without the exact bias; and, where that is
+    unknown, with the trends of the debiased estimators.
+    """
 
     def sign(low: str, high: str) -> Any:
         """Return 1 where an interval is above 0, -1 where it is below, else 0."""
@@ -493,10 +498,10 @@ def _note_contradictions(slopes: Any) -> list[str]:
     trends = trends.join(unbiased, on=CONDITION, how="left", maintain_order="left")
     rises = pl.when(pl.col("sign") > 0).then(pl.lit("rises")).otherwise(pl.lit("falls"))
     trends = trends.with_columns(trend=pl.format("{} {} with error", "metric", rises))
-    both = pl.col("rising").is_not_null() & pl.col("falling").is_not_null()
+    contradict = pl.col("rising").is_not_null() & pl.col("falling").is_not_null()
     is_trend, no_rest = pl.col("sign") != 0, pl.col("sign_rest").is_null()
     remarks = {
-        "calibration rises with error by {rising} and falls by {falling}: the number of bins decides": both,
+        "calibration rises with error by {rising} and falls by {falling}: the number of bins decides": contradict,
         "{trend}, but its square without the exact bias does not: the trend is that of the bias": (
             is_trend & ~no_rest & (pl.col("sign_rest") != pl.col("sign"))
         ),

@@ -85,22 +85,22 @@ class View(NamedTuple):
     name: Any
 
 
-def _select(metric: str, *starts: str) -> Any:
-    """Name numbers of a metric over all rows by the lens they start with; kinds of lenses are left out of the names."""
+def _name_by_lens(metric: str, *starts: str) -> Any:
+    """Return an expression: the lens (without "groups ", "likert ") of numbers of a metric over all rows; null for other lenses."""
     fits = (pl.col("metric") == metric) & (pl.col("selection") == "all")
     fits &= pl.col("lens").str.contains(f"^({'|'.join(starts)})")
     return pl.when(fits).then(pl.col("lens").str.replace("^(groups|likert) ", ""))
 
 
 def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
-    """Return the views of a comparison by the name of their picture; the first grouping has views of its own."""
+    """Return the views of a comparison by the name of their picture; each group of the first grouping has a further one."""
     metric, lens, selection = (pl.col(name) for name in ("metric", "lens", "selection"))
     first, groups = next(iter(groupings.items()), ("all classes", {}))
     of_label = pl.when(lens.str.starts_with("groups ")).then(selection).otherwise(pl.format("{} (full)", selection))
-    errors, of_groups = _select("error", "traditional", "top-", "full"), _select("error", "groups ", "full")
+    errors, of_groups = _name_by_lens("error", "traditional", "top-", "full"), _name_by_lens("error", "groups ", "full")
     labels = pl.when((metric == "error") & (selection != "all")).then(of_label)
-    leaving, inside = _select("inter-interval", "likert "), _select("total-variation", "likert ")
-    share, ranks = _select("share", "likert "), _select("confidence", "rank ")
+    leaving, inside = _name_by_lens("inter-interval", "likert "), _name_by_lens("total-variation", "likert ")
+    share, ranks = _name_by_lens("share", "likert "), _name_by_lens("confidence", "rank ")
     accuracy, score = lens.str.replace("top-1", "accuracy"), metric.is_in(["entropy", "log loss", "brier"])
     scores = pl.coalesce(pl.when(metric == "accuracy").then(accuracy), pl.when(score).then(metric))
     entropy = pl.when(metric == "entropy").then(pl.lit("all classes"))
@@ -113,7 +113,7 @@ def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
         "likert_within": View("Error inside the Likert interval (total variation)", "Error in the interval", inside),
         "likert_share": View("Share of outputs in each Likert interval", "Share of outputs", share),
         "scores": View("Accuracy, top-k accuracy and scores", "", scores),
-        "top_k_accuracy": View("", "Top-k accuracy", _select("accuracy", "")),
+        "top_k_accuracy": View("", "Top-k accuracy", _name_by_lens("accuracy", "")),
         "entropy": View("", "Mean entropy (nats)", entropy),
         "confidence": View(confidence, "Mean confidence, less the base model's", ranks),
     }
@@ -132,7 +132,7 @@ def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
 
 @dataclass(frozen=True, eq=False)
 class InterventionComparison:
-    """What a run found: `results` one row per intervention, seed and number, `choice` of the strengths."""
+    """Results of a comparison: `results` (one row per intervention, seed and number), chosen strengths, numbers of rows, notes."""
 
     plan: Plan
     choice: StrengthChoice
@@ -151,7 +151,10 @@ class InterventionComparison:
         return summarize(self.results)
 
     def tables(self) -> dict[str, Frame]:
-        """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
+        """Return tables by title, with one row per intervention: mean ± standard deviation over the seeds.
+
+        An arrow marks a significant difference from the base model. Tables without any number are left out.
+        """
         frames = {"Strength chosen on the validation rows": _tabulate_strengths(self.choice)}
         frames |= {view.table: _tabulate(self, view.name) for view in self._views.values() if view.table}
         return {title: frame for title, frame in frames.items() if len(frame.columns) > 1}
@@ -161,17 +164,17 @@ class InterventionComparison:
         lines: list[str] = []
         helpful: list[str] = []
         everywhere, harmful = [], []
-        every = self.summary.filter(pl.col("metric").is_in(["error", "inter-interval"]))
+        all_errors = self.summary.filter(pl.col("metric").is_in(["error", "inter-interval"]))
         name = pl.when(selection="all").then("lens").otherwise("selection")
         for kind in list(self.choice.strengths)[1:]:
-            errors = every.filter(intervention=kind)
+            errors = all_errors.filter(intervention=kind)
             usual = errors.filter(lens="traditional")["verdict"][0]
             others = errors.filter(pl.col("lens") != "traditional")
             changed = {
-                words: others.filter(verdict=change).select(name)["lens"].to_list()
-                for change, words in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
+                change_name: others.filter(verdict=change).select(name)["lens"].to_list()
+                for change, change_name in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
             }
-            parts = "; ".join(f"{words} {', '.join(lenses)}" for words, lenses in changed.items() if lenses)
+            parts = "; ".join(f"{change_name} {', '.join(lenses)}" for change_name, lenses in changed.items() if lenses)
             lines.append(f"{kind}: usual error {usual or 'not clearly changed'}; {parts}")
             if usual == "lower":
                 helpful.append(kind)
@@ -185,7 +188,7 @@ class InterventionComparison:
             f"Of {len(lines)} interventions {counts[0]} clearly lower the usual error. Of these, {counts[1]} "
             f"also lower every other error over all rows (top k, all classes, groups), and {counts[2]} have one that rose."
         )
-        return lines + _compare_labels(every.filter(pl.col("intervention").is_in(helpful)))
+        return lines + _compare_labels(all_errors.filter(pl.col("intervention").is_in(helpful)))
 
     def text(self, *, markdown: bool = False) -> str:
         """Write all tables, the answer and the notes as text or as Markdown."""
@@ -259,7 +262,7 @@ def _tabulate(result: InterventionComparison, column: Any) -> Frame:
 
 
 def _write_cell(row: Mapping[str, Any] | None) -> str:
-    """Write mean, standard deviation and verdict as text; for ranks the difference from the base model."""
+    """Write mean, standard deviation and verdict of a row as text; "-" for None. For ranks: the difference from the base model."""
     if row is None:
         return "-"
     if row["lens"].startswith("rank "):
@@ -281,7 +284,7 @@ def _tabulate_strengths(choice: StrengthChoice) -> Frame:
 
 
 def _compare_labels(errors: Any) -> list[str]:
-    """Compare errors among the rows of one label with those of a calibrated model."""
+    """Compare in one sentence the errors among the rows of one label with the base model and a calibrated one; [] for no errors."""
     errors = errors.filter((pl.col("selection") != "all") & pl.col("if_calibrated").is_not_null())
     if errors.is_empty():
         return []

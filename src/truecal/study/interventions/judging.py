@@ -32,19 +32,22 @@ def judge(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Numbe
     """Compute every number of one model, and its value for labels drawn from the probabilities with `seed`."""
     drawn = replace(preds, labels=draw_labels(preds.probs, np.random.default_rng(seed)))
     if_calibrated = {
-        (one.lens, one.selection, one.metric): one.value
-        for one in (*_errors(drawn, plan), *_facts(drawn, plan))
+        (number.lens, number.selection, number.metric): number.value
+        for number in (*_calibration_errors(drawn, plan), *_scores_and_confidences(drawn, plan))
         # shares, entropies and confidences over all rows are those of the outputs alone
-        if one.selection != "all" or one.metric not in ("share", "entropy", "confidence")
+        if number.selection != "all" or number.metric not in ("share", "entropy", "confidence")
     }
     return [
-        replace(one, if_calibrated=if_calibrated.get((one.lens, one.selection, one.metric)))
-        for one in (*_errors(preds, plan), *_facts(preds, plan))
+        replace(number, if_calibrated=if_calibrated.get((number.lens, number.selection, number.metric)))
+        for number in (*_calibration_errors(preds, plan), *_scores_and_confidences(preds, plan))
     ]
 
 
-def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
-    """Yield the calibration errors under every lens of the plan."""
+def _calibration_errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
+    """Yield the calibration errors under every lens of the plan: traditional, top k, full, groups, labels, Likert intervals.
+
+    Top k beyond the number of classes, and labels without rows, are left out.
+    """
     n = len(preds)
     error = tc.GeneralizedECE(binning=tc.estimators.KDTree(plan.gamma), level=None)
     yield Number("traditional", "all", "error", float(TRADITIONAL(preds)), n)
@@ -73,8 +76,8 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
                 yield Number(f"likert {category.name}", "all", metric, float(value), category.count)
 
 
-def _facts(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
-    """Yield accuracies, mean confidences, entropy and scores."""
+def _scores_and_confidences(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
+    """Yield top-k accuracies, mean confidences by rank and of groups by label, mean entropy (nats), log loss and Brier score."""
     n = len(preds)
     ks = [1, *(k for k in plan.top_k if k <= preds.class_count)]
     top = tc.TopK(max(ks)).sample(preds)

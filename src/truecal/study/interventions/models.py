@@ -37,7 +37,7 @@ Logits = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Training:
-    """One model to train."""
+    """One model to train: the intervention (or "none"), its strength (None for the base model) and the seed."""
 
     kind: str
     strength: Strength
@@ -49,7 +49,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The logits of the rows to choose by and about the rows to judge."""
+    """Logits (n, classes) of the validation rows, by which strengths are chosen, and of the test rows, which are judged."""
 
     validation: Logits
     test: Logits
@@ -69,7 +69,7 @@ def outputs_of_all(
     workers: int = 1,
     progress: parallel.Progress = parallel.unheard,
 ) -> dict[Training, Outputs]:
-    """Return the logits of every model, from the cache in `folder` or trained now, whatever the workers and interruptions."""
+    """Return the logits of every model in the order of `jobs`, from the cache in `folder` or trained now and added to it."""
     cache = tc.lab.BatchCache(folder)
     trainings = jobs(plan)
     keys = _cache_keys(plan.training, data, trainings)
@@ -91,13 +91,13 @@ def outputs_of_all(
 
 
 def _train_task(task: tuple[Training, Recipe, DataPlan]) -> Outputs:
-    """Train one model, in any process; a process loads the data once."""
+    """Train the model (job, recipe, data plan) in `task`; each process loads the data once."""
     job, recipe, data = task
     return train(job, recipe, load_data(data))
 
 
 def train(job: Training, recipe: Recipe, data: InterventionData) -> Outputs:
-    """Train one model, in this process."""
+    """Train one model in this process; return its logits, which with dropout are logs of averaged probabilities."""
     from truecal.study.interventions import training
 
     model = training.fit(
@@ -133,8 +133,9 @@ _ARRAYS = ("validation_logits", "validation_labels", "test_logits", "test_labels
 def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict[Training, Outputs]]:
     """Read the logits of METHOD/SEED.npz for every method and seed; the method "none" is the base model.
 
-    Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. Methods take the place of
-    the plan's interventions while training, and the seeds found that of its seeds; what is done afterwards stays as planned.
+    Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. In the returned plan the
+    methods replace the interventions while training, and the number of files the seeds; recalibration and ensembles stay as
+    planned. The returned data have labels and no inputs.
     """
     paths = {path.name: sorted(path.glob("*.npz")) for path in sorted(folder.iterdir()) if path.is_dir()}
     seeds = {method: [path.stem for path in files_] for method, files_ in paths.items() if files_}
@@ -187,21 +188,21 @@ def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Trai
     Deep ensembles (Lakshminarayanan et al. 2017). Those of neighbouring seeds share members, so that their variance is smaller
     than that of independent ensembles.
     """
-    every = dict(outputs)
+    combined = dict(outputs)
     for members in plan.interventions.get(TOGETHER, ()):
         size = int(members or 0)
         if size > len(plan.seeds):
             raise InputError(f"an ensemble of {size} needs as many seeds, and there are {len(plan.seeds)}")
         for i, seed in enumerate(plan.seeds):
             chosen = [plan.seeds[(i + k) % len(plan.seeds)] for k in range(size)]
-            models = [vars(outputs[Training(BASELINE, None, one)]) for one in chosen]
+            models = [vars(outputs[Training(BASELINE, None, member_seed)]) for member_seed in chosen]
             means = {side: _average_probs([model[side] for model in models]) for side in ("validation", "test")}
-            every[Training(TOGETHER, members, seed)] = Outputs(**means)
-    return every
+            combined[Training(TOGETHER, members, seed)] = Outputs(**means)
+    return combined
 
 
 def _average_probs(logits: list[Logits]) -> Logits:
-    """Return the log of the mean of the probabilities of several models, shape (n, classes)."""
+    """Return the log of the mean softmax of several models' logits, each of shape (n, classes); probabilities of 0 become tiny."""
     probs = np.mean([tc.Predictions.from_logits(z, np.zeros(len(z), int)).probs for z in logits], axis=0)
     return np.log(np.maximum(probs, np.finfo(np.float64).tiny)).astype(np.float32)
 
@@ -223,7 +224,7 @@ _TRIED = ["intervention", "strength", "seed", "error", "accuracy", "chosen"]
 
 @dataclass(frozen=True)
 class StrengthChoice:
-    """The chosen strength of every intervention, error and accuracy of all tried on the validation rows by seed, and notes."""
+    """The chosen strength of every intervention, (error, accuracy) on the validation rows of every one tried, and notes."""
 
     strengths: Mapping[str, Strength]
     tried: Mapping[Training, tuple[float, float]]
@@ -244,19 +245,23 @@ def write_strength(strength: Strength) -> str:
 
 
 def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Outputs]) -> StrengthChoice:
-    """Try every strength on the validation rows, and choose the one with the lowest usual error that keeps the accuracy."""
+    """Choose, by intervention, the strength with the lowest usual error on the validation rows that keeps the accuracy.
+
+    Error and accuracy are means over seeds; the accuracy may be lower than the base model's by `accuracy_loss`. Where no strength
+    keeps it, the most accurate one is chosen, with a note. Maps fitted afterwards are cross-fitted on halves.
+    """
     rows, classes = data.validation, data.classes
-    tried = {job: _try(of_logits(logits.validation, rows, classes)) for job, logits in outputs.items()}
+    tried = {job: _measure_validation(of_logits(logits.validation, rows, classes)) for job, logits in outputs.items()}
     notes: list[str] = []
     after = [(kind, strength) for kind in AFTERWARDS for strength in plan.interventions.get(kind, ())]
     for (kind, strength), seed in product(after, plan.seeds):
         base = outputs[Training(BASELINE, None, seed)].validation
         probs, warned = _cross_fit(kind, strength, base, rows.labels)
         notes += warned
-        tried[Training(kind, strength, seed)] = _try(of_probs(probs, rows, classes))
+        tried[Training(kind, strength, seed)] = _measure_validation(of_probs(probs, rows, classes))
 
     def average(kind: str, strength: Strength) -> Any:
-        """Mean error and accuracy over the seeds."""
+        """Average error and accuracy over the seeds, shape (2,)."""
         return np.mean([tried[Training(kind, strength, seed)] for seed in plan.seeds], axis=0)
 
     lowest = average(BASELINE, None)[1] - plan.accuracy_loss
@@ -294,14 +299,17 @@ def of_probs(probs: Any, part: DataPart, classes: tuple[object, ...]) -> tc.Pred
 
 
 def _cross_fit(kind: str, strength: Strength, logits: Logits, labels: NDArray[np.int64]) -> Any:
-    """Recalibrate each half of the rows by a map fitted to the other; versions of one original are neighbours and stay together."""
+    """Recalibrate each half of the rows by a map fitted to the other; return probabilities (n, classes) and warnings.
+
+    The halves are the first and the last rows, because warped versions of one image are neighbours and must stay together.
+    """
     middle = len(labels) // 2
     first, second = slice(0, middle), slice(middle, None)
-    later, warned = recalibrate(kind, strength, logits[first], labels[first], logits[second])
-    sooner, also = recalibrate(kind, strength, logits[second], labels[second], logits[first])
-    return np.concatenate((sooner, later)), warned + also
+    second_probs, second_warnings = recalibrate(kind, strength, logits[first], labels[first], logits[second])
+    first_probs, first_warnings = recalibrate(kind, strength, logits[second], labels[second], logits[first])
+    return np.concatenate((first_probs, second_probs)), second_warnings + first_warnings
 
 
-def _try(preds: tc.Predictions) -> tuple[float, float]:
-    """Measure the usual error and the accuracy on validation rows."""
+def _measure_validation(preds: tc.Predictions) -> tuple[float, float]:
+    """Compute the usual error (top label, 15 bins of equal width) and the accuracy of predictions."""
     return float(TRADITIONAL(preds)), tc.scores.accuracy(preds)

@@ -49,7 +49,7 @@ Groups = Mapping[str, Sequence[object]]
 
 @dataclass(frozen=True)
 class DataPlan:
-    """Which data, and how it is split; `seed` fixes the split, which is the same for all models.
+    """Source of the data, and shares of validation and test rows; `seed` fixes the split, which is the same for all models.
 
     With `logits` nothing is trained: it is a folder with a folder of .npz files for every method, one file per seed.
     """
@@ -63,7 +63,12 @@ class DataPlan:
 
 @dataclass(frozen=True)
 class LensPlan:
-    """What is judged beside the usual error of the top class: top k, groups of classes, labels, a Likert scale."""
+    """What is judged beside the usual error of the top class.
+
+    `top_k`: the k most probable classes. `groupings`: groups of classes, by name. `labels`: the rows of each of these labels.
+    `likert`: limits of the intervals of an answer scale, for the probability of the class or group `likert_of`. `gamma` is that
+    of the k-d tree binning.
+    """
 
     top_k: tuple[int, ...] = (1, 2, 3, 5)
     groupings: Mapping[str, Groups] = field(default_factory=dict)
@@ -206,7 +211,7 @@ _TURN, _MOVE, _SIZE, _NOISE = 30.0, 1.0, 0.2, 0.1  # degrees, pixels, share, sta
 
 @dataclass(frozen=True, eq=False)
 class DataPart:
-    """Inputs, class numbers, and the original each row was made from (its own, where nothing was warped)."""
+    """Inputs (n, ...), class numbers (n,), and the number of the image or row that each was made from (n,)."""
 
     inputs: Images
     labels: Labels
@@ -215,7 +220,7 @@ class DataPart:
 
 @dataclass(frozen=True, eq=False)
 class InterventionData:
-    """Rows to train on, to choose and fit by, and to judge; `classes` are the names of the class numbers."""
+    """Rows to train on, to choose strengths and fit maps on (validation), and to judge (test); and the names of the classes."""
 
     train: DataPart
     validation: DataPart
@@ -225,7 +230,7 @@ class InterventionData:
 
 @lru_cache(1)  # a worker process trains many models on the same data
 def load_data(plan: DataPlan) -> InterventionData:
-    """Load the data and split it by the plan's seed. Originals are split before they are warped: no digit is in two parts."""
+    """Load the data and split it by the plan's seed, before digits are warped, so that no digit is in two parts (cached)."""
     inputs, labels, classes = _digits() if plan.source in BUNDLED else _from_file(Path(plan.source))
     rng = np.random.default_rng(plan.seed)
     order = rng.permutation(len(labels))
@@ -243,7 +248,11 @@ def load_data(plan: DataPlan) -> InterventionData:
 
 
 def check_plan(plan: Plan, data: InterventionData) -> None:
-    """Refuse, all at once, what in the plan does not fit the data: classes that are not there, images that are none."""
+    """Refuse a plan that does not fit the data, with all problems at once.
+
+    Those are unknown classes, top k beyond the number of classes, a cnn on inputs that are no images, and histograms with more
+    bins than half of the validation rows.
+    """
     document, lenses, count = plan.document, plan.lenses, len(data.classes)
     probe = tc.Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
     checks: list[tuple[Where, Callable[[], object]]] = [
@@ -271,13 +280,16 @@ def check_plan(plan: Plan, data: InterventionData) -> None:
 
 
 def _digits() -> tuple[Images, Labels, tuple[object, ...]]:
-    """Load the digits with pixels in [0, 1]."""
+    """Load the digits: images (n, 8, 8) with pixels in [0, 1], labels (n,), and the classes 0 to 9."""
     digits = extra("sklearn.datasets").load_digits()
     return (digits.images / 16).astype(np.float32), digits.target.astype(np.int64), tuple(range(10))
 
 
 def _warp(images: Images, rng: np.random.Generator) -> Images:
-    """Rotate, translate and scale each image about its centre, and add noise."""
+    """Rotate (up to 30 degrees), move (up to 1 pixel) and scale (by up to 20 %) each image (n, height, width), and add noise.
+
+    The noise is normal with standard deviation 0.1.
+    """
     from scipy.ndimage import affine_transform
 
     middle = (np.array(images.shape[1:]) - 1) / 2

@@ -76,7 +76,7 @@ def make_optimizer(model: Module, recipe: Recipe, steps: int) -> tuple[Any, Any]
 def objective(
     kind: While, strength: Strength, classes: int, generator: torch.Generator
 ) -> Callable[[Module, Tensor, Tensor], Tensor]:
-    """Return the loss of an intervention, a function of the network, inputs and class indices of a batch."""
+    """Return the loss of an intervention: a function (network, inputs, class indices) of a batch that returns a scalar."""
     if kind in ("none", "mc-dropout"):
         return lambda model, x, y: cross_entropy(model(x), y)
     if kind == "focal":
@@ -87,6 +87,7 @@ def objective(
         return lambda model, x, y: smoothed_cross_entropy(model(x), y, smoothing=strength)
 
     def blended(model: Module, x: Tensor, y: Tensor) -> Tensor:
+        """Compute the cross-entropy of a batch mixed with a permutation of itself."""
         x, soft = mixup(x, y, alpha=strength, classes=classes, generator=generator)
         return cross_entropy(model(x), soft)
 
@@ -103,7 +104,10 @@ def fit(
     strength: Strength = 0.0,
     seed: int = 0,
 ) -> Module:
-    """Train a network. Equal seeds give equal initial weights and equal batches under every intervention.
+    """Train a network on inputs (n, ...) and class indices (n,); return it in evaluation mode.
+
+    Equal seeds give equal initial weights and equal batches under every intervention.
+
 
     >>> import numpy as np
     >>> x = np.eye(3, dtype=np.float32).repeat(20, axis=0)
@@ -133,7 +137,7 @@ def fit(
 
 
 def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
-    """Compute the log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
+    """Compute the log of the mean probability over 20 passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
     with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         model[-2].train()
@@ -147,7 +151,7 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the outputs of the network, shape (n, classes)."""
+    """Compute the logits of a network in evaluation mode, shape (n, classes)."""
     with repeatable(), torch.no_grad():
         parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
     logits: NDArray[np.float32] = torch.cat(parts).numpy()
