@@ -160,18 +160,22 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     low = np.maximum.accumulate(low)  # from the last score of each group on
     high = np.minimum.accumulate(high[::-1])[::-1]  # up to the first score of each group
     begin, end = profile.scores[0, starts[:-1]], profile.scores[0, starts[1:] - 1]
-    before = np.concatenate([[0.0], low[:-1]])
-    beyond = np.concatenate([high[1:], [1.0]])
-    same = begin == end
-    x = np.concatenate([begin, end[~same]]).astype(np.float64)
-    lows = np.concatenate([np.where(same, low, before), low[~same]])
-    highs = np.concatenate([high, beyond[~same]])
+    # a group's lower limit holds from its last score on, its upper limit up to its first one
+    low_before = np.concatenate([[0.0], low[:-1]])
+    high_after = np.concatenate([high[1:], [1.0]])
+    one_score = begin == end
+    x = np.concatenate([begin, end[~one_score]]).astype(np.float64)
+    lows = np.concatenate([np.where(one_score, low, low_before), low[~one_score]])
+    highs = np.concatenate([high, high_after[~one_score]])
     order = np.argsort(x, kind="stable")
     return Band(x[order], lows[order], highs[order], level)
 
 
 def _run_level(groups: int, level: float) -> float:
-    """Compute the level of the bound of each run at which all bounds hold at once with probability `level`."""
+    """Compute the two-sided level of the bounds of each run of groups at which all bounds hold at once with probability `level`.
+
+    From the simulated largest run, at most Bonferroni's level, which is also taken where the draws do not reach `level`.
+    """
     from scipy.special import ndtr
 
     largest = _largest_runs(groups)
@@ -197,7 +201,10 @@ def _largest_runs(groups: int) -> Float64s:
 
 
 def _effective_runs(profile: Profile, starts: Indices, first: Indices, last: Indices) -> Float64s:
-    """Compute the effective sample size of every run of groups of clustered rows, shape (1, runs)."""
+    """Compute the effective sample size of every run of groups of clustered rows, shape (1, runs).
+
+    Group g has the sorted rows starts[g] to starts[g + 1]; run r the groups first[r] to last[r], both (runs,).
+    """
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])

@@ -102,7 +102,10 @@ def _resample_models(
     units: Mapping[str, Units],
     draws: _Draws,
 ) -> dict[str, ComparedModel]:
-    """Resample errors of one probability: counts of units, the same for all models where they are paired."""
+    """Resample the errors of models of one probability per row: counts of units, the same for all models if paired.
+
+    Returns the ComparedModel of every name, with an interval where the estimator has no plug-in bias.
+    """
     counts, level, models = next(iter(units.values())).draws(draws.resamples, draws.rng), draws.level, {}
     for name, preds in all_preds.items():
         unit_counts = counts if draws.paired else units[name].draws(draws.resamples, draws.rng)
@@ -129,12 +132,15 @@ def _resample_models(
 
 
 def _limits_around(value: float, interval: Interval) -> tuple[float, float]:
-    """Return the limits of an interval, extended to the value."""
+    """Return min(low, value) and max(high, value) of an interval."""
     return min(float(interval.low), value), max(float(interval.high), value)
 
 
 def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
-    """Compute the interval of one model without resamples; None for clusters where the estimator has no such form."""
+    """Compute the interval of one model by formula; None for clusters unless the estimator is the rank series.
+
+    For rows it is the estimator's own interval, which may be None too.
+    """
     if units.kind == "clusters":
         if not isinstance(estimator, RankSeries):
             return None
@@ -150,7 +156,10 @@ def _resample_vectors(
     units: Mapping[str, Units],
     draws: _Draws,
 ) -> dict[str, ComparedModel]:
-    """Resample errors of several probabilities: paired models draw their units by the same seed."""
+    """Resample the errors of models of several probabilities per row: paired models draw their units by the same seed.
+
+    Returns the ComparedModel of every name, without interval. Refuses estimators other than GeneralizedECE, and a single unit.
+    """
     if not isinstance(estimator, GeneralizedECE):
         raise InputError(
             f"{type(estimator).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability"
@@ -166,7 +175,7 @@ def _resample_vectors(
 
 
 def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> ComparedModel:
-    """Measure the cells of a sketch, which are drawn like the rows in them."""
+    """Measure a sketch: in closed form for the root-mean-square rank series, else by resamples of the rows in its cells."""
     level, rng = draws.level, draws.rng
     estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
     error = estimate.sketch_error or 0.0
@@ -186,7 +195,8 @@ def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) ->
     sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
     it, rho the correlation of the estimates. The errors' own intervals hold near zero and away from it, so those of the difference
     do. Values that are biased are compared by the quantiles of resampled differences instead; those of the rank series by the joint
-    distribution of both estimates (:meth:`rank_series.Side.limits`).
+    distribution of both estimates (:meth:`rank_series.Side.limits`). Returns (low, high, p); where both models have the same
+    resampled errors, low and high are the difference and p is 1.
     """
     if a.side is not None and b.side is not None:
         return a.side.limits(b.side, level, paired=paired)
@@ -207,7 +217,7 @@ def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) ->
 
 
 def _correlation(x: Float64s | None, y: Float64s | None) -> float:
-    """Correlate two estimates over the same resamples; 0 without resamples or variance."""
+    """Compute the correlation of two estimates over the same resamples (resamples,); 0 without resamples or variance."""
     if x is None or y is None:
         return 0.0
     scale = float(x.std() * y.std())
@@ -221,7 +231,10 @@ def _errors(model: ComparedModel) -> Float64s:
 
 
 def _quantile_limits(a: ComparedModel, b: ComparedModel, level: float) -> tuple[float, float, float]:
-    """Compute limits and p-value of the difference of errors from quantiles of paired resamples."""
+    """Compute limits and two-sided p-value of the difference a - b from quantiles of the differences of resampled errors.
+
+    Where the test rejects the calibration of one model only, the limit on its side is at least the upper quantile of its error.
+    """
     differences = _errors(a) - _errors(b)
     low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
     if b.is_calibrated and not a.is_calibrated:  # then the difference may be as large as the error of a
@@ -556,7 +569,10 @@ def compare_many(
 
 
 def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Take Predictions or Sketches by name, or make Predictions of labels and probabilities by name."""
+    """Return Predictions or Sketches by name: those of a mapping `y_true`, or Predictions of labels `y_true` and each of `probs`.
+
+    `rows` are keyword arguments of Predictions.from_probs. Refuses other types.
+    """
     if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
         data = {}
@@ -571,7 +587,7 @@ def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapp
 
 
 def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]:
-    """List the pairs of models that are compared."""
+    """List the pairs (a, b) to compare: all of them, or (name, reference) for every other name; refuse fewer than two names."""
     if len(names) < 2:
         raise InputError("a comparison needs at least two models with different names")
     if reference is None:
@@ -584,20 +600,23 @@ def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]
 def _compared_models(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure every model: rank series in closed form, other estimators on resamples."""
+    """Measure every model: rank series of one dataset and norm 2 in closed form, all else on resamples.
+
+    `estimator` None is the rank series, or GeneralizedECE for a lens on several probabilities.
+    """
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
-    lenses, one_dataset = {}, True
+    lenses, is_one_dataset = {}, True
     for name, preds in data.items():
         lenses[name] = lens or default_lens(preds)
-        one_dataset = one_dataset and lenses[name].shares(preds) is None
+        is_one_dataset = is_one_dataset and lenses[name].shares(preds) is None
     units = _units(data, lenses, key, draws)
     engine, models = "bootstrap", {}
     if isinstance(estimator, VectorEstimator):
         models = _resample_vectors(estimator, data, lenses, units, draws)
-    elif not one_dataset or not isinstance(estimator, RankSeries) or estimator.norm != 2:
+    elif not is_one_dataset or not isinstance(estimator, RankSeries) or estimator.norm != 2:
         models = _resample_models(estimator, data, lenses, units, draws)
     else:
         engine = "rank series"
@@ -615,7 +634,11 @@ def _compared_models(
 def _judged_models(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure models of which few rows have trusted labels and all have verdicts of a judge."""
+    """Measure models of which few rows have trusted labels and all have verdicts of a judge.
+
+    Where the judge helps no model, the trusted rows alone are compared. Refuses another estimator or lens, a key, and unpaired
+    models.
+    """
     refuse_options(estimator, lens)
     if key is not None or not draws.paired:
         raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
@@ -634,7 +657,7 @@ def _judged_models(
 def _sketched_models(
     estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure the cells of sketches, which are drawn like the rows in them."""
+    """Measure models given as sketches, unpaired; refuse a mixture with Predictions, a lens and a key."""
     if not all(isinstance(model, Sketch) for model in data.values()) or lens is not None or key is not None:
         raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
     estimator = estimator or RankSeries()
@@ -646,7 +669,11 @@ def _sketched_models(
 def _units(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str | None, draws: _Draws
 ) -> dict[str, Units]:
-    """Choose what is drawn for each model; paired models have the same units, so that one draw serves all of them."""
+    """Choose the units (rows or clusters) that are drawn for each model, by name.
+
+    Paired models have the same units, by position or by the values of the column `key`, so that one draw is used for all of
+    them; unpaired ones have their own. Refuses a key with unpaired models.
+    """
     if not draws.paired:
         if key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
@@ -660,7 +687,11 @@ def _units(
 
 
 def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predictions) -> None:
-    """Refuse a model whose rows, labels or clusters are not those of the first one, in the same order."""
+    """Raise InputError if the rows of model `name` are not those of the first model, in the same order.
+
+    They must agree in number, labels and clusters. Binary labels may differ, as whether each model's own answer was correct,
+    unless they have the same number of ones in an order unrelated to that of the first.
+    """
     if len(model) != len(preds):
         raise InputError(
             f"{first} has {len(preds)} rows and {name} has {len(model)}: pair them by a column (key=, --key), or compare them "
@@ -691,7 +722,11 @@ def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predict
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
 ) -> dict[str, Units]:
-    """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
+    """Return units of each model that are the values of a column, or the clusters of the first model, which hold whole keys.
+
+    Refuses missing keys, keys that are not in all models, and a key in several clusters. Units are "rows" if every key has one
+    row in every model and there are no clusters, else "clusters".
+    """
     first = next(iter(all_preds))
     for name, preds in all_preds.items():
         validation.refuse_missing(column(preds, key), f"{key!r} of {name}", "key")

@@ -318,14 +318,16 @@ def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
 
 
 def _regions(profile: Profile, starts: Indices, level: float) -> tuple[Region, ...]:
-    """Return what lies between consecutive places of the sorted rows; parts without rows are left out."""
+    """Return the region between each two consecutive positions `starts` of the sorted rows, 0 and the end included.
+
+    Frequencies have Clopper-Pearson limits at `level`. Repeated positions count once, so no region is empty.
+    """
     scores = profile.scores
     edges = np.unique(np.concatenate([[0], np.ravel(starts), [profile.rows]]))
     bins = replace(Bins.of(profile, Cut(edges[None], edges[None])), single=True)
     low, high = bins.interval(level)
-    lowest, highest = (
-        np.ravel(getattr(profile, name, scores)) for name in ("low", "high")
-    )  # cells of a sketch have ends
+    # cells of a sketch have lower and upper ends
+    lowest, highest = (np.ravel(getattr(profile, name, scores)) for name in ("low", "high"))
     weighted = profile.weights is not None and not profile.counted
     return tuple(
         Region(
@@ -591,11 +593,11 @@ class Conclusion(Tabular):
 
     @property
     def _whole(self) -> VerdictWord | None:
-        """The verdict of all rows together, whatever the groups are."""
+        """The verdict of all rows together by their limits, without regard to groups; None without a tolerance."""
         return _verdict(self, self.tolerance)
 
     def _upper(self) -> float | None:
-        """Return the upper limit that decides a gate: the highest of all that must be within."""
+        """Return the upper limit that decides a gate: that of all rows, with `every_group` the largest of all; None without one."""
         groups = self.groups if self.every_group else ()
         return None if self.high is None else max(self.high, *(group.high for group in groups), 0.0)
 
@@ -610,11 +612,11 @@ class Conclusion(Tabular):
         return sorted(undecided, key=lambda group: -group.high)
 
     def _miscalibrated_groups(self) -> list[GroupError]:
-        """Return the groups whose test rejects calibration."""
+        """Return the groups whose p-value is at most 1 - level, in their order; groups without a p-value are left out."""
         return [group for group in self.groups if group.p_value is not None and group.p_value <= 1 - self.level]
 
     def _evidence_of_all_rows(self) -> list[str]:
-        """List what shows that the scores of all rows together are not calibrated."""
+        """List in words what shows that all rows together are not calibrated: the test, the slope, both or none."""
         parts = []
         if self.p_value is not None and self.p_value < 1 - self.level:
             parts.append(f"the test of calibration ({digits.p_equation(self.p_value)})")
@@ -623,14 +625,14 @@ class Conclusion(Tabular):
         return parts
 
     def _evidence(self) -> list[str]:
-        """List what shows that the scores are not calibrated, in all rows or in groups."""
+        """List in words what shows that the scores are not calibrated: test and slope of all rows, and the number of groups."""
         groups = len(self._miscalibrated_groups())
         return [*self._evidence_of_all_rows(), *([f"{groups} of {len(self.groups)} groups"] if groups else [])]
 
     def _direction_sentence(self) -> str:
-        """Say which way the scores are off; empty where the mean difference rounds to 0.
+        """Write the direction of the mean difference and its size; "" where it rounds to 0.0 points.
 
-        A mean difference far below the error means errors of both signs, which is said instead.
+        A mean difference below a quarter of the error comes from errors of both signs: the sentence then says so instead.
         """
         if self.value > _MIN_DIRECTION and abs(self.direction) < _ONE_SIDED * self.value:
             high, low = (names.tendency(self.lens, sign) for sign in (1.0, -1.0))
@@ -642,7 +644,7 @@ class Conclusion(Tabular):
         return f"{_capitalised(self._tendency(self.direction))}{chance}."
 
     def _tendency(self, direction: float) -> str:
-        """Say which way scores are off, and by how much on average."""
+        """Write a direction in words with its size, such as "predicted too high by 3.1 points on average"."""
         return f"{names.tendency(self.lens, direction)} by {digits.points(abs(direction))} on average"
 
     def _size(self) -> str:
@@ -656,11 +658,11 @@ class Conclusion(Tabular):
         return f"{value} ({confidence}: {digits.points_between(self.low, self.high, 'to')})"
 
     def _count_outside(self) -> str:
-        """Write how many groups are outside of the tolerance."""
+        """Write the number of groups outside of the tolerance, such as "2 of 5 groups"."""
         return f"{len(self._groups_outside())} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
-        """Say how groups compare with the tolerance; empty without groups."""
+        """Write how groups compare with the tolerance (outside, undecided, or all within); "" without groups."""
         outside, undecided, worst = self._groups_outside(), self._undecided_groups(), self.worst_group
         if worst is None:
             return ""
@@ -681,9 +683,9 @@ def _capitalised(text: str) -> str:
 
 
 def limits(estimate: Estimate) -> tuple[float, float]:
-    """Return the limits of an error: those of its interval, and what a sketch leaves open beyond them.
+    """Return the limits of an error: those of its interval, widened by the sketch error, within [0, 1].
 
-    A limit that is not a number leaves every error open, from 0 to 1.
+    A lower limit that is not a number is 0, an upper one 1.
 
     Raises
     ------
@@ -723,9 +725,9 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
     >>> rows_to_settle(0.01, 0.0, 0.03, 0.02, 1000)
     3000
     """
-    reach, room = (high - value, tolerance - value) if value < tolerance else (value - low, value - tolerance)
-    more = n * (reach / room) ** 2 - n if room > 0 else inf
-    return ceil(more) if 0 < more < _MAX_ROWS else None
+    half_width, distance = (high - value, tolerance - value) if value < tolerance else (value - low, value - tolerance)
+    further = n * (half_width / distance) ** 2 - n if distance > 0 else inf
+    return ceil(further) if 0 < further < _MAX_ROWS else None
 
 
 def rows_to_pass(value: float, high: float, tolerance: float, n: int) -> int | None:
@@ -751,7 +753,10 @@ def _direction_margin(profile: Profile | None, estimate: Estimate, level: float)
 
 
 def _verdict(error: Conclusion | GroupError, tolerance: float | None) -> VerdictWord | None:
-    """Compare the limits of an error with a tolerance; None if one of them is missing."""
+    """Compare the limits of an error with a tolerance: "within" if high <= tolerance, "outside" if low > tolerance.
+
+    Else "not enough data"; None if a limit or the tolerance is missing.
+    """
     if error.low is None or error.high is None or tolerance is None:
         return None
     return "within" if error.high <= tolerance else "outside" if error.low > tolerance else "not enough data"

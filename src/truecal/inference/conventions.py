@@ -141,7 +141,10 @@ def like(tool: str, **options: Any) -> Convention:
 
 
 def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
-    """Return the convention of a tool for the task of the predictions: binary for one probability, where the tool has tasks."""
+    """Return the convention of a tool for the task of the predictions: binary for one probability per row, where it has tasks.
+
+    `options` are those of :func:`like` and replace the task.
+    """
     if preds.binary and tool in _BINARY:
         options = {**_BINARY[tool], **options}
     elif tool == "relplot" and not preds.binary:

@@ -69,7 +69,10 @@ class DecisionCells:
 
     @classmethod
     def of(cls, sample: Sample, thresholds: Float64s, rng: np.random.Generator) -> DecisionCells:
-        """Cut the rows of a sample into cells."""
+        """Cut the rows of a sample, sorted by score, into at most 512 cells of equal mass and at every threshold (T,).
+
+        Counts are weighted and sum to the effective number of rows. Refuses samples with several pairs per row.
+        """
         from scipy.sparse import csr_array
 
         sample = sample.weighing()
@@ -120,10 +123,10 @@ class DecisionCells:
         return losses, costs
 
     def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
-        """Compute the losses if `rates` were true, and losses and costs of redraws from them.
+        """Compute the losses (T,) if `rates` (G,) were true, and losses and costs of redraws from them, (B, T) each.
 
-        Independent rows: numbers of rows are Poisson, outcomes binomial. Clusters and weighted rows: whole units are
-        drawn, and their residuals keep their size but not their sign.
+        Independent rows without `draws`: numbers of rows are Poisson, outcomes binomial. Clusters, weighted rows, or given
+        `draws`: whole units are drawn, and their residuals from `rates` keep their size and have random signs.
         """
         true = self.values(self.counts[None], (self.counts * rates)[None])[0][0]
         if self.redrawn and draws is None:
@@ -489,7 +492,10 @@ def decision_loss(
 
 
 def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> tuple[Float64s, float]:
-    """Check the thresholds, or derive the one that the costs imply; the second number is the unit of losses."""
+    """Return thresholds (T,) and the unit of losses: those given and 1, or false_alarm / (false_alarm + missed) and their sum.
+
+    Refuses both at once, and costs that are not two finite numbers above 0.
+    """
     if costs is not None:
         pair = validation.as_floats(costs, "costs")
         if thresholds is not None:
@@ -521,7 +527,7 @@ class _Redraws(NamedTuple):
 
     @classmethod
     def of(cls, true: Float64s, losses: Float64s, floor: Float64s) -> _Redraws:
-        """Compare losses of redraws, shape (B, T), with the true ones, shape (T,); `floor` bounds the scale below."""
+        """Compute bias, deviations and scale of losses of redraws (B, T) around true ones (T,); the scale is at least `floor`."""
         bias = losses.mean(axis=0) - true
         deviations = np.sqrt(np.maximum(losses - bias, 0.0)) - np.sqrt(true)
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
@@ -531,22 +537,22 @@ class _Redraws(NamedTuple):
         return np.sqrt(np.maximum(losses - self.bias, 0.0))
 
     def limits(self, losses: Float64s, reach: float) -> tuple[Float64s, Float64s]:
-        """Compute squares of the roots less and plus `reach` scales, shape (T,) each."""
+        """Compute (root - reach scale)^2, 0 where the difference is negative, and (root + reach scale)^2, shape (T,) each."""
         roots, width = self.roots(losses), reach * self.scale
         return np.maximum(roots - width, 0.0) ** 2, (roots + width) ** 2
 
     def simultaneous_reach(self, level: float) -> float:
-        """Compute the number of scales that no threshold exceeds in a share `level` of the redraws."""
+        """Compute the `level` quantile over redraws of the largest |deviation| / scale over thresholds."""
         return float(np.quantile(np.abs(self.deviations / self.scale).max(axis=1), level))
 
 
 def _losses(
     sample: Sample, grid: Float64s, unit: float, level: float, rng: np.random.Generator, lens: str, name: str
 ) -> DecisionLoss:
-    """Estimate the losses of one model with band and test.
+    """Estimate the losses of one model at thresholds `grid` (T,), with band, intervals and test.
 
-    Limits hold for each of four curves: calibrated, halfway to the chosen terms, the chosen terms, which may be too few, and
-    all terms. They are 0 below where the test does not reject.
+    Limits are the union of those under four curves: calibrated, halfway to the chosen terms, the chosen terms, which may be too
+    few, and all terms. Lower limits are 0 where the test does not reject. `lens` and `name` are passed on to the result.
     """
     cells = DecisionCells.of(sample, grid, rng)
     units = cells.unit_counts.shape[1]
@@ -593,7 +599,10 @@ def _losses(
 
 
 def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> LossDifference:
-    """Estimate the difference of the losses of two models on the same rows, with a simultaneous band and a p-value."""
+    """Estimate the loss of model a less that of model b on the same rows, with a simultaneous band and a p-value.
+
+    Units and signs are drawn for both models together; the band is symmetric around the bias-corrected difference.
+    """
     assert a.cells is not None
     assert b.cells is not None
     draws = Draws.of(a.cells.unit_counts.shape[1], rng)
@@ -767,13 +776,16 @@ def decompose_score(
 
 
 def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
-    """Score an outcome; an infinite log loss counts as 0, and is refused where the outcome occurs."""
+    """Compute the Brier score or log loss of scores (k,) for an outcome 0 or 1; an infinite log loss is returned as 0.
+
+    The caller refuses scores whose log loss is infinite where that outcome occurs.
+    """
     p = scores if outcome else 1 - scores
     return -np.log(positive(p)) if score == "log" else (1 - p) ** 2
 
 
 def _divergence(p: Float64s | float, q: Float64s, score: str) -> Float64s:
-    """Compute the squared difference of probabilities, or the Kullback-Leibler divergence in nats."""
+    """Compute d(p, q), elementwise: (p - q)^2 for "brier", the Kullback-Leibler divergence in nats for "log"."""
     from scipy.special import rel_entr
 
     return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q) if score == "log" else (p - q) ** 2, np.float64)

@@ -134,7 +134,7 @@ class OutputCells:
         return float(brentq(lambda t: self._exceedance(t) - (1 - level), 0.0, self.squared, xtol=1e-16))
 
     def _exceedance(self, t: float) -> float:
-        """Compute the probability of a U at least as large as observed if the true squared error is t."""
+        """Compute P(U >= observed) if the true squared error is t: the larger of that for an even division and the observed one."""
         shares = self.shares
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # as in (2)
         noise = rate * (1 - rate) / self.counts
@@ -158,14 +158,17 @@ def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple
 
 
 def _gap_squares(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute (s - y)^2 of each output, and the same debiased."""
+    """Compute (s - y)^2 of each output, y = ones / counts, and the same less y (1 - y) / max(counts - 1, 1)."""
     rate = ones / np.maximum(counts, 1.0)
     square = (outputs - rate) ** 2
     return square, square - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
 
 
 def _upper_tail(distance: float, variance: float, third: float) -> float:
-    """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with these second and third cumulants."""
+    """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with these second and third cumulants.
+
+    Normal where the skewness is below 1e-4; without variance 1 for distances up to 0, else 0.
+    """
     from scipy.special import gammaincc, ndtr
 
     if variance <= 0:
@@ -233,13 +236,14 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
 
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
-    """Decide whether a T as small as observed has probability 1 - level or less under every null of this error."""
+    """Decide whether P(T <= observed) is 1 - level or less under every null of this root-mean-square error; False for error 0."""
     return error > 0 and all(p <= 1 - level for p in _null_probabilities(cells, error**2, closed, 1 - level))
 
 
 def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
-    """Yield P(T <= observed) under each null of this squared error; an unseen output is left out where it yields `stop` or less.
+    """Yield P(T <= observed) under each null of this squared error.
 
+    An output never observed is left out where the probability that it stays unseen is `stop` or less, or if the list is `closed`.
     A part of the squared error lies on the outputs observed; the rest on an output never observed, or on one rare output, which
     then has Poisson counts of the least and the observed frequency that can hold it.
     """
@@ -282,17 +286,20 @@ class GapLimits:
 
 
 def _gap_limits(cells: OutputCells) -> GapLimits:
-    """Compute how far, and to which side, the rate of each output may lie from it."""
+    """Compute how far, and to which side, the rate of each output may lie from it: at tail probability 0.005 per side."""
     s = cells.outputs
     low, high = clopper_pearson(cells.ones, cells.counts, _TAIL)
     upwards = s < 0.5
     wide = np.where(upwards, 1.0, -1.0)
-    there, back = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
-    return GapLimits(np.where(there > 0, there, back), np.where(there > 0, wide, -wide), wide)
+    wide_gap, narrow_gap = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
+    return GapLimits(np.where(wide_gap > 0, wide_gap, narrow_gap), np.where(wide_gap > 0, wide, -wide), wide)
 
 
 def _divisions(cells: OutputCells, limits: GapLimits, squared: float) -> Iterator[Float64s]:
-    """Yield gaps rate - output with this squared error, those that are possible: filled up, as observed, and all alike."""
+    """Yield gaps rate - output (m,) with this squared error: outputs filled one by one, in the shape observed, and all equal.
+
+    A division that would need rates outside of [0, 1] or gaps beyond the limits is left out.
+    """
     s, n_k = cells.outputs, cells.counts
     w = cells.weight * n_k / cells.rows
     if squared == 0:
@@ -310,17 +317,23 @@ def _divisions(cells: OutputCells, limits: GapLimits, squared: float) -> Iterato
 
 
 def _fill(w: Float64s, limits: GapLimits, order: Indices, squared: float) -> Float64s | None:
-    """Put a squared error on outputs up to their largest gaps, one after the other in this order; None where it is too large."""
-    full = (w * limits.largest**2)[order]
-    if full.sum() < squared - 1e-15:
+    """Return gaps (m,) that put a squared error on outputs up to their largest gaps, one after the other in this order.
+
+    `w` are the weights of the squared gaps; None if the largest gaps of all outputs together have less.
+    """
+    max_parts = (w * limits.largest**2)[order]
+    if max_parts.sum() < squared - 1e-15:
         return None
     parts = np.empty_like(w)
-    parts[order] = np.clip(squared - (np.cumsum(full) - full), 0.0, full)
+    parts[order] = np.clip(squared - (np.cumsum(max_parts) - max_parts), 0.0, max_parts)
     return limits.side * np.sqrt(np.where(parts > 1e-15, parts, 0.0) / np.where(w > 0, w, 1.0))
 
 
 def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
-    """Scale gaps to a squared error, cut where a rate would leave [0, 1]; None where even the largest have less."""
+    """Scale gaps `direction` (m,) so that sum w gap^2 is `squared`, each cut where its rate would leave [0, 1].
+
+    None where even the cut gaps have less.
+    """
     from scipy.optimize import brentq
 
     room = np.where(direction > 0, 1 - s, s) * (direction != 0)
@@ -328,6 +341,7 @@ def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
         return None
 
     def sizes(factor: float) -> Float64s:
+        """Return |gap| of every output for a factor."""
         return np.minimum(factor * np.abs(direction), room)
 
     factor = float(np.sqrt(squared / (w @ direction**2)))
@@ -424,7 +438,7 @@ class NullTerms:
 
     @cached_property
     def _moments(self) -> tuple[Float64s, Float64s]:
-        """Mean and variance of every term."""
+        """Mean and variance of every term a_j t(n_j, K_j), shape (m,) each."""
         mean, variance = _binomial_moments(self.s, self.n, self.p)
         return self.weight * mean, self.weight**2 * variance
 
@@ -473,7 +487,7 @@ class NullTerms:
 
     @cached_property
     def _others(self) -> NDArray[np.complex128]:
-        """Product of the transforms of all terms but each one, shape (m, frequencies)."""
+        """Product, for each term, of the transforms of all other terms, shape (m, frequencies)."""
         unit = np.ones_like(self._transforms[:1])
         before = np.cumprod(np.concatenate([unit, self._transforms[:-1]]), axis=0)
         after = np.cumprod(np.concatenate([unit, self._transforms[:0:-1]]), axis=0)[::-1]
@@ -481,7 +495,10 @@ class NullTerms:
 
 
 def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Return counts around n p and their binomial probabilities, shape (m, values); counts outside 0..n have mass 0."""
+    """Return counts around n p and their binomial probabilities, shape (m, values); counts outside 0..n have mass 0.
+
+    They reach six standard deviations; where the deviation is above 16 only every m-th count is taken. Rows sum to 1.
+    """
     from scipy.special import betaln, xlog1py, xlogy
 
     deviation = np.sqrt(n * p * (1 - p))
@@ -497,7 +514,7 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _poisson(mean: float) -> tuple[Float64s, Float64s]:
-    """Return counts and their Poisson probabilities, within `_REACH` standard deviations of the mean."""
+    """Return consecutive counts within six standard deviations (plus 6) of the mean, and their Poisson probabilities, sum 1."""
     from scipy.special import gammaln, xlogy
 
     reach = _REACH * np.sqrt(mean) + _REACH
@@ -507,7 +524,10 @@ def _poisson(mean: float) -> tuple[Float64s, Float64s]:
 
 
 def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute mean and variance of t = square K^2 + linear K + constant from the central moments of K; 0 where n is 0."""
+    """Compute mean and variance of t(n, K) of (2) for binomial K with rate p: shape (m,) each, 0 where n is 0.
+
+    t = square K^2 + linear K + constant, so both follow from the first four central moments of K.
+    """
     safe = np.maximum(n, 1.0)
     square = 1 / safe + 1 / (safe + PULL) ** 2
     linear = -2 * s - 1 / (safe + PULL) + 2 * PULL * s / (safe + PULL) ** 2
@@ -522,7 +542,7 @@ def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Fl
 
 
 def _poisson_moments(s: float, rows: float, rate: float) -> tuple[float, float]:
-    """Compute mean and variance of t if K of a Poisson number of rows have the event."""
+    """Compute mean and variance of t(N, K) of (2), N Poisson with mean `rows` and K of the N rows with the event at `rate`."""
     n, mass = _poisson(rows)
     mean, variance = _binomial_moments(s, n, np.full(len(n), rate))
     overall = float(mass @ mean)

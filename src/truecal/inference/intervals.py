@@ -196,7 +196,11 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
 
 
 def debiased_pivot(profile: Profile, bins: int) -> Pivot:
-    """Compute the debiased square X of every dataset, and the terms of its variance at any theta."""
+    """Compute X of :func:`debiased_interval` for every dataset, and a, b and e of its variance a + b theta + e theta^2.
+
+    Bins are of equal mass, at most as many as give two rows each; bins with fewer are left out. Where all observed gaps are 0, b
+    is 4 sum_k p_k^2 v_k / n_k under calibration and e is 0. Refuses datasets whose bins all hold a single row.
+    """
     cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
     weight, score, outcome, square, product = (
         np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y", "cc", "cy")
@@ -275,7 +279,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     (True, True)
     """
     options.between(threshold, "threshold", 0, 1)
-    threshold = float(threshold)  # of 80 bits: special functions know no such numbers
+    threshold = float(threshold)  # a longdouble has 80 bits, which special functions do not accept
     profile = tested_profile(data, lens)
     pivot = series_pivot(next(fit_series(profile))) if profile.units is None else ClusteredSeries.of(profile).pivot
     p, z = pivot.p_value(threshold), pivot.z_score(threshold)

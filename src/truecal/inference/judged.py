@@ -61,7 +61,7 @@ ASSUMPTION = (
 
 @dataclass(frozen=True, repr=False)
 class JudgedEstimate(Estimate):
-    """A calibration error from few trusted labels and a judge's verdicts: an Estimate, and what the judge was worth.
+    """A calibration error from few trusted labels and a judge's verdicts: an Estimate, and the gain by the judge in labels.
 
     Attributes
     ----------
@@ -185,7 +185,10 @@ class JudgedRows:
         return n / max(squares, 1.0)
 
     def polynomials(self, order: int) -> Float64s:
-        """Compute polynomials orthonormal in the mid-rank of the score over all rows, shape (N, order); fewer if scores are few."""
+        """Compute polynomials orthonormal in the mid-rank of the score over all rows, shape (N, order), the constant first.
+
+        At most as many as there are distinct scores.
+        """
         values, group, counts = np.unique(self.scores, return_inverse=True, return_counts=True)
         shares = counts / len(self.scores)
         ranks = np.cumsum(shares) - shares / 2
@@ -222,7 +225,10 @@ class JudgedRows:
         return JudgedMeans(values, label_noise, row_noise, (n * ((1 - f) * label + f * row) + m * row) / (n + m))
 
     def _noise(self, values: Float64s) -> Float64s:
-        """Compute what each trusted row (or cluster) adds to the error of a weighted mean; squares add up to its variance."""
+        """Compute the deviations (units, K) of a weighted mean of values (n, K) by trusted row, or by cluster.
+
+        Their squares sum to the variance of the mean, with the factor units / (units - 1).
+        """
         w = self.weights[:, None]
         parts = w * (values - (w * values).mean(0)) / len(w)
         if self.units is not None:
@@ -231,7 +237,7 @@ class JudgedRows:
         return parts * np.sqrt(len(parts) / (len(parts) - 1))
 
     def rate(self, level: float) -> tuple[float, float, float]:
-        """Estimate the rate of the outcome over all rows with its normal limits: (1) with phi = 1."""
+        """Estimate the rate of the outcome over all rows by (1) with phi = 1: value, lower and upper normal limit, in [0, 1]."""
         mean = self.estimate_means(np.ones((len(self.scores), 1)))
         value = float(mean.values[0]) + float(self.scores.mean())
         half_width = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(mean.covariance[0, 0]))
@@ -242,8 +248,8 @@ class JudgedRows:
 class JudgedMeans(NamedTuple):
     """Means (1) of K functions of the score and their covariance (2).
 
-    `label_noise` and `row_noise`, shape (units, K), are what every trusted row or cluster adds to the noise of
-    mean_trusted(phi_k (y - g)) and of mean_trusted(phi_k (y - c)): their squares sum to L and S.
+    `label_noise` and `row_noise`, shape (units, K), are the deviations by trusted row or cluster of
+    mean_trusted(phi_k (y - g)) and of mean_trusted(phi_k (y - c)): their cross products sum to L and S.
     """
 
     values: Float64s  # (K,)
@@ -268,7 +274,7 @@ class JudgedSeries:
 
     @classmethod
     def of(cls, preds: Predictions) -> JudgedSeries:
-        """Fit the series of binary predictions with a judge."""
+        """Fit the series of binary predictions with a judge; the number of terms grows with the labels the judge is worth."""
         rows = JudgedRows.of(preds)
         test_terms = int(max_order(np.array([rows.size]))[0])
         means = rows.estimate_means(rows.polynomials(test_terms))
@@ -280,7 +286,7 @@ class JudgedSeries:
 
     @property
     def judge_helps(self) -> bool:
-        """Whether the judge is worth more labels than chance correlation with the outcome would be."""
+        """Whether the trusted labels with the judge are worth more than 1.05 times their number."""
         return self.worth > _MIN_WORTH * len(self.rows.trusted)
 
     @property
@@ -307,7 +313,10 @@ class JudgedSeries:
         return min(low, self.value), min(max(high, self.value), 1.0)
 
     def p_value(self, rng: np.random.Generator) -> float:
-        """Test calibration by the statistic of the rank series; flip the signs of clusters, redraw outcomes of rows."""
+        """Return the p-value of calibration by the statistic of the rank series, from up to 999 draws.
+
+        Outcomes of rows are redrawn; with clusters, the signs of their noise are flipped.
+        """
         if self.rows.units is None:
             statistic, draw = self._redraws()
         else:
@@ -332,14 +341,14 @@ class JudgedSeries:
 
     @property
     def side(self) -> Side:
-        """What a comparison needs of this model."""
+        """Estimate, pivot and noise by unit, from which this model is compared with others on the same rows."""
         noise, order = self._noise[:, : self.terms], self._order if self.value > 0 else 0
         unit_noise = UnitNoise(self.means.values[: self.terms], noise, np.zeros(len(noise)), order)
         return Side(self.value, self.pivot, unit_noise, None if self.rows.units is None else int(self.rows.size))
 
     @cached_property
     def _theta(self) -> Float64s:
-        """Estimates of the squared error with 1, 2, ... terms."""
+        """Estimates |beta|^2 - tr V of the squared error with 1, 2, ... terms, shape (up to 2 terms,)."""
         return np.cumsum(self.means.values**2 - self.means.covariance.diagonal())
 
     @cached_property
@@ -349,7 +358,10 @@ class JudgedSeries:
         return int(np.argmin((PENALTY * noise - self._theta)[: self.terms])) + 1
 
     def _pivot_of(self, terms: int) -> Pivot:
-        """Compute the pivot of the estimate with the first `terms` terms."""
+        """Compute the pivot of the estimate with the first `terms` terms: center theta, variance 2 |V|_F^2 + slope theta.
+
+        The slope is 4 beta'V beta / |beta|^2 of the chosen terms.
+        """
         covariance, center = self.means.covariance[:terms, :terms], self._theta[:terms][-1:]
         beta = self.means.values[: self._order]
         noise = float(beta @ covariance[: self._order, : self._order] @ beta)
@@ -358,7 +370,7 @@ class JudgedSeries:
 
     @property
     def _noise(self) -> Float64s:
-        """What trusted rows (or clusters), as labelled ones and as rows of the sample, add to the noise, (2 units, 2 terms)."""
+        """Deviations of the means by trusted row or cluster: sqrt(1 - f) label noise, then sqrt(f) row noise, (2 units, K)."""
         f = self.rows.fraction
         return np.vstack([np.sqrt(1 - f) * self.means.label_noise, np.sqrt(f) * self.means.row_noise])
 
@@ -397,7 +409,7 @@ class JudgedSeries:
 
 
 def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
-    """Fit a ridge-penalised logistic regression by Newton's method, shape (columns of the design,)."""
+    """Fit a logistic regression with ridge penalty 1 on all coefficients by Newton's method, shape (columns of the design,)."""
     coefficients = np.zeros(design.shape[1])
     for _ in range(30):
         rates = expit(design @ coefficients)
@@ -413,7 +425,7 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
 
 
 def refuse_options(estimator: Estimator | None, lens: Lens | None) -> None:
-    """Raise for an estimator or a lens that a judge's verdicts do not go with."""
+    """Raise InputError for an estimator other than RankSeries of norm 2 or a lens other than OneClass(); None is accepted."""
     if estimator is not None and not (isinstance(estimator, RankSeries) and estimator.norm == 2):
         raise InputError("with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=")
     if lens is not None and lens != OneClass():
@@ -421,7 +433,7 @@ def refuse_options(estimator: Estimator | None, lens: Lens | None) -> None:
 
 
 def judged_series(models: Mapping[str, Predictions]) -> dict[str, JudgedSeries]:
-    """Read models on the same rows, of which the same have trusted labels."""
+    """Fit the series of every model by name; refuse models without a judge, and different trusted rows or clusters."""
     (first, reference), *_ = models.items()
     for name, preds in models.items():
         if preds.judge is None:

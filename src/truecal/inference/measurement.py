@@ -234,7 +234,7 @@ def measure(
         if not estimator:
             raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
         return Estimates(
-            tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
+            tuple(measure(preds, estimator=item, lens=lens, select=select, level=level, rng=rng) for item in estimator)
         )
     if isinstance(preds, Sketch):
         if lens is not None or select is not None:
@@ -285,7 +285,11 @@ def measure(
 def _measure_lens(
     preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
 ) -> Estimate:
-    """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units."""
+    """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units.
+
+    Errors of several probabilities by the estimator itself; many classes by counts; one dataset of rows or of clusters by
+    formula or resamples; all else by joint resamples. Refuses a lens on several probabilities with an estimator of one.
+    """
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):
         return estimator.of_samples(lens.samples(preds), shares, rng)
@@ -333,8 +337,9 @@ def measure_profiles(
 ) -> Iterator[Estimate]:
     """Measure single datasets of independent rows, in batches where the estimator is the rank series.
 
-    Redraws of every dataset begin with the seed. An interval by formula starts at 0 unless the test rejects calibration
-    at 1 - level, else not below the limit (17a).
+    Yields an Estimate with interval and p-value per dataset, in order. Redraws of every dataset begin with the seed. An interval
+    by formula starts at 0 unless the test rejects calibration at 1 - level, else not below the limit (17a) of
+    docs/methods/rank-series.md.
     """
     for batch, cells in stacked_cells(profiles):
         estimates: Iterable[Estimate] = map(estimator, batch)
@@ -387,7 +392,10 @@ def is_rejected(p: float, level: float) -> bool:
 
 
 def _mean_limit(profile: Profile, level: float) -> float:
-    """Compute the lower limit of |mean outcome - mean score|, which no calibration error of norm 1 or more is below (17a)."""
+    """Compute the lower normal limit of |mean outcome - mean score|, at least 0 (17a).
+
+    No calibration error of norm 1 or more is below |mean outcome - mean score|.
+    """
     whole = profile.whole()
     c, y, cc, cy = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y", "cc", "cy"))
     variance = max(y - 2 * cy + cc - (y - c) ** 2, 0.0) / float(profile.size[0])
@@ -395,7 +403,10 @@ def _mean_limit(profile: Profile, level: float) -> float:
 
 
 def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
-    """Measure one clustered dataset: the rank series leaves out whole clusters, other estimators resample them."""
+    """Measure one clustered dataset: the rank series leaves out whole clusters, other estimators resample them.
+
+    A single cluster gives the interval [0, 1] and the p-value 1; fewer than 20 a warning.
+    """
     estimate = estimator(sample.profile)
     units = Units.of(sample, rng)
     if units.count < 2:
@@ -418,7 +429,7 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
 def _measure_all_labels(
     preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
 ) -> Estimate | None:
-    """Measure very many pairs of a row and a class, counted in bins or cells by random groups of rows.
+    """Measure all pairs of a row and a class as one dataset, counted in bins or cells by random groups of rows.
 
     Groups are resampled in place of rows. None where the bins of the estimator need a sort.
     """
@@ -446,7 +457,11 @@ def _measure_jointly(
     level: float,
     rng: np.random.Generator,
 ) -> Estimate:
-    """Measure all datasets of a lens on the same rows, or one of several pairs per row: rows are drawn for all of them."""
+    """Measure all datasets of a lens on the same rows, or one with several pairs per row, by drawing rows (or clusters).
+
+    One draw is used for all datasets. The p-value redraws labels where every row has one label and there are at most 5 million
+    pairs, else flips the signs of whole rows. A single unit gives the interval [0, 1] and the p-value 1.
+    """
     estimate = _point_estimate(preds, estimator, lens, shares)
     units = Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
@@ -477,7 +492,7 @@ def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | N
 
 
 def _column_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Choose the bins of the classes, or cells for the rank series; None where bins need a sort."""
+    """Return the bins in which classes are counted: 32 cells for the rank series of norm 2, else as :func:`_counted_bins`."""
     if isinstance(estimator, RankSeries) and estimator.norm == 2:
         return Binning(_SERIES_CELLS, "mass")
     return _counted_bins(preds, estimator)
@@ -503,10 +518,10 @@ def _measure_columns(
     if binning is None:
         return None
     assert shares is not None
-    findings, powers = [], None
+    class_results, powers = [], None
     if not isinstance(estimator, BinnedECE):
-        findings = [estimator.estimate(profile) for profile in lens.profiles(preds)]
-        powers = np.concatenate([each.power for each in findings])
+        class_results = [estimator.estimate(profile) for profile in lens.profiles(preds)]
+        powers = np.concatenate([result.power for result in class_results])
     units = columns.row_groups(len(preds))
     counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
     parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
@@ -516,14 +531,14 @@ def _measure_columns(
     )
     directions = preds.probs.mean(axis=0, dtype=np.float64) - label_counts / len(preds)
     assert resampled.parts is not None
-    warnings = [note for each in findings for note in each.warnings]
+    warnings = [note for result in class_results for note in result.warnings]
     n = len(preds)
     estimate = _combined_estimate(estimator, resampled.parts, shares, directions, warnings, n, n)
     return _with_resamples(estimate, resampled, resampled.joint_p_value)
 
 
 def _resamples(datasets: int) -> int:
-    """Return the number of resamples for so many datasets, between 50 and `FEW_RESAMPLES`."""
+    """Return the number of resamples for a number of datasets: 20,000 / datasets, between 50 and `FEW_RESAMPLES`."""
     return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
 
 
@@ -537,7 +552,10 @@ def _resample(
     *,
     flip_rows: bool = False,
 ) -> Bootstrap:
-    """Resample whole units, the same for all samples."""
+    """Resample whole units (rows or clusters), the same for all samples, whose errors are combined by `shares`.
+
+    `flip_rows`: the joint test flips the signs of whole rows.
+    """
     datasets = 1 if shares is None else len(shares)
     counts = units.draws(_resamples(datasets), rng)
     flips = sign_flips(units, datasets, rng, rows=flip_rows)
@@ -545,10 +563,10 @@ def _resample(
     return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
 
 
-def _widest_estimate(estimate: Estimate, level: float, why: str) -> Estimate:
+def _widest_estimate(estimate: Estimate, level: float, reason: str) -> Estimate:
     """Return the estimate with the interval [0, 1], a p-value of 1 and the reason as a warning."""
     return replace(
-        estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why)
+        estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, reason)
     )
 
 

@@ -145,7 +145,7 @@ class RankingConclusion(Tabular):
 
 
 def _largest_increase(comparison: Comparison) -> float:
-    """Return the upper limit of the difference; infinite where it is not a number."""
+    """Return the upper limit of the difference a - b; infinite where it is not a number."""
     high = float(comparison.interval.high)
     return inf if isnan(high) else high
 

@@ -81,7 +81,10 @@ def verdict_of(
 def redraw_test(
     profile: Profile, statistic: draws.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
-    """Test calibration by a statistic: redraw outcomes from the scores, or flip residuals of whole units if rows have units."""
+    """Test calibration by a statistic: redraw outcomes from the scores, or flip residuals of whole units if rows have units.
+
+    `statistic` is a function from a profile of cells with redrawn outcomes (batch, cells) to (batch,); large values reject.
+    """
     check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
@@ -134,10 +137,10 @@ def spiegelhalter(profile: Profile, *, resamples: int = 999, rng: int | np.rando
     (4.714, 0.001)
     """
 
-    def size(cells: Profile) -> Float64s:
+    def absolute_z(cells: Profile) -> Float64s:
         return np.abs(_z(cells))
 
-    verdict = redraw_test(profile, size, method="Spiegelhalter's test", resamples=resamples, rng=rng)
+    verdict = redraw_test(profile, absolute_z, method="Spiegelhalter's test", resamples=resamples, rng=rng)
     z = np.concatenate([_z(cells.collapse(part)) for _, part in cells.share_scores(profile)])
     return replace(verdict, statistic=float(z[0]) if profile.single else z)
 
@@ -192,7 +195,10 @@ def hosmer_lemeshow(
 
 
 def _z(cells: Profile) -> Float64s:
-    """Compute Spiegelhalter's z for each dataset, shape (batch,)."""
+    """Compute Spiegelhalter's z for each dataset of cells, shape (batch,).
+
+    Scores of 0, 1/2 and 1 only give no variance: z is then 0, or infinite if an outcome contradicts a score of 0 or 1.
+    """
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
     slope = 1 - 2 * score
@@ -205,15 +211,16 @@ def _z(cells: Profile) -> Float64s:
 
 
 def _starts(cells: Profile, bins: int) -> np.ndarray:
-    """Return the first cell of every bin that holds data."""
+    """Return the first cell of every bin of equal mass that holds data, ascending, at most `bins` of them."""
     one_dataset = Profile(cells.scores, cells.outcomes[:1], cells.weights)
     return np.unique(one_dataset.mass_cut(bins).below[0])[:-1]
 
 
 def _chi_square(bins: int) -> draws.Statistic:
-    """Return the Hosmer-Lemeshow statistic of bins of equal mass."""
+    """Return the function from a profile of cells to the Hosmer-Lemeshow statistic (batch,) of `bins` bins of equal mass."""
 
     def statistic(cells: Profile) -> Float64s:
+        """Compute H; infinite if an outcome is unexpected in a bin whose scores are all 0 or all 1."""
         assert cells.weights is not None
         start = _starts(cells, bins)
         count = np.add.reduceat(cells.weights[0], start)
@@ -332,24 +339,25 @@ def kuiper(
     options.choice(statistic, ("kuiper", "ks"), "statistic")
     name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
     method = f"{name} test on cumulative differences"
-    return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
+    return redraw_test(profile, _cumulative_statistic(statistic), method=method, resamples=resamples, rng=rng)
 
 
-def _range(both: bool) -> draws.Statistic:
-    """Return the range of the cumulative residuals in standard deviations, or their largest absolute value unless `both`."""
+def _cumulative_statistic(name: Literal["kuiper", "ks"]) -> draws.Statistic:
+    """Return the function from a profile of cells to (max F - min F) / sigma ("kuiper") or max |F| / sigma ("ks"), (batch,)."""
 
-    def measure(cells: Profile) -> Float64s:
+    def statistic(cells: Profile) -> Float64s:
+        """Compute the statistic; infinite if all scores are 0 or 1 and an outcome contradicts one."""
         assert cells.weights is not None
-        walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)
+        cumulative = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)
         score = cells.scores[0].astype(np.float64)
         sigma = float(np.sqrt((cells.weights[0] * score * (1 - score)).sum()))
-        high, low = np.maximum(walk.max(axis=1), 0.0), np.minimum(walk.min(axis=1), 0.0)
-        far: Float64s = high - low if both else np.maximum(high, -low)
+        high, low = np.maximum(cumulative.max(axis=1), 0.0), np.minimum(cumulative.min(axis=1), 0.0)
+        distance: Float64s = high - low if name == "kuiper" else np.maximum(high, -low)
         if sigma > 0:
-            return far / sigma
-        return np.where(far > 1e-12, np.inf, 0.0)  # scores of 0 and 1 only: any unexpected outcome rejects
+            return distance / sigma
+        return np.where(distance > 1e-12, np.inf, 0.0)
 
-    return measure
+    return statistic
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -415,7 +423,11 @@ def rank_series_test(
 
 
 def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:
-    """Return the sorted rows to test: a profile as it is, or the scores and outcomes that a lens takes from Predictions."""
+    """Return the sorted rows to test: a profile as it is, or the scores and outcomes that a lens takes from Predictions.
+
+    A batch of profiles for a lens of several classes. Refuses a lens with a profile, several classes with clusters, and a lens
+    with several pairs per row.
+    """
     check_predictions(data, Profile, name="data")
     if isinstance(data, Profile):
         if lens is not None:

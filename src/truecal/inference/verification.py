@@ -73,7 +73,7 @@ def upper_bound(squared: float, *, n: float, bins: int, smallest: float, level: 
 
 
 def _explicit_bound(error: OutputCells, *, level: float) -> float:
-    """Return the smaller of the bounds F.6 and F.9 of the true squared error."""
+    """Return the smaller of the bounds F.6 and F.9, each at `level`, of the true squared error of one dataset."""
     plugin, debiased = squared_errors(error.outputs, error.counts, error.ones)
     bound = partial(upper_bound, n=error.rows, bins=len(error.outputs), smallest=float(error.shares.min()), level=level)
     return min(bound(float(plugin), estimator="plugin"), bound(float(debiased), estimator="debiased"))
@@ -388,7 +388,10 @@ def _few(profile: Profile) -> bool:
 
 
 def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
-    """Verify a sketch: exactly if every cell holds one score, else by its measured interval."""
+    """Verify a sketch: by counts if every cell holds one score, rows count once and outputs are few, else by its interval.
+
+    `outputs` are used in the first case only.
+    """
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
         cells, value = OutputCells.of(profile), _value([profile], np.ones(1))
@@ -398,7 +401,7 @@ def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: Arra
 
 
 def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
-    """Estimate the error as `measure` does."""
+    """Estimate the error by the rank series: the root of the weighted mean of squares of profiles, negative ones as 0."""
     power = shares @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
     return sqrt(max(float(power), 0.0))
 
@@ -413,7 +416,10 @@ def _verify_cells(
     lens: str,
     outputs: ArrayLike | None,
 ) -> Verification:
-    """Verify the error of counted outputs against a threshold: verdict, limits, and rows needed where undecided."""
+    """Verify the error of counted outputs against a threshold: verdict, limits, and rows needed where undecided.
+
+    `cells` are the counts of all classes together, `errors` and `shares` those of each; `outputs` the complete list, if known.
+    """
     if outputs is not None:
         cells = cells.with_outputs(_check_outputs(outputs, cells))
     below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
@@ -475,7 +481,7 @@ def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: 
 def _decide(
     verdict: Answer, estimate: tuple[float, float, float], threshold: float, level: float, *, n: int, **facts: Any
 ) -> Verification:
-    """Make the record of a verdict about an error with its limits, and forecast the rows needed where it is undecided."""
+    """Build the result from a verdict and (value, low, high) of an error; forecast the rows needed if it is undecided."""
     value, low, high = estimate
     further = rows_to_settle(value, low, high, threshold, n) if verdict == "not enough data" else None
     return Verification(verdict, threshold, level, n, value=value, low=low, high=high, further=further, **facts)
