@@ -147,7 +147,7 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
-        """Return the numbers of predictions and categories, and of predictions outside all intervals, as text."""
+        """Write the numbers of predictions and categories, and of predictions outside all intervals if there are any."""
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
@@ -267,12 +267,16 @@ def likert(
 def _measure(
     category: Category, preds: tc.Predictions, lens: Lens, estimator: tc.GeneralizedECE, level: float
 ) -> Category:
-    """Return the category with mean output, observed frequency and errors of the rows in its interval."""
+    """Return the category with mean output, observed frequency and errors of the rows `preds` in its interval (at least one).
+
+    Both errors use one partition of the outputs into bins, and the same resamples.
+    """
     sample = lens.sample(preds).weighing()
     partition = estimator.binning.partition(sample)
     bins = VectorBins.of(sample, partition)
 
     def measure(distance: distances.InterInterval | distances.TotalVariation) -> tc.Estimate:
+        """Estimate the error of this distance in the bins."""
         rng = options.generator(estimator.rng)
         estimate = replace(estimator, distance=distance).measure_sample(sample, rng, partition, bins)
         return estimate.replace(lens=lens.describe(preds))
@@ -292,7 +296,10 @@ def _measure(
 
 
 def check_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
-    """Return the intervals of a scale in rising order; refuse what are no intervals, or overlap."""
+    """Return (word, (low, high)) of a scale by ascending interval; intervals may touch.
+
+    Refuses an empty scale, ends that are not probabilities in order, single points, and intervals that overlap.
+    """
     if not isinstance(scale, Mapping) or not scale:
         raise InputError(f"scale must name intervals, such as {{'low': (0, 0.33), 'high': (0.66, 1)}}, not {scale!r}")
     for name, ends in scale.items():

@@ -31,7 +31,7 @@ _FEW_GROUPS = 200  # groups up to which there are 999 redraws
 
 
 class GroupedSketches(Protocol):
-    """What is asked of a Scan: sketches of every combination of values of the columns `by`, and their errors."""
+    """The part of a Scan used here: sketches of every combination of values of the columns `by`, and their errors."""
 
     @property
     def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]: ...
@@ -60,7 +60,11 @@ def _measure_groups(
     level: float,
     rng: int,
 ) -> tuple[Sequence[tc.Estimate], Float64s]:
-    """Measure the tested groups; return their Estimates and family-wise p-values, shape (tested groups,)."""
+    """Measure the tested groups; return their Estimates and family-wise p-values, shape (tested groups,).
+
+    `tested` is a mask of the groups. p-values come from joint redraws; for several probabilities they are those of the estimates,
+    adjusted by Holm, NaN where there is none.
+    """
     if not tested.any():
         return [], np.empty(0)
     chosen = estimator.own_lens(lens) if isinstance(estimator, VectorEstimator) else lens
@@ -80,19 +84,26 @@ def _measure_groups(
 
 
 def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
-    """Return the distinct values of a column, or its ranges between cuts, as text, and the index of that of every row."""
+    """Return the distinct values of a column, or its ranges between cuts, as text, and the index (n,) of every row among them.
+
+    Refuses more than 1,000 values.
+    """
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)
-    words, index = categories(preds, name)
-    if len(words) > _MAX_VALUES:
+    names, index = categories(preds, name)
+    if len(names) > _MAX_VALUES:
         raise InputError(
-            f"column {name!r} has {len(words)} distinct values; group it with cuts=[...] or choose another"
+            f"column {name!r} has {len(names)} distinct values; group it with cuts=[...] or choose another"
         )
-    return words, index
+    return names, index
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
-    """Return the names of the ranges between increasing cuts, "missing" last, and the index of every value."""
+    """Return the names of the ranges between increasing cuts, "missing" last, and the index of the range of every value.
+
+    A value on a cut belongs to the range above it, NaN to "missing". Refuses columns that are not numbers, and cuts that do not
+    increase.
+    """
     edges = validation.as_floats(list(cuts), "cuts")
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
@@ -183,18 +194,19 @@ class Subgroups(Tabular):
     def frame(self) -> Frame:
         """Return one row per group: n, error, low, high, direction, p_value, adjusted, flagged; None where a group is too small."""
 
-        def each(value: Any) -> list[Any]:
+        def by_group(value: Any) -> list[Any]:
+            """Apply a function to the estimate of every group; None where there is no estimate."""
             return [None if e is None else value(e) for e in self.estimates]
 
         return Frame(
             {
                 "group": list(self.names),
                 "n": self.counts.tolist(),
-                "error": each(lambda e: float(e.value)),
-                "low": each(lambda e: None if e.interval is None else float(e.interval.low)),
-                "high": each(lambda e: None if e.interval is None else float(e.interval.high)),
-                "direction": each(lambda e: float(e.direction)),
-                "p_value": each(lambda e: None if e.p_value is None else float(e.p_value)),
+                "error": by_group(lambda e: float(e.value)),
+                "low": by_group(lambda e: None if e.interval is None else float(e.interval.low)),
+                "high": by_group(lambda e: None if e.interval is None else float(e.interval.high)),
+                "direction": by_group(lambda e: float(e.direction)),
+                "p_value": by_group(lambda e: None if e.p_value is None else float(e.p_value)),
                 "adjusted": [None if np.isnan(p) else float(p) for p in self.adjusted],
                 "flagged": self.flagged.tolist(),
             }
@@ -210,7 +222,7 @@ class Subgroups(Tabular):
         }
 
     def _headline(self) -> str:
-        """Return the numbers of groups and of miscalibrated ones as text."""
+        """Write the number of groups, their columns, the number of miscalibrated groups and the level."""
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:
@@ -317,7 +329,10 @@ def subgroups(
 def _measure_scan(
     scan: GroupedSketches, estimator: Estimator | None, smallest: int, level: float, rng: int
 ) -> Subgroups:
-    """Measure the groups of a scan from their sketches."""
+    """Measure the groups of a scan from their sketches; those of fewer than `smallest` rows are listed and not tested.
+
+    Names are the values joined by commas, "missing" for None. The sketches of all classes of a group are tested together.
+    """
     estimates = scan.groups(estimator=estimator, level=level, rng=rng)
     counts = np.array([estimate.n for estimate in estimates.values()])
     names = [", ".join("missing" if value is None else str(value) for value in key) for key in estimates]
@@ -355,7 +370,10 @@ def _order_groups(
 
 
 def _lower_to_zero(estimate: tc.Estimate, adjusted: float, level: float) -> tc.Estimate:
-    """Start the interval of a group at 0 unless the test over all groups rejects that it is calibrated."""
+    """Return the estimate of a group with its interval from 0 unless the adjusted p-value is at most 1 - level.
+
+    Unchanged without an interval, and where the p-value is NaN.
+    """
     interval = estimate.interval
     if interval is None or adjusted <= 1 - level or np.isnan(adjusted) or float(interval.low) == 0:
         return estimate

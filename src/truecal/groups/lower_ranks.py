@@ -134,6 +134,7 @@ def beyond_top(
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
 
         def accuracy(k: int, top: Sample = top, weights: Float64s | None = preds.weights) -> float:
+            """Compute the weighted share of rows whose label is among the k most probable classes."""
             return float(np.average(top.labels < k, weights=weights))
 
         for k in ranks:
@@ -150,13 +151,16 @@ def beyond_top(
 
 
 def first_ranks(top: Sample, k: int) -> Sample:
-    """Derive the sample of a smaller k from a top-k sample, without another pass over the data."""
+    """Return the sample of the k most probable classes from a top-K sample, K >= k.
+
+    Probabilities are its first k columns; labels are ranks from 0, and k stands for all other classes.
+    """
     names, outcomes = (*top.names[:k], top.names[-1]), np.minimum(top.labels, k)
     return replace(top, scores=top.probs[:, :k], outcomes=outcomes, names=names, implied=k, event=0)
 
 
 def _limits(estimate: tc.Estimate, names: tuple[str, str, str]) -> dict[str, float]:
-    """Return the error and the limits of its interval by these names."""
+    """Return value, lower and upper limit of an estimate with an interval, under three `names`."""
     assert estimate.interval is not None
     values = (estimate.value, estimate.interval.low, estimate.interval.high)
     return {name: float(value) for name, value in zip(names, values, strict=True)}
@@ -182,7 +186,7 @@ def entropy(preds: tc.Predictions) -> Float64s:
 
 
 def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
-    """Compute the mean probability of the i-th most probable class, i = 1..k."""
+    """Compute the weighted mean probability of the i-th most probable class, i = 1..k, shape (k,)."""
     return np.average(tc.TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
@@ -198,7 +202,7 @@ def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
 
 
 def _check_methods(methods: Mapping[str, tc.Predictions], baseline: str | None) -> str:
-    """Return the name of the baseline; refuse methods of different rows."""
+    """Return the name of the baseline, the first method by default; refuse methods of other labels or numbers of classes."""
     if not isinstance(methods, Mapping) or not methods:
         raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")
     first = next(iter(methods)) if baseline is None else baseline

@@ -225,6 +225,7 @@ class Audit(Tabular):
         parents = {s: max(larger, key=lambda t: len(t.levels), default=None) for s, larger in containing.items()}
 
         def below(parent: Segment | None, depth: int) -> Iterator[tuple[int, Segment]]:
+            """Yield the segments whose parent this is, each followed by those below it."""
             for segment in self.segments:
                 if parents[segment] == parent:
                     yield depth, segment
@@ -404,6 +405,7 @@ def audit(
     draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1  # derived: p-values resolve 1 - level to a tenth
     null = joint_null(SegmentTests.of(sums), draws, level, progress)
     p_values = null.p_values(level)
+    # u of the significant tests; 1e-12 absorbs the rounding of 1 - level
     significant = np.where(p_values <= 1 - level + 1e-12, null.observed, -np.inf)
     # Limits are those of the first step, which hold for all tests at once.
     limit = null.limit(level)
@@ -440,7 +442,11 @@ def _smallest_segment(records: Records, min_rows: int | None) -> int:
 
 
 def read_columns(records: Records, by: str | Sequence[str] | None, smallest: int) -> tuple[list[Column], list[str]]:
-    """Read the columns to search, and notes on them; without `by`, columns that cannot be searched are skipped with a note."""
+    """Read the columns to search (`by`; None: all) and notes on joined values and columns left out.
+
+    The class column of a class-wise lens is always added. Columns of one level are left out with a note, and without `by` so are
+    columns that cannot be divided into levels. Refuses unknown columns, and if no column remains.
+    """
     names = list(records.columns) if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if by is not None and records.class_column is not None and records.class_column not in names:
         names.append(records.class_column)
@@ -479,7 +485,7 @@ def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
 
 
 def _warnings(records: Records) -> list[str]:
-    """Write notes on certain scores with the opposite outcome, and on too few clusters."""
+    """Write notes on scores of exactly 0 or 1 with the opposite outcome, and on fewer than 20 clusters; [] for neither."""
     notes = []
     certain = (records.score == 0) | (records.score == 1)
     contradicted = certain & (records.ones != records.count * records.score)
@@ -495,7 +501,11 @@ def _warnings(records: Records) -> list[str]:
 def _describe_segment(
     null: SegmentNull, test: int, explains: int, p_value: float, limit: float, tolerance: float | None
 ) -> Segment:
-    """Compute the numbers of the segment of a test, in the quarters of the scores that its contrast compares."""
+    """Compute the numbers of the segment of a test, in the quarters of the scores that its contrast compares.
+
+    `test` is an index into the tests, `explains` is passed on, and `limit` is the u at which tests are significant, from which
+    the limits of the difference follow.
+    """
     tests, records, sums = null.tests, null.tests.records, null.tests.sums
     segment, contrast = int(tests.segment[test]), int(tests.contrast[test])
     inside = sums.mask(segment)
@@ -523,7 +533,7 @@ def _describe_segment(
 
 
 def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
-    """Return mean score, mean outcome and rows in every filled quarter of the scores."""
+    """Return (mean score, mean outcome, rows) of the records of a mask in each quarter of the scores that has rows."""
     region, mass = records.region[inside], records.mass[inside]
     divisor = positive(np.bincount(region, mass, REGIONS))
     rows = np.bincount(region, records.count[inside], REGIONS)
@@ -536,7 +546,7 @@ def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, fl
 
 
 def _region(edges: Float64s, contrast: int) -> str:
-    """Name the scores that a contrast compares."""
+    """Write the range of scores that a contrast (index into CONTRASTS) compares, by the `edges` (3,) between quarters."""
     if contrast == 0:
         return "all scores"
     if contrast == SLOPE:

@@ -111,12 +111,15 @@ class SegmentTests:
         return self.index % len(CONTRASTS)
 
     def contrast_sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum values of records, shape (records, d), over the segment of every test with the factors of its contrast."""
+        """Sum values of records (records, d) over the segment of every test with the factors of its contrast: (tests, d)."""
         contrasts = CONTRASTS.astype(values.dtype) @ self.sums(values)
         return contrasts.reshape(-1, values.shape[1])[self.index]
 
     def null_moments(self, score: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute the second and third cumulant of every test's sum if `score` is the truth and rows are independent."""
+        """Compute the second and third cumulant (tests,) of every test's sum if `score` (records,) is true and rows independent.
+
+        The second one is at least 0.25.
+        """
         moments = self.sums(self.records.moments(score))
         second, third = (
             ((CONTRASTS**power) @ moments[:, :, i, None]).reshape(-1)[self.index] for i, power in ((0, 2), (1, 3))
@@ -184,11 +187,14 @@ class SegmentNull:
     which: Indices
 
     def limit(self, level: float) -> float:
-        """Return the u that calibrated data reach with probability 1 - level at most."""
+        """Return the critical u, which calibrated data reach with probability at most 1 - level; infinite with too few redraws."""
         return _quantile(self.largest[:, 0], level)
 
     def p_values(self, level: float) -> Float64s:
-        """Compute family-wise p-values by stepping down: tests rejected at one step are left out of the next maxima."""
+        """Compute family-wise p-values (tests,) by stepping down: tests rejected at `level` are left out of the next maxima.
+
+        Values do not decrease from step to step.
+        """
         u = self.observed
         p = np.full(len(u), np.nan)
         rejected = np.zeros(len(u), bool)
@@ -205,14 +211,17 @@ class SegmentNull:
             rejected |= newly
 
     def _largest_without(self, rejected: NDArray[np.bool_]) -> Float64s:
-        """Return the largest u of every redraw among tests not rejected; where all stored ones are, the smallest stored."""
+        """Return the largest u of every redraw among tests not rejected (a mask); where all stored ones are, the smallest stored.
+
+        That is at least the largest of the tests that are left, so p-values can only be too large.
+        """
         included = ~rejected[self.which]
         first = np.where(included.any(axis=1), included.argmax(axis=1), self.largest.shape[1] - 1)
         return np.take_along_axis(self.largest, first[:, None], axis=1)[:, 0]
 
 
 def _max_exceedances(draws: int, level: float) -> int:
-    """Return how many redraws may reach a rejected test.
+    """Return the largest number of redraws that may reach a rejected test at `level`; -1 if no test can be rejected.
 
     >>> _max_exceedances(199, 0.95), _max_exceedances(18, 0.95)
     (9, -1)
@@ -221,7 +230,7 @@ def _max_exceedances(draws: int, level: float) -> int:
 
 
 def _quantile(maxima: Float64s, level: float) -> float:
-    """Return the smallest u whose p-value is at most 1 - level."""
+    """Return the smallest u whose p-value among the maxima (redraws,) is at most 1 - level; infinite if there is none."""
     exceedances = _max_exceedances(len(maxima), level)
     return float(np.sort(maxima)[-1 - exceedances]) + _ROUNDING if exceedances >= 0 else np.inf
 
@@ -242,6 +251,7 @@ def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel
     skew, log_multiplicity = (a.astype(np.float32)[:, None] for a in (skewness, tests.log_multiplicity))
 
     def standardise(residuals: NDArray[np.float32], divisor: Float64s) -> NDArray[np.float32]:
+        """Divide the sum of residuals (records, d) of every test by its deviation (tests,): shape (tests, d)."""
         return np.asarray(tests.contrast_sums(residuals) / divisor.astype(np.float32)[:, None])
 
     z = standardise(_residuals(records, records.ones[:, None]), deviation)
@@ -265,7 +275,10 @@ def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel
 
 
 def _cluster_deviations(tests: SegmentTests, draws: int) -> tuple[Float64s, Float64s]:
-    """Compute the standard deviation of every test's sum: under sign flips, and by the model of one correlation."""
+    """Compute the standard deviation (tests,) of every test's sum: under sign flips, and by the model of one correlation.
+
+    The model is that of the module's docstring; its sums of sqrt(v) by cluster are estimated from the same flips.
+    """
     records = tests.records
     variance = records.moments(records.score)[:, 0]
     roots = np.sqrt(variance).astype(np.float32)[:, None]
@@ -297,8 +310,8 @@ def _cluster_correlation(records: Records, variance: Float64s) -> float:
 
 
 def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
-    """Compute weighted residuals of observed or redrawn outcomes, shape (records, d)."""
-    # A large count has more digits than single precision.
+    """Compute weighted residuals w (ones - n c) of observed or redrawn `ones` (records, d), in single precision."""
+    # subtracted in double precision: a large count has more digits than single precision
     return (records.weight[:, None] * (ones - (records.count * records.score)[:, None])).astype(np.float32)
 
 
@@ -326,7 +339,7 @@ def _cluster_signs(records: Records, draws: int) -> Iterator[NDArray[np.float32]
 
 
 def _generator(records: Records) -> np.random.Generator:
-    """Seed by the outcomes."""
+    """Return a generator seeded by a checksum of the outcomes (reason: the module's docstring)."""
     return np.random.default_rng(crc32(records.ones.astype(np.int64).tobytes()))
 
 
@@ -361,7 +374,7 @@ def difference(
 
 
 def _observed_deviation(records: Records, rows: Indices, factor: Float64s) -> float:
-    """Compute the deviation of a contrast if the outcomes of each quarter scatter about their own frequency."""
+    """Compute the standard deviation of sum factor w (ones - n p) over `rows`, p the observed frequency of each quarter."""
     region, weight = records.region[rows], records.weight[rows]
     mass = np.bincount(region, records.mass[rows], REGIONS)
     rate = (np.bincount(region, weight * records.ones[rows], REGIONS) / positive(mass))[region]
@@ -369,13 +382,18 @@ def _observed_deviation(records: Records, rows: Indices, factor: Float64s) -> fl
 
 
 def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: float) -> tuple[float, float]:
-    """Compute profile-likelihood limits of mean outcome minus mean score."""
+    """Compute profile-likelihood limits of mean outcome minus mean score, for scores in (0, 1) of `mass` rows each.
+
+    `ones` is the number of positive outcomes. A limit that the likelihood does not reach lies 30 log odds from the maximum.
+    """
 
     def expected_ones(shift: float) -> float:
+        """Return the expected number of positive outcomes if all log odds are shifted."""
         odds = score * np.exp(shift)
         return float((mass * odds / (1 - score + odds)).sum())
 
     def deviance(shift: float) -> float:
+        """Return -2 times the log likelihood of the outcomes less that of shift 0."""
         return 2 * float((mass * np.log1p(score * np.expm1(shift))).sum() - shift * ones)
 
     best = _root(lambda shift: expected_ones(shift) - ones, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
@@ -423,7 +441,7 @@ def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: 
         before = np.unique(tests.segment[is_open])
         score = correct_scores(tests.records, np.flatnonzero(tests.sums.mask(segment)), score)
         u = _evidence_after(null, score)
-        # Pieces are corrected on average only: what remains of a segment is not listed once more.
+        # pieces are corrected on average only, so a segment may stay significant: it is not listed twice
         is_open &= (u >= threshold) & (tests.segment != segment)
         after = np.intersect1d(before, np.unique(tests.segment[is_open]))
         explanations.append((test, len(before) - 1 - len(after)))
@@ -431,7 +449,7 @@ def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: 
 
 
 def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
-    """Compute u of every test on corrected scores; deviations change as those of independent rows do."""
+    """Compute u of every test on corrected scores (records,); deviations change in proportion to those of independent rows."""
     tests, records = null.tests, null.tests.records
     sums = tests.contrast_sums(records.residual(score)[:, None])[:, 0]
     before, _ = tests.null_moments(records.score)
@@ -441,9 +459,11 @@ def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
 
 
 def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s:
-    """Shift the log odds of rows, piece by piece of neighbouring scores, so that they agree with the outcomes.
+    """Return scores (records,) with the log odds of `rows` (indices) shifted to the outcomes, piece by piece of the score.
 
-    Equal scores are in one piece: divided by the order of rows, those of a sorted column would be corrected value by value.
+    Pieces are neighbouring scores of about 250 rows, 4 to 64 of them; in each, expected and observed ones agree up to one added
+    row of variance 1. Equal scores are in one piece: divided by the order of rows, those of a sorted column would be corrected
+    value by value.
     """
     _, tied = np.unique(records.score[rows], return_inverse=True)
     size = np.bincount(tied, records.count[rows])
@@ -455,6 +475,7 @@ def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s
     shift = np.zeros(pieces)
 
     def shifted() -> Float64s:
+        """Return the scores of the rows after the shift of their piece."""
         return expit(np.clip(odds + shift[piece], -_MAX_LOG_ODDS, _MAX_LOG_ODDS))
 
     for _ in range(_NEWTON_STEPS):

@@ -73,15 +73,15 @@ class Level:
 
     @classmethod
     def of(cls, content: Any) -> Level:
-        """Read a level that :meth:`record` wrote; refuse anything else."""
+        """Read a level from the values that :meth:`record` returns; raise FileError for anything else."""
         if not isinstance(content, dict) or content.keys() != {"column", "text", "kind", "values", "low", "high"}:
             raise FileError("a level must be an object with column, text, kind, values, low and high")
         ends, values = (content["low"], content["high"]), content["values"]
-        numbers = all(end is None or (isinstance(end, (int, float)) and not isinstance(end, bool)) for end in ends)
-        words = isinstance(values, list) and all(
+        has_numbers = all(end is None or (isinstance(end, (int, float)) and not isinstance(end, bool)) for end in ends)
+        has_texts = isinstance(values, list) and all(
             isinstance(v, str) for v in [*values, content["column"], content["text"]]
         )
-        if not numbers or not words or content["kind"] not in get_args(Kind):
+        if not has_numbers or not has_texts or content["kind"] not in get_args(Kind):
             raise FileError(f"this is not a level of a column: {content!r}")
         low, high = -np.inf if ends[0] is None else float(ends[0]), np.inf if ends[1] is None else float(ends[1])
         return cls(content["column"], content["text"], content["kind"], tuple(values), low, high)
@@ -112,7 +112,11 @@ class Column:
 
 
 def read_column(name: str, values: NDArray[Any], counts: Float64s, smallest: float) -> Column:
-    """Divide a column into levels; `counts` is the number of rows that each entry stands for.
+    """Divide the values (n,) of a column into levels; `counts` (n,) is the number of rows that each entry stands for.
+
+    Numbers of more than 10 distinct values (not booleans) and times are cut at quintiles; other values are categories, and those
+    of fewer than `smallest` rows or beyond the 50 most frequent form one level. Missing values are the last level. Refuses
+    columns without a value.
 
     >>> [level.text for level in read_column("age", np.arange(100.0), np.ones(100), 1).levels]
     ['below 20', '20 to below 40', '40 to below 60', '60 to below 80', 'from 80']
@@ -134,7 +138,7 @@ def read_column(name: str, values: NDArray[Any], counts: Float64s, smallest: flo
 
 
 def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
-    """Convert a column to numbers (None for text) and mark missing values; times are in microseconds."""
+    """Return a column as floats (None for text and objects) and the mask of missing values; times are in microseconds."""
     kind = values.dtype.kind
     if kind in "mM":
         missing = np.isnat(values)
@@ -161,7 +165,7 @@ def _texts(values: NDArray[Any]) -> tuple[list[str], Indices]:
 
 
 def _text(value: object) -> str:
-    """Write a value as text, whole floats without decimals."""
+    """Return a value as text: whole floats without decimals, other floats with up to 6 digits."""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:g}"
     return str(value)
@@ -170,7 +174,8 @@ def _text(value: object) -> str:
 def _categories(name: str, names: Sequence[str], position: Indices, counts: Float64s, smallest: float) -> Column:
     """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows.
 
-    `position` is the position of each entry in `names`, `counts` the number of its rows.
+    `position` is the position of each entry in `names`, `counts` the number of its rows. Listed levels are in the order of their
+    names; all other values form a last level, and a note counts them.
     """
     size = np.bincount(position, counts, len(names))
     listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
@@ -189,14 +194,18 @@ def _categories(name: str, names: Sequence[str], position: Indices, counts: Floa
 
 
 def _cut(name: str, numbers: Float64s, counts: Float64s, kind: str) -> Column:
-    """Make the levels of a column of numbers: ranges between quintiles of the rows."""
+    """Make the levels of a column of numbers: ranges between the distinct quintiles of the rows, lower end included.
+
+    `kind` is the dtype kind, by which edges are written. A value that takes up four fifths of the rows and is the smallest has
+    one range, all larger values the other.
+    """
     order = np.argsort(numbers, kind="stable")
     ascending, cumulative = numbers[order], np.cumsum(counts[order])
     shares = np.arange(1, _QUANTILES) / _QUANTILES
     edges = np.unique(ascending[np.searchsorted(cumulative, shares * cumulative[-1], "right")])
     edges = edges[edges > ascending[0]]
     if not len(edges):
-        # One value takes up four fifths of the rows: it against the larger ones.
+        # the smallest value takes up four fifths of the rows: its range against that of all larger values
         edges = ascending[ascending > ascending[0]][:1]
     texts = [_edge_text(edge, kind) for edge in edges]
     texts = [f"below {texts[0]}", *(f"{a} to below {b}" for a, b in pairwise(texts)), f"from {texts[-1]}"]
@@ -264,7 +273,7 @@ class Records:
         unit: Indices | None = None,
         class_column: str | None = None,
     ) -> Records:
-        """Make records, of one row and weight 1 each by default, with the edges of their quarters."""
+        """Make records, of one row and weight 1 each by default, with the edges between quarters of the rows by score."""
         count, weight = (np.ones(len(score)) if values is None else values for values in (count, weight))
         order = np.argsort(score, kind="stable")
         reached = np.cumsum(count[order])
@@ -291,7 +300,7 @@ class Records:
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:
-        """Compute weighted ones minus their expected number."""
+        """Compute w (ones - n score) of every record for any scores (records,)."""
         return self.weight * (self.ones - self.count * score)
 
     def moments(self, score: Float64s) -> Float64s:
@@ -331,7 +340,10 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
-    """Make records of a scan: one per combination of values and filled cell of 32 equal shares of the rows by score."""
+    """Make records of a scan: one per combination of values and filled cell of 32 equal shares of the rows by score.
+
+    Refuses scans without groups, of all classes, or with weights that are not whole numbers.
+    """
     if not groups.by:
         raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
@@ -361,7 +373,10 @@ def records_of_groups(groups: GroupedSketches) -> Records:
 
 
 def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, list[Column]]:
-    """Join independent records of the same levels and neighbouring scores, where there are many more rows than such cells.
+    """Join independent records of the same levels and neighbouring scores into cells, with the columns' codes of the cells.
+
+    Only from 524,288 records on, without clusters and weights, and if there can be 32 or more cells of the score; records and
+    columns are returned unchanged otherwise.
 
     Every cell lies in one region of the scores. A cell of n rows and mean score c has the variance n c (1 - c), above that of its
     rows by their spread: with 256 cells of equal mass by less than 1e-4 of it.
@@ -391,13 +406,13 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
 
 
 def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
-    """Return weight, ones and sum of scores in every cell of a sketch."""
+    """Return the sums of weights, of weighted ones and of weighted scores in every cell of a sketch, (cells,) each."""
     w, y, r = (sketch.sums[name] for name in ("w", "y", "r"))
     return w, y, w * sketch.edges + r
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert a column of objects to numbers where all but missing values are numbers."""
+    """Return a column of objects as floats (None as NaN) if all values are int or float, as bool if all are, else unchanged."""
     kinds = {type(v) for v in values.tolist() if v is not None}
     if kinds <= {int, float}:
         return np.array([np.nan if v is None else v for v in values.tolist()], np.float64)
@@ -456,13 +471,13 @@ class SegmentSums:
         return np.concatenate([tables[subset].reshape(shape)[cells] for subset, cells in self._tested.items()])
 
     def levels(self, segment: int) -> tuple[tuple[int, int], ...]:
-        """Return the columns of a segment and its level of each."""
+        """Return (index of the column, index of the level) for each column of a segment; () for all rows."""
         subset = self._subsets[int(self._subset[segment])]
         codes = np.unravel_index(int(self._cell[segment]), [self._sizes[j] for j in subset]) if subset else ()
         return tuple((j, int(code)) for j, code in zip(subset, codes, strict=True))
 
     def mask(self, segment: int) -> NDArray[np.bool_]:
-        """Mark the records of a segment."""
+        """Mark the records of a segment, shape (records,)."""
         inside = np.ones(len(self.records), bool)
         for j, code in self.levels(segment):
             inside &= self.columns[j].codes == code
@@ -494,7 +509,10 @@ class SegmentSums:
         return tables
 
     def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Mark segments with enough rows, and fewer than each segment without one of their columns."""
+        """Mark the cells of a subset of columns that are tested, flattened; `counts` are the tables of the numbers of rows.
+
+        They have at least `smallest` rows, and fewer than each segment without one of their columns.
+        """
         rows = counts[subset].sum(axis=(-2, -1))
         is_tested = rows >= self.smallest
         for axis in range(len(subset)):
