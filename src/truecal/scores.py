@@ -32,7 +32,7 @@ _BLOCK = 1 << 16  # probabilities squared together: what stays in cache
 
 
 def _mean(values: Float64s, preds: tc.Predictions) -> float:
-    """Average values over rows, with the weights of the predictions."""
+    """Average values (n,) over rows, with the weights of the predictions."""
     return float(np.average(values, weights=preds.weights))
 
 
@@ -86,11 +86,11 @@ def log_losses(preds: tc.Predictions) -> Float64s:
     preds.refuse_multilabel("the log loss")
     if preds.binary:
         p = preds.probs.astype(np.float64, copy=False)
-        of_label = np.where(preds.labels == 1, p, 1 - p)
+        label_probs = np.where(preds.labels == 1, p, 1 - p)
     else:
-        of_label = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
+        label_probs = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
     with np.errstate(divide="ignore"):
-        losses: Float64s = -np.log(of_label)
+        losses: Float64s = -np.log(label_probs)
     return losses
 
 
@@ -206,7 +206,7 @@ def mean_confidence(preds: tc.Predictions) -> float:
 
 
 def _rates(profile: tc.profile.Profile) -> tuple[float, float]:
-    """Return mean score and mean outcome of the first dataset."""
+    """Return weighted mean score and mean outcome of the first dataset of a profile."""
     whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 

@@ -80,7 +80,7 @@ class ConfidenceGroups:
 
     @cached_property
     def errors(self) -> Float64s:
-        """Errors among them."""
+        """Errors among the rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1)."""
         return np.pad(np.cumsum(self.wrong, axis=1), ((0, 0), (1, 0)))
 
     @property
@@ -89,7 +89,10 @@ class ConfidenceGroups:
         return self.answered[:, -1]
 
     def loss(self, coverage: Float64s) -> Float64s:
-        """Return the errors among the most confident share of rows, as a share of all rows, shape (batch, q)."""
+        """Return the errors among the most confident shares `coverage` (q,) of rows, as a share of all rows: (batch, q).
+
+        Within a group of equal confidences errors are interpolated.
+        """
         datasets = zip(self.answered, self.errors, strict=True)
         return np.stack([np.interp(coverage * rows[-1], rows, errors) / rows[-1] for rows, errors in datasets])
 
@@ -104,7 +107,7 @@ class ConfidenceGroups:
         return (self.wrong + (before - a * rate) * _harmonic(a, self.count)).sum(axis=1) / self.n
 
     def best_area(self) -> Float64s:
-        """Return the area of the ideal order, all right answers before all wrong ones, shape (batch,)."""
+        """Return :meth:`area` of the ideal order, all right answers before all wrong ones, shape (batch,)."""
         wrong = self.errors[:, -1]
         right = self.n - wrong
         return (wrong - right * _harmonic(right, wrong)) / self.n
@@ -156,7 +159,10 @@ class ResampledGroups:
 def resample(
     models: Sequence[tc.Predictions], lens: Lens | None, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[ResampledGroups]:
-    """Resample one or several models on the same rows."""
+    """Resample one or several models on the same rows: one ResampledGroups per model, by the same draws of rows or clusters.
+
+    Units are those of the first model; resamples are counted in up to 256 cells of neighbouring confidences of each.
+    """
     options.level(level)
     options.resamples(resamples)
     groups = [ConfidenceGroups.of(preds, lens) for preds in models]
@@ -176,13 +182,19 @@ def resample(
 
 
 def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
-    """Make groups of the cells of all datasets of the batches, the most confident cells first."""
+    """Make groups of cells from batches of their rows and ones, (datasets, cells): all datasets joined, falling confidence.
+
+    `confidence` (cells,) ascends, as the cells do.
+    """
     rows, ones = (np.concatenate([getattr(batch, name) for batch in batches])[:, ::-1] for name in ("rows", "ones"))
     return ConfidenceGroups(confidence[::-1], rows, np.maximum(rows - ones, 0.0))
 
 
 def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64s, Float64s]:
-    """Return the percentile interval: the value plus quantiles of the deviations (resamples first), extended to the value."""
+    """Return limits of the shape of `value`: value plus quantiles of deviations (resamples, ...) at (1 -+ level) / 2.
+
+    The limits are extended to the value.
+    """
     low, high = np.quantile(deviations, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.minimum(value + low, value), np.maximum(value + high, value)
 
@@ -190,15 +202,18 @@ def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64
 def interval(
     value: float, deviations: Float64s, level: float, *, lower_limit: float = 0.0, upper_limit: float = np.inf
 ) -> Interval:
-    """Return the percentile interval of one number, within the limits of its range."""
+    """Return the percentile interval of one number (:func:`bounds`) within [lower_limit, upper_limit], and containing the value."""
     low, high = bounds(np.array(value), deviations, level)
     method = f"percentile bootstrap of {len(deviations)} resamples"
-    lower_limit, upper_limit = min(lower_limit, value), max(upper_limit, value)  # however the ends were rounded
+    lower_limit, upper_limit = (
+        min(lower_limit, value),
+        max(upper_limit, value),
+    )  # the ends may be rounded past the value
     return Interval(max(float(low), lower_limit), min(float(high), upper_limit), level, method)
 
 
 def check_share(value: Any, name: str) -> float:
-    """Refuse what is not a number from 0 to 1."""
+    """Return a number from 0 to 1 as float; raise InputError, with `name` in the message, for anything else."""
     if not options.is_number(value) or not 0 <= value <= 1:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
@@ -698,14 +713,14 @@ def best_threshold(
     cost_ratio = check_share(cost_ratio, "cost_ratio")
     (model,) = resample([preds], lens, resamples, level, rng)
     groups, costs = model.groups, _costs(model.groups, cost_ratio)[0]
-    best = int(_cheapest(costs[None])[0])
+    best = int(_cheapest(costs[None])[0])  # number of groups answered
     threshold, chow = _threshold(groups, best), 1 - cost_ratio
 
     resampled, centre = _costs(model.resamples, cost_ratio), _costs(model.centre, cost_ratio)[0]
     chosen = _cheapest(resampled)
     optimism = max(0.0, float((centre[chosen] - resampled[np.arange(len(resampled)), chosen]).mean()))
-    same = int((model.centre.confidence >= threshold).sum())
-    deviations = resampled[:, same] - centre[same] + optimism
+    cells_answered = int((model.centre.confidence >= threshold).sum())  # at the chosen threshold
+    deviations = resampled[:, cells_answered] - centre[cells_answered] + optimism
     thresholds = np.array([_threshold(model.centre, int(k)) for k in chosen])
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
@@ -739,13 +754,13 @@ def _costs(groups: ConfidenceGroups, cost_ratio: float) -> Float64s:
 
 
 def _cheapest(costs: Float64s) -> Indices:
-    """Return the last minimum (to rounding): of equal costs the rule that answers more."""
+    """Return the position of the last minimum (up to 1e-12) of each row of costs: of equal costs the rule that answers more."""
     is_minimum = costs <= costs.min(axis=1, keepdims=True) + 1e-12
     return costs.shape[1] - 1 - is_minimum[:, ::-1].argmax(axis=1)
 
 
 def _threshold(groups: ConfidenceGroups, answered: int) -> float:
-    """Return the threshold at which the first groups are answered."""
+    """Return the threshold at which the first `answered` groups are answered: the confidence of the last; infinite for none."""
     return float(groups.confidence[answered - 1]) if answered else np.inf
 
 
@@ -799,9 +814,9 @@ class CostMap(Tabular):
     @property
     def relative(self) -> Float64s:
         """Relative difference of the costs, cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free."""
-        same = self.cost_a == self.cost_b
+        is_equal = self.cost_a == self.cost_b
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(same, 0.0, self.cost_a / self.cost_b - 1)
+            return np.where(is_equal, 0.0, self.cost_a / self.cost_b - 1)
 
     @property
     def supported(self) -> np.ndarray:
@@ -908,7 +923,7 @@ def cost_map(
 
 
 def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
-    """Refuse models with different rows."""
+    """Raise InputError if models differ in number of rows, weights, clusters, or labels (unless these mark right answers)."""
     if len(a) != len(b):
         raise InputError(f"the models have {len(a)} and {len(b)} rows; compare them on the same rows")
     different = np.flatnonzero(a.labels != b.labels)
