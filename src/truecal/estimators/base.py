@@ -40,15 +40,15 @@ _POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The estimate of every dataset of a batch, and what belongs to it."""
+    """The estimated power of the error of every dataset of a batch, and what else the estimator computed."""
 
-    power: Float64s
+    power: Float64s  # (batch,) the error to the power of the norm; negative values are possible where it is debiased
     bins: Bins | None = None
     warnings: tuple[str, ...] = ()
     curve: Curve | None = None
     interval: Interval | None = None
     settings: Mapping[str, Float64s] = field(default_factory=dict)  # what the estimator chose by itself, by dataset
-    unselected: Float64s | None = None  # the power before anything is chosen from the data
+    unselected: Float64s | None = None  # (batch,) the power before anything is chosen from the data
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Estimator(ABC):
 
     @property
     def name(self) -> str:
-        """What the number is called, where it is not the mean of gaps to the power p."""
+        """Name of the error in words; empty for "mean absolute calibration error" and the like, which follow from the norm."""
         return ""
 
     @property
@@ -242,7 +242,7 @@ class Estimator(ABC):
         return resample_rows(self, profile, level=level, rng=rng, p_value=p_value).interval()
 
     def _complete(self, profile: Profile) -> Estimate:
-        """Estimate with all that this estimator offers by formula (an interval, a curve)."""
+        """Estimate every dataset with all that this estimator has by formula: an interval, a curve; by default neither."""
         return report(self, profile, self.estimate(profile))
 
 
@@ -271,7 +271,7 @@ class FixedBinsEstimator(Estimator):
 
 
 class VectorEstimator(Estimator):
-    """An estimator that judges several probabilities of a row at once: samples, not sorted scores."""
+    """An estimator of samples with several probabilities per row; it refuses sorted scores."""
 
     def estimate(self, profile: Profile) -> Findings:
         raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
@@ -287,11 +287,12 @@ class VectorEstimator(Estimator):
         shares : array or None
             Weight of each dataset where there are several; None for one.
         rng : numpy.random.Generator
-            Draws what the estimator draws.
+            Generator of redraws, where the estimator makes any.
 
         Returns
         -------
         Estimate
+            Of one dataset, or of all by their shares.
         """
 
     def own_lens(self, lens: Lens | None) -> Lens | None:
@@ -310,18 +311,19 @@ class VectorEstimator(Estimator):
         return lens
 
     def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
-        """Choose the rows, and the selection that chose them.
+        """Select the rows to judge.
 
         Parameters
         ----------
         preds : Predictions
             All rows.
         select : Selection or None
-            The selection asked for.
+            The selection asked for; None for that of the estimator, if it has one.
 
         Returns
         -------
         tuple of Predictions and Selection or None
+            The selected rows, and the selection that was applied (None: all rows).
         """
         return (preds if select is None else select(preds)), select
 
@@ -329,7 +331,8 @@ class VectorEstimator(Estimator):
 def sample_estimate(estimator: Estimator, sample: Sample, value: float, power: float) -> Estimate:
     """Build the Estimate of one or several probabilities of the rows of a sample, without an interval.
 
-    The direction is that of all explicit events together, or of the most probable one where all are explicit.
+    The direction is mean score minus frequency of all explicit events together, or of the most probable event of each row where
+    all are explicit. n is the sum of whole-number weights, else the number of rows; with other weights effective_n is Kish's.
     """
     weights = sample.weights
     counted = weights is None or bool((weights == np.rint(weights)).all())
@@ -354,7 +357,7 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
 
 
 def with_level(estimator: AnyEstimator, level: float | None, rng: int | np.random.Generator = 0) -> AnyEstimator:
-    """Give an estimator the level (and the seed) of its interval, where it has these options."""
+    """Copy an estimator with another level (and seed) of its interval; one without these options is returned as it is."""
     if not hasattr(estimator, "level"):
         return estimator
     changes: dict[str, Any] = {"level": level, "rng": rng} if hasattr(estimator, "rng") else {"level": level}
@@ -362,7 +365,7 @@ def with_level(estimator: AnyEstimator, level: float | None, rng: int | np.rando
 
 
 def report(estimator: Estimator, profile: Profile, findings: Findings) -> Estimate:
-    """Build the Estimate from findings."""
+    """Build the Estimate of a profile from the findings: numbers for a single dataset, arrays of shape (batch,) for a batch."""
     whole = profile.whole()
     direction = (profile.sums("c", whole) - profile.sums("y", whole))[:, 0] / profile.total
     value = root(findings.power, estimator.norm)
@@ -385,7 +388,7 @@ def report(estimator: Estimator, profile: Profile, findings: Findings) -> Estima
 
 
 def _bound_by_sketch(estimator: Estimator, estimate: Estimate, cells: CellProfile) -> Estimate:
-    """Add to an estimate from the cells of a sketch its distance to the estimate from all rows."""
+    """Add `sketch_error` to an estimate from the cells of a sketch: the bound of its difference from that of all rows."""
     bound = estimator.sketch_bound(cells, estimate)
     value = float(estimate.value)
     low, high = root(np.array([bound.low, bound.high]), estimator.norm).tolist()
@@ -504,7 +507,10 @@ class Bootstrap:
 
 
 def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
-    """Find the levels of the quantiles of the deviations that BCa puts in place of the tails."""
+    """Compute the levels of the quantiles of BCa, Phi(z0 + (z0 + z) / (1 - a (z0 + z))), for the tails Phi(z), shape (2,).
+
+    z0 is the normal quantile of the share of deviations `d` below 0, kept off 0 and 1; a is the acceleration.
+    """
     from scipy.special import ndtr, ndtri
 
     below = (np.count_nonzero(d < 0) + np.count_nonzero(d == 0) / 2 + 0.5) / (len(d) + 1)
@@ -519,7 +525,7 @@ def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
 
 
 def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
-    """Cut into the cells that an estimator is resampled in; rows of weight 0 make none."""
+    """Cut one dataset into at most `estimator.max_cells` cells of neighbouring scores; no cell has rows of weight 0 only."""
     starts = cell_starts(profile, estimator.max_cells)
     if profile.weights is not None:
         filled = np.diff(profile.prefix("w")[0, starts]) > 0
@@ -528,7 +534,10 @@ def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
 
 
 def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> Findings:
-    """Estimate every dataset of a batch of cells: from bins where the cells are those bins (None), else from profiles."""
+    """Estimate every dataset of a batch of cells.
+
+    With `cells` None the cells are the bins of the estimator; else they are evaluated as a profile on the scores of `cells`.
+    """
     if cells is None:
         bins = Bins.of_cells(batch)
         return Findings(estimator.from_bins(bins), bins)
@@ -539,7 +548,7 @@ def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> F
 
 
 def exceedance(drawn: Float64s, power: float) -> float:
-    """Compute the p-value of a power among those of calibrated datasets."""
+    """Compute the p-value (1 + number of `drawn` powers, of calibrated datasets, that reach `power`) / (1 + their number)."""
     return float(1 + np.count_nonzero(drawn >= power * (1 - _POWER_ROUNDING))) / (1 + len(drawn))
 
 
@@ -556,8 +565,8 @@ def resample_rows(
     """Resample the rows of one dataset, in the bins of the estimator or in up to 128 cells of neighbouring scores.
 
     A mean absolute error in bins is corrected bin by bin (Kumar et al. 2019, as in :class:`DebiasedECE`): one correction
-    for all bins scatters less than the bias it removes, because the bias near gaps of zero moves against the estimate.
-    Without the p-value of a test of calibration, outcomes are redrawn for one.
+    for all bins would vary less than the bias it removes, because the bias near gaps of zero moves against the estimate.
+    `p_value` is that of a test of calibration; None computes it from 199 datasets with redrawn outcomes.
     """
     in_bins = estimator if isinstance(estimator, FixedBinsEstimator) and method != "bca" else None
     bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
@@ -590,7 +599,10 @@ def resample_rows(
 
 
 def _acceleration(estimator: Estimator, rows: RowSums, cells: Profile | None) -> float:
-    """Compute the skewness of the jackknife, sum d^3 / (6 (sum d^2)^1.5), leaving out one row of every kind."""
+    """Compute the acceleration of BCa from the jackknife, sum d^3 / (6 (sum d^2)^1.5), leaving out one row of every kind.
+
+    A kind is a cell and an outcome, and counts by its rows. 0 for a single row and where no d differs from 0.
+    """
     counts, number = np.concatenate([rows.zeros, rows.ones]), len(rows.rows)
     if counts.sum() <= 1:
         return 0.0
@@ -694,7 +706,7 @@ class FunctionEstimator(Estimator):
 
 
 def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
-    """Take scores and outcomes of one dataset; counted cells are written out as rows."""
+    """Take scores and outcomes of one dataset, shape (n,) each; counted cells are written out as rows, zeros before ones."""
     scores = profile.scores[dataset % len(profile.scores)].astype(np.float64)
     outcomes = profile.outcomes[dataset % len(profile.outcomes)].astype(np.float64)
     if profile.weights is None:
@@ -707,7 +719,7 @@ def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
 
 
 def as_estimator(estimator: Estimator | ErrorFunction) -> Estimator:
-    """Take an estimator, or a plain function as one; refuse anything else."""
+    """Return an estimator as it is and a plain function as a `FunctionEstimator`; refuse anything else."""
     if not isinstance(estimator, Estimator) and callable(estimator) and not isinstance(estimator, type):
         return FunctionEstimator(estimator)
     options.instance(

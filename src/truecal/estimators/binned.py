@@ -23,7 +23,7 @@ from truecal.types import Float64s
 
 @dataclass(frozen=True)
 class BinnedEstimator(Estimator):
-    """What the estimators on a fixed number of bins have in common: their options."""
+    """Options of the estimators on a fixed number of bins; invalid ones are refused."""
 
     bins: int = 15
     scheme: Literal["width", "mass"] = "width"
@@ -42,7 +42,7 @@ class BinnedEstimator(Estimator):
 
     @property
     def binning(self) -> Binning:
-        """Which rows share a bin."""
+        """The rule that assigns rows to bins."""
         return Binning(self.bins, self.scheme, self.ties, self.closed)
 
     @property

@@ -53,7 +53,7 @@ class Bins(Tabular):
 
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> Bins:
-        """Sum rows between consecutive cuts."""
+        """Sum the rows between consecutive cuts, shape (batch, cuts - 1); with clusters also their effective sample sizes."""
         if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
             weight = np.diff(profile.sums("w", cut), axis=1)
             score, outcome = np.diff(profile.sums("c", cut), axis=1), np.diff(profile.sums("y", cut), axis=1)
@@ -67,12 +67,12 @@ class Bins(Tabular):
 
     @classmethod
     def of_cells(cls, batch: CellBatch) -> Bins:
-        """Take cells as bins."""
+        """Make a bin of every cell of a batch of resamples, shape (datasets, cells)."""
         rows, ones, scores = np.broadcast_arrays(batch.rows, batch.ones, batch.score_sums)
         return cls(rows, scores, ones, rows, single=False)
 
     def _take(self, bins: slice) -> Bins:
-        """Take some of the bins."""
+        """Select consecutive bins of every dataset."""
         sums = self.weight[:, bins], self.score_sum[:, bins], self.outcome_sum[:, bins], self.count[:, bins]
         return Bins(*sums, self.single, None if self.effective is None else self.effective[:, bins])
 
@@ -150,9 +150,9 @@ class Bins(Tabular):
 
 
 def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Float64s]:
-    """Sum w, w*c and w*y of one dataset bin by bin, shape (1, bins).
+    """Sum w, w*c and w*y of one dataset between consecutive `starts`, shape (1, bins) each; 0 for empty bins.
 
-    A difference of two prefix sums keeps nothing of a light bin behind a heavy one.
+    Summed bin by bin, because a difference of prefix sums loses the digits of a bin of small weight after one of large weight.
     """
     weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     filled, sums = np.diff(starts) > 0, []
@@ -163,10 +163,10 @@ def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Fl
 
 
 def effective_counts(profile: Profile, starts: Indices) -> Float64s:
-    """Compute the effective sample size of each bin between consecutive `starts`, given units (Korn and Graubard 1998).
+    """Compute the effective sample size of each bin between consecutive `starts`, shape (bins,) (Korn and Graubard 1998).
 
-    n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters v is known from;
-    never more than the rows. Where all outcomes of a bin are alike, clusters count once each.
+    n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters that v is
+    estimated from; never more than the rows. Where v is 0, as for outcomes that are all equal, it is the number of clusters.
     """
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
@@ -179,24 +179,27 @@ def effective_counts(profile: Profile, starts: Indices) -> Float64s:
 
 
 def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
-    """Compute the effective sample size of each group from rows and ones of unit-group pairs; all of shape (pairs,)."""
+    """Compute the effective sample size of each group as in `effective_counts`, shape (groups,).
+
+    `group`, `rows` and `ones`, shape (pairs,), are the group, the rows and the ones of every pair of a unit and a group.
+    """
     from scipy.special import stdtrit
 
-    total, happened = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
+    total, total_ones = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
     units = np.bincount(group, rows > 0, groups)
     safe = positive(total)
-    rate = np.clip(happened / safe, 0.0, 1.0)
+    rate = np.clip(total_ones / safe, 0.0, 1.0)
     square = np.bincount(group, (ones - rate[group] * rows) ** 2, groups)
     several = units > 1
     variance = np.where(several, square * units / np.maximum(units - 1, 1) / safe**2, 0.0)
     varies = (variance > 0) & several
     student = np.where(several, stdtrit(np.maximum(units - 1, 1), 0.975), 12.7)
-    worth = np.where(varies, rate * (1 - rate) / np.where(varies, variance, 1.0) * (1.96 / student) ** 2, units)
-    return np.minimum(worth, total)
+    effective = np.where(varies, rate * (1 - rate) / np.where(varies, variance, 1.0) * (1.96 / student) ** 2, units)
+    return np.minimum(effective, total)
 
 
 def effective_rows(sums: UnitSums) -> Float64s:
-    """Compute the effective sample size of each bin of one dataset from sums of units, shape (1, bins)."""
+    """Compute the effective sample size of each bin of one dataset from full matrices of sums of units, shape (1, bins)."""
     bins, units = sums.rows.shape
     return effective_size(np.repeat(np.arange(bins), units), sums.rows.ravel(), sums.ones.ravel(), bins)[None]
 
@@ -219,7 +222,7 @@ def distinct_cut(profile: Profile) -> Cut:
 
 @dataclass(frozen=True)
 class Binning:
-    """`bins` of equal width or equal mass."""
+    """A rule that assigns rows to `bins` of equal width (which end is closed) or equal mass (whether ties are kept together)."""
 
     bins: int
     scheme: Literal["width", "mass"]
@@ -227,14 +230,14 @@ class Binning:
     closed: Literal["left", "right"] = "left"
 
     def check(self) -> None:
-        """Refuse options that make no sense."""
+        """Refuse options that are out of range."""
         options.bins(self.bins)
         options.choice(self.scheme, ("width", "mass"), "scheme")
         options.choice(self.ties, ("keep", "split"), "ties")
         options.choice(self.closed, ("left", "right"), "closed")
 
     def bins_of(self, profile: Profile) -> Bins:
-        """Sum the bins, once for all estimators that look at the same bins."""
+        """Sum the bins of a profile; the sums are stored with it, for other estimators on the same bins."""
         if self not in profile.cache:
             profile.cache[self] = Bins.of(profile, self.cut(profile))
         bins: Bins = profile.cache[self]
@@ -242,22 +245,28 @@ class Binning:
 
     @staticmethod
     def make_all(profile: Profile, binnings: Iterable[Binning]) -> None:
-        """Sum the bins of all of these together, for :meth:`bins_of` of one dataset; units are counted bin by bin."""
+        """Sum the bins of several binnings of one dataset together, and store them with the profile for :meth:`bins_of`.
+
+        With units nothing is stored: effective sample sizes are computed binning by binning.
+        """
         if profile.units is not None:
             return
         rules: dict[Binning, list[int]] = {}
-        for one in dict.fromkeys(binnings):
-            rules.setdefault(replace(one, bins=1), []).append(one.bins)
+        for binning in dict.fromkeys(binnings):
+            rules.setdefault(replace(binning, bins=1), []).append(binning.bins)
         for rule, numbers in rules.items():
             bins = Bins.of(profile, rule.cut(profile, numbers))
             end = 0
             for number in numbers:
                 start, end = end, end + number
                 profile.cache.setdefault(replace(rule, bins=number), bins._take(slice(start, end)))
-                end += 1  # between the last bin of one and the first of the next is none
+                end += 1  # the difference of the last cut of one number and the first of the next is no bin
 
     def cut(self, profile: Profile, bins: int | Sequence[int] | Indices | None = None) -> Cut:
-        """Cut into these bins, or into other numbers of bins: one after the other, or a column of one for each dataset."""
+        """Cut a profile into these bins, or by this rule into other numbers of `bins`.
+
+        Several numbers give the cuts of one after those of the other; a column, shape (batch, 1), one number for each dataset.
+        """
         bins = self.bins if bins is None else bins
         if self.scheme == "width":
             return profile.width_cut(bins, self.closed)
@@ -269,7 +278,7 @@ class Binning:
 
 
 def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
-    """Compute sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf; over the last axis."""
+    """Compute sum_k share_k |gap_k|^p over the last axis; for p = inf the maximum of |gap_k| over bins of positive share."""
     absolute = np.abs(gaps)
     if norm == np.inf:
         return np.where(share > 0, absolute, 0.0).max(axis=-1, initial=0.0)
@@ -277,7 +286,9 @@ def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
 
 
 def combine_powers(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s:
-    """Combine powers of the datasets of a lens, along the first axis: weighted mean, or maximum for p = inf.
+    """Combine powers of the datasets of a lens, along the first axis: weighted mean, or maximum of positive shares for p = inf.
+
+    Without shares there is one dataset, whose powers are returned.
 
     >>> combine_powers(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 1)
     array(0.2)
@@ -294,7 +305,7 @@ def combine_powers(powers: Float64s, shares: Float64s | None, norm: float) -> Fl
 
 
 def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
-    """Compute E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
+    """Compute E|gap + noise| for normal noise of the given variance, the mean of a folded normal; |gap| where the variance is 0."""
     from scipy.special import ndtr
 
     deviation, size = np.sqrt(variance), np.abs(gap)
@@ -319,16 +330,19 @@ def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
 
 
 def debiased_gaps(bins: Bins, norm: float) -> Float64s:
-    """Compute |gap|^norm of every bin with the bias of its own noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3)."""
+    """Compute |gap|^norm of every bin with the bias of its noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3).
+
+    2 |gap|^norm - E|gap + noise|^norm with noise of variance rate (1 - rate) / n, shape (batch, b); n is at least 2.
+    """
     several = np.where(bins.count >= 2, bins.count, 2.0)
     expected = folded_mean if norm == 1 else absolute_cube
     return 2 * np.abs(bins.gap) ** norm - expected(bins.gap, bins.rate * (1 - bins.rate) / several)
 
 
 def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
-    """Average terms over bins of at least two rows; return also the share of the data in them, each of shape (batch,).
+    """Average terms (batch, b) over bins of at least two rows by their rows, and sum the share of the data in these bins.
 
-    Where no bin has two rows, the plain mean of |gap|^norm.
+    Both have shape (batch,). Where no bin has two rows, the mean is the plain one of |gap|^norm and the share 0.
     """
     share = np.where(bins.count >= 2, bins.share, 0.0)
     covered = share.sum(axis=1)
@@ -341,7 +355,7 @@ def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
 
 
 def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
-    """Compute what limits of E|m| are made of, for the bins of every dataset; rows are worth 1 / `design_effect` each.
+    """Compute the parts of the limits of E|m| from the bins of every dataset; `design_effect` rows count as one independent row.
 
     A row has the sign of the gap of its bin without that row: one sign for the ones of a bin and one for its zeros.
     """
@@ -356,9 +370,9 @@ def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
     ones = counts * bins.rate
     total = np.zeros((4, len(counts)))
     for number, residual in ((ones, 1 - scores), (counts - ones, -scores)):
-        others = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # (7), the gap without a row
-        plain = np.where(np.abs(others) > _GAP_ROUNDING, np.sign(others), 0.0)
-        fading = np.where(width > 0, np.clip(others / positive(width), -1.0, 1.0), plain)
+        gap_without_row = (gap - leverage * residual) / np.maximum(1 - leverage, _MIN_OTHERS)  # (7)
+        plain = np.where(np.abs(gap_without_row) > _GAP_ROUNDING, np.sign(gap_without_row), 0.0)
+        fading = np.where(width > 0, np.clip(gap_without_row / positive(width), -1.0, 1.0), plain)
         squares = np.where(np.abs(fading) < 1, 2.0, 1.0) * residual**2 * fading**2
         total += np.vecdot(number, np.stack([fading * residual, squares, plain * residual, residual**2]))
     fading, fading_square, plain, plain_square = total / n
@@ -380,7 +394,11 @@ class SignBounds:
 
     @classmethod
     def combine(cls, parts: Sequence[SignBounds], shares: Float64s) -> SignBounds:
-        """Average datasets by their shares; classes of one label per row vary together at most twice as much."""
+        """Average datasets by their shares (datasets,) to one, shape (1,).
+
+        Variances add up as of independent datasets, doubled where there are several: labels of one row in several classes have at
+        most twice that variance.
+        """
         together = _CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0
         sums = []
         for field in fields(cls):
@@ -390,7 +408,7 @@ class SignBounds:
         return cls(*sums)
 
     def limits(self, level: float) -> tuple[Float64s, Float64s]:
-        """Compute the lower and the upper limit of E|m|, without regard to a point estimate."""
+        """Compute the lower and the upper limit of E|m|, shape (m,) each; they need not contain a point estimate."""
         z = NormalDist().inv_cdf(0.5 + level / 2)
         lower = np.maximum(self.fading - z * np.sqrt(self.fading_variance), 0.0)
         return lower, np.maximum(self.plain, self.fading) + z * np.sqrt(self.plain_variance) + self.cost

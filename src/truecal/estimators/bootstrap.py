@@ -39,19 +39,22 @@ _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
 
 @dataclass(frozen=True, eq=False)
 class DatasetSums:
-    """Datasets of a lens: their sums over units, their estimates, and the sums of the series for sign flips."""
+    """Datasets of a lens: their sums by cell and unit, their estimates, and the sums of the rank series for sign flips."""
 
     sums: UnitSums
     cells: Profile | None  # None: the sums are in the bins of the estimator
     powers: Float64s  # (datasets,)
     bins: Bins | None = None
-    flips: Sequence[tuple[Float64s, Float64s | None]] = ()  # of every dataset, with their covariance if it is known
+    flips: Sequence[tuple[Float64s, Float64s | None]] = ()  # per dataset: sums (units, K); covariance (K, K) if known
 
 
 def sample_sums(
     estimator: Estimator, samples: Iterable[Sample], units: Units, flips: JointSigns | None = None
 ) -> Iterator[DatasetSums]:
-    """Sum samples over units, in the bins of the estimator or in up to 128 cells."""
+    """Sum every sample by unit, in the bins of the estimator where bins suffice for it, else in cells; yield one per sample.
+
+    The estimate is that of all rows. Sums for sign flips are computed only if `flips` are given.
+    """
     for sample in samples:
         drawn = sample.with_units(units.of_row)
         cut = estimator.fixed_cut(drawn.profile) if isinstance(estimator, FixedBinsEstimator) else None
@@ -71,9 +74,9 @@ def sample_sums(
 def class_sums(
     estimator: Estimator, preds: Predictions, binning: Binning, units: Units, powers: Float64s | None = None
 ) -> Iterator[DatasetSums]:
-    """Sum all classes of a matrix of probabilities over groups of rows, in bins.
+    """Sum all classes of a matrix of probabilities by bin and group of rows; yield batches of up to 32 classes.
 
-    Without `powers` of the classes, the estimate is that of the bins, else the bins serve as cells.
+    `powers`, shape (classes,), are the estimates, and the bins serve as cells; None estimates from the bins.
     """
     first = 0
     for sums in column_sums(preds.probs, preds.labels, units, binning.bins, binning.scheme, binning.closed):
@@ -90,7 +93,10 @@ def class_sums(
 def all_label_sums(
     estimator: Estimator, preds: Predictions, profile: Profile, binning: Binning | None, units: Units
 ) -> DatasetSums:
-    """Sum all probabilities of a matrix over groups of rows, in bins or in up to 128 cells; `profile` has all pooled."""
+    """Sum all probabilities of a matrix, pooled as one dataset, by group of rows and by bin, or by cell if `binning` is None.
+
+    `profile` holds the same probabilities sorted; the estimate is its.
+    """
     probs, labels, power = preds.probs, preds.labels, estimator.estimate(profile).power
     edges = cell_edges(probs, estimator.max_cells)
     in_cells = pooled_sums(probs, labels, units, len(edges) + 1, lambda block: assign_bins(block, edges))
@@ -109,16 +115,16 @@ def all_label_sums(
 
 
 def _mean_cells(sums: UnitSums) -> Profile:
-    """Take the mean score and outcome of every cell; an empty cell has the score of the one before it."""
+    """Build a batch from the mean score and outcome of every cell; an empty cell has the score of the one before it."""
     rows = sums.observed.rows
     means = np.minimum(np.maximum.accumulate(sums.observed.score_sums / positive(rows), axis=1), 1.0)
     return Counted(means, sums.observed.ones / positive(rows), rows)
 
 
 def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Float64s]]:
-    """Sum residuals times basis functions over units, shape (units, terms), for every dataset of a batch of cells.
+    """Yield the sums of residuals times basis functions / n by unit, shape (units, terms), of every dataset of a batch of cells.
 
-    With their covariance under calibration, rows taken as independent.
+    With the covariance of their total under calibration, rows taken as independent, shape (terms, terms).
     """
     units = sums.rows.shape[1]
     ranks = rank_cells(cells)
@@ -127,8 +133,8 @@ def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Flo
     functions = functions / ranks.n[:, None, None]
     residuals = (sums.ones - sums.score_sums).reshape(sums.datasets, -1, units)
     variances = sums.variances.reshape(sums.datasets, -1)
-    for of_units, terms, variance in zip(residuals, functions, variances, strict=True):
-        yield np.asarray(of_units.T @ terms.T), (terms * variance) @ terms.T
+    for residual, terms, variance in zip(residuals, functions, variances, strict=True):
+        yield np.asarray(residual.T @ terms.T), (terms * variance) @ terms.T
 
 
 def _null_covariance(series: ClusteredSeries) -> Float64s:
@@ -150,9 +156,11 @@ def resample_units(
     flips: JointSigns | None = None,
     method: Method = "percentile",
 ) -> Bootstrap:
-    """Resample whole units for all datasets of a lens; `counts` are those of :meth:`Units.draws`.
+    """Resample whole units for all datasets of a lens, combined by their `shares` (None: one dataset).
 
-    Calibration is tested where the interval needs it near zero, or always if `test`: of clusters and blocks by `flips`.
+    `counts`, shape (units + 2, resamples), are those of :meth:`Units.draws`. The p-value of the bootstrap is by redrawn outcomes
+    for rows, where the estimator is biased or if `test`, and by `flips` for clusters and blocks; else 0. `flips` also give the
+    joint p-value of all datasets.
     """
     weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
@@ -174,11 +182,11 @@ def resample_units(
         share = weights[first : first + datasets]
         first += datasets
         if flips is not None:
-            for each, (sums, covariance) in zip(share, part.flips, strict=True):
-                flips.add(sums, float(each), covariance)
+            for dataset_share, (sums, covariance) in zip(share, part.flips, strict=True):
+                flips.add(sums, float(dataset_share), covariance)
         if bias is not None:
             assert part.bins is not None
-            bins = [each.bins for each in resampled if each.bins is not None]
+            bins = [findings.bins for findings in resampled if findings.bins is not None]
             bias.add(share, part.bins, bins, correlated=units.kind != "rows")
 
     def mean(numbers: list[Float64s]) -> Float64s:
@@ -210,18 +218,24 @@ def resample_units(
 def _resampled_powers(
     estimator: Estimator, part: DatasetSums, resampled: list[Findings]
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Gather powers, and powers before any selection, shape (datasets, resamples), and the centre of those of each dataset."""
+    """Gather powers, and powers before any selection, shape (datasets, resamples), and the centre of the powers, (datasets,).
+
+    The centre is the power of the distribution that is resampled for a plug-in, else the mean of the resamples.
+    """
     datasets = part.sums.datasets
-    powers = np.hstack([each.power.reshape(datasets, -1) for each in resampled])
-    before = [each.power if each.unselected is None else each.unselected for each in resampled]
-    unselected = np.hstack([each.reshape(datasets, -1) for each in before])
+    powers = np.hstack([findings.power.reshape(datasets, -1) for findings in resampled])
+    unselected_blocks = [block.power if block.unselected is None else block.unselected for block in resampled]
+    unselected = np.hstack([block.reshape(datasets, -1) for block in unselected_blocks])
     if estimator.bias == "plug-in":
         return powers, unselected, evaluate(estimator, part.sums.drawn_from, part.cells).power
     return powers, unselected, powers.mean(axis=1)
 
 
 def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: bool = False) -> JointSigns | None:
-    """Draw sign flips of clusters and blocks; of independent rows, in groups, only if `rows`."""
+    """Draw sign flips of clusters and blocks; of independent rows, in 2048 groups, only if `rows`, else return None.
+
+    Of rows there are 999 flips for up to 20 datasets, else 199.
+    """
     if units.kind != "rows":
         return JointSigns(units, REDRAWS, rng)
     flips = _FINE_FLIPS if datasets <= _FEW_DATASETS else REDRAWS
@@ -229,7 +243,7 @@ def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: b
 
 
 def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBatch]:
-    """Yield resamples for counts of units, shape (units, resamples), in blocks of bounded memory."""
+    """Yield resamples for counts of units, shape (units + 2, resamples), in blocks of bounded memory."""
     start = 0
     for size in block_sizes(counts.shape[1], sums.rows.shape[0]):
         yield sums.draw(counts[:, start : start + size])
@@ -237,11 +251,11 @@ def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBat
 
 
 def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
-    """Compute how often calibrated datasets reach the estimate.
+    """Compute the p-value of the estimate among redrawn powers, whose deviations from their mean are enlarged by sqrt(2).
 
-    Outcomes of each dataset are redrawn by themselves, those of one row belong together. With one label per row their
+    Outcomes of each dataset are redrawn independently, but those of one row are correlated. With one label per row their
     covariance is diag(p) - pp', at most twice its diagonal (exactly twice for two classes), so a sum of squares over the
-    datasets has at most sqrt(2) times the standard deviation of the redraws, which are spread about their mean by it.
+    datasets has at most sqrt(2) times the standard deviation of the redraws.
     """
     return exceedance(redrawn.mean() + _LABEL_CORRELATION * (redrawn - redrawn.mean()), power)
 
@@ -249,9 +263,8 @@ def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
 class _FoldedBias:
     """Bias of a mean absolute error over the bins of many datasets, in the estimate and in its resamples.
 
-    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. Bins of few rows do not show the size
-    of their own gaps, but the mean square over all bins has an unbiased estimate: every bin is taken to have a gap of
-    that size.
+    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. The gap of a bin of few rows cannot be
+    estimated, but the mean square over all bins has an unbiased estimate: every bin is taken to have a gap of that size.
     """
 
     _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
@@ -265,7 +278,10 @@ class _FoldedBias:
         self._squares = np.zeros(resamples)  # the same in every resample
 
     def add(self, share: Float64s, bins: Bins, drawn: list[Bins], *, correlated: bool) -> None:
-        """Add datasets by their bins and those of their resamples, which show how correlated outcomes of a unit are."""
+        """Add datasets by their shares, their bins and those of their resamples, in blocks.
+
+        If `correlated`, the design effect is the variance of the gaps over resamples, over that of independent rows; at least 1.
+        """
         filled = bins.weight > 0
         n = positive(bins.count)
         rate = (n * bins.rate + bins.score_sum / bins.safe) / (n + 1)  # with one pseudo-row of the mean score
@@ -289,7 +305,10 @@ class _FoldedBias:
         return SignBounds.combine(self._signs, np.concatenate(self._shares))
 
     def deviations(self, powers: Float64s) -> Float64s:
-        """Compute the deviations of resamples from the truth, given their plain estimates."""
+        """Compute the deviations of resamples from the true error, given their plain mean absolute gaps, shape (resamples,).
+
+        Each is corrected for the bias at its own mean square gap, and centred at the bias of the estimate.
+        """
         weight, variance = np.concatenate(self._weights), np.concatenate(self._variances)
         size = self._square - float(weight @ variance)  # mean square of the true gaps
         squares = np.concatenate([[size], size + self._squares - self._squares.mean()])

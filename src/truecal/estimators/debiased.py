@@ -1,4 +1,4 @@
-"""The debiased binned error: the plug-in minus what it owes to chance."""
+"""The debiased binned error: the plug-in minus its sampling bias."""
 
 from __future__ import annotations
 
@@ -140,10 +140,11 @@ class DebiasedECE(FixedBinsEstimator):
         return max(1, min(self.bins, int(profile.size.min() // 2)))
 
     def _cut(self, profile: Profile) -> Cut:
+        """Cut into the bins that are used, or into one bin per distinct score without a number of bins."""
         return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
     def _bins(self, profile: Profile) -> Bins:
-        """Bin a profile: one bin per distinct score without a number of bins."""
+        """Sum the bins that are used, or one bin per distinct score without a number of bins."""
         if self.bins is None:
             return Bins.of(profile, distinct_cut(profile))
         return self.binning(self.used(profile)).bins_of(profile)
@@ -159,7 +160,7 @@ class DebiasedECE(FixedBinsEstimator):
         return mean_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
-        """Compute the debiased power of the gap of each bin, shape (batch, bins)."""
+        """Compute the debiased power of the gap of each bin from sums of bins ("kumar"), shape (batch, bins)."""
         if self.norm != 2:
             return debiased_gaps(bins, self.norm)
         several = np.where(bins.count >= 2, bins.count, 2.0)
@@ -189,7 +190,7 @@ class DebiasedECE(FixedBinsEstimator):
 
 
 def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
-    """Return warnings for fewer bins than requested, and for the share of weight in bins of one row."""
+    """Return warnings for fewer bins than requested, and for `covered` below 1: the share of the data in bins of two rows."""
     notes = []
     if used < requested:
         notes.append(f"{used} bins instead of {requested}: a bin needs two rows to be debiased")

@@ -1,4 +1,4 @@
-"""The Estimate: a calibration error that does not travel alone."""
+"""The Estimate: a calibration error with its interval, bins, curve and warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number = float | Float64s  # a number, or one per dataset of a batch
 
 
 class Measuring(Protocol):
-    """What an Estimate asks of the estimator behind it."""
+    """The properties of its estimator that an Estimate uses."""
 
     @property
     def norm(self) -> float: ...
@@ -26,7 +26,7 @@ class Measuring(Protocol):
 
 
 class Filled(Protocol):
-    """Bins of several probabilities, as an Estimate shows them."""
+    """Bins of several probabilities, of which an Estimate shows the number that is not empty."""
 
     @property
     def filled(self) -> int: ...
@@ -70,7 +70,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Curve:
-    """A fitted calibration curve: at confidence `score` the outcome happens with probability `outcome`."""
+    """A fitted calibration curve at ascending points, shape (points,): at `score` the outcome happens at the rate `outcome`."""
 
     score: Float64s
     outcome: Float64s
@@ -172,20 +172,20 @@ class Estimate(Tabular):
             Metric, value, interval, p-value, direction, number of rows, estimator and lens.
         """
         values = np.atleast_1d(self.value)
-        reach = self.interval
+        interval = self.interval
 
-        def each(numbers: Number | None) -> list[float | None]:
+        def per_dataset(numbers: Number | None) -> list[float | None]:
             return [None] * len(values) if numbers is None else np.broadcast_to(numbers, values.shape).tolist()
 
         return Frame(
             {
                 "metric": [self.metric] * len(values),
                 "value": values,
-                "low": each(None if reach is None else reach.low),
-                "high": each(None if reach is None else reach.high),
-                "level": each(None if reach is None else reach.level),
-                "p_value": each(self.p_value),
-                "direction": each(self.direction),
+                "low": per_dataset(None if interval is None else interval.low),
+                "high": per_dataset(None if interval is None else interval.high),
+                "level": per_dataset(None if interval is None else interval.level),
+                "p_value": per_dataset(self.p_value),
+                "direction": per_dataset(self.direction),
                 "n": [self.n] * len(values),
                 "estimator": [type(self.estimator).__name__] * len(values),
                 "lens": [self.lens] * len(values),
@@ -303,7 +303,7 @@ class Estimates(Tabular):
 
 
 def norm_name(norm: float) -> str:
-    """Return the words for the average of a norm."""
+    """Return the name of the error of a norm, such as "mean absolute calibration error" for 1; "l3 calibration error" for 3."""
     if norm == 1:
         return "mean absolute calibration error"
     if norm == 2:

@@ -12,11 +12,8 @@ from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.types import Float64s, Indices
 
-_LENGTHS = (
-    512,
-    64,
-    8,
-)  # rows of a stretch, coarse to fine; tuned on 1e6 rows: two thirds of the time of a fit to all rows
+# Rows of a stretch, coarse to fine; tuned on 1e6 rows: two thirds of the time of a fit to all rows
+_LENGTHS = (512, 64, 8)
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,12 @@ class IsotonicError(Estimator):
         fitted = np.empty(profile.batch)  # sum of m(c)^2, which is also sum of m(c) y
         curve = None
         for i in range(profile.batch):
-            one = profile if profile.batch == 1 else profile.take(np.array([i]))
-            edges, weight, outcome = isotonic_blocks(one)
-            heavy = weight > 0
-            fitted[i] = (outcome[heavy] ** 2 / weight[heavy]).sum()
+            dataset = profile if profile.batch == 1 else profile.take(np.array([i]))
+            edges, weight, outcome = isotonic_blocks(dataset)
+            filled = weight > 0
+            fitted[i] = (outcome[filled] ** 2 / weight[filled]).sum()
             if profile.single:
-                curve = _curve(one, edges)
+                curve = _curve(dataset, edges)
         power = np.maximum((square - 2 * product + fitted) / profile.total, 0.0)
         return Findings(power, curve=curve)
 
@@ -73,26 +70,30 @@ class IsotonicError(Estimator):
 
 
 def _excess(cells: CellProfile) -> float:
-    """Bound the increase of the sum of squares explained by the isotonic fit to rows instead of cells."""
+    """Bound the increase of the power if the isotonic fit is to all rows instead of the cells of a sketch.
+
+    The increase is that of the mean of m(c)^2, and largest with the zeros of every cell below its ones.
+    """
     explained = []
     for rows in (cells, split_mixed_cells(cells, np.ones((1, cells.rows), bool))):
         _, weight, outcome = isotonic_blocks(rows)
-        heavy = weight > 0
-        explained.append(float((outcome[heavy] ** 2 / weight[heavy]).sum()))
+        filled = weight > 0
+        explained.append(float((outcome[filled] ** 2 / weight[filled]).sum()))
     return max(explained[1] - explained[0], 0.0) / float(cells.total[0])
 
 
 def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
-    """Fit isotonic regression to a single dataset; return block edges (row numbers), weights and outcome sums.
+    """Fit isotonic regression to a single dataset; return block edges (blocks + 1,), weights and outcome sums (blocks,).
 
-    The fit is the slope of the greatest convex minorant of the points (weight so far, outcomes so far). A coarse minorant through
-    every 512th point lies above the true one, so a stretch whose points all lie above it cannot hold a vertex and is dropped;
-    what is left is looked at eight times as finely, and so on. Only points near the minorant are ever visited one by one.
+    Edges are positions in the sorted rows, from 0 to their number; the fitted rate of a block is its outcome sum over its weight.
+    The fit is the slope of the greatest convex minorant of the points (cumulative weight, cumulative outcome). A coarse minorant
+    through every 512th point lies above the true one, so a stretch whose points all lie above it cannot hold a vertex and is
+    dropped; the others are searched eight times as finely, and so on. Only points near the minorant are visited one by one.
     """
     rows = profile.rows
     length = next((step for step in _LENGTHS if step * 8 <= rows), 1)
     starts = np.arange(0, rows, length)
-    hull = _lower(profile, np.array([0, rows]), starts)
+    hull = _extend_hull(profile, np.array([0, rows]), starts)
     while length > 1:
         weight, outcome = _sums(profile, hull)
         ends = np.minimum(starts + length, rows)
@@ -101,14 +102,17 @@ def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
         stride = length // 8
         starts = (starts[smallest < largest][:, None] + np.arange(0, length, stride)).ravel()
         starts = starts[starts < rows]
-        hull = _lower(profile, hull, starts)
+        hull = _extend_hull(profile, hull, starts)
         length = stride
     weight, outcome = _sums(profile, hull)
     return hull, np.diff(weight), np.diff(outcome)
 
 
-def _lower(profile: Profile, hull: Indices, points: Indices) -> Indices:
-    """Return the vertices of the convex minorant of known vertices `hull` and further points."""
+def _extend_hull(profile: Profile, hull: Indices, points: Indices) -> Indices:
+    """Return the vertices of the convex minorant of known vertices `hull` and further points, all positions in the rows.
+
+    Points inside a group of equal scores are ignored.
+    """
     scores = profile.scores[0]
     points = points[points > 0]
     points = points[scores[points - 1] < scores[points]]  # within equal scores the fit cannot change
@@ -123,7 +127,10 @@ def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
 
 
 def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
-    """Return the vertices of the greatest convex minorant, first and last point included."""
+    """Return the indices of the vertices of the greatest convex minorant of (weight, outcome), first and last point included.
+
+    Weights ascend; steps without weight are ignored.
+    """
     from scipy.optimize import isotonic_regression
 
     step = np.diff(weight)
@@ -134,7 +141,7 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
 
 
 def _curve(profile: Profile, edges: Indices) -> Curve:
-    """Return the fitted step function: every block from its lowest to its highest score."""
+    """Return the fitted step function: two points per block, at its lowest and its highest score, with half its weight each."""
     weight, outcome = _sums(profile, edges)
     share = np.diff(weight)
     filled = share > 0

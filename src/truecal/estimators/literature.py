@@ -43,10 +43,10 @@ _BLOCK = 2000  # derived: rows whose pairs take 32 MB of kernel values
 
 @dataclass(frozen=True)
 class PairEstimator(VectorEstimator):
-    """An error made of pairs of rows, of one or several probabilities; independent rows of equal weight."""
+    """An error computed from all pairs of at least two independent rows of equal weight, of one or several probabilities."""
 
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
-        """Measure a sample of predictions."""
+        """Measure a sample of predictions; anything else is refused."""
         if not isinstance(data, Sample):
             raise InputError(
                 f"{type(self).__name__} judges rows; use tc.measure(preds, estimator={type(self).__name__}())"
@@ -77,11 +77,12 @@ class PairEstimator(VectorEstimator):
         sample : Sample
             At least two rows.
         rng : numpy.random.Generator
-            Draws blocks of rows and redrawn outcomes.
+            Generator of the blocks of rows and of redrawn outcomes.
 
         Returns
         -------
         Estimate
+            Without selection and lens, which the caller adds.
         """
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
@@ -92,7 +93,10 @@ class PairEstimator(VectorEstimator):
 
 
 def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s, Float64s]]:
-    """Yield probabilities and residuals, shape (rows, events), of random blocks of about equal size."""
+    """Yield probabilities p and residuals e - p, shape (rows, events), of blocks of at most 2000 rows and about equal size.
+
+    Up to 2000 rows are one block in their order; more are put into blocks at random.
+    """
     n = len(sample)
     parts = -(-n // _BLOCK)
     order = rng.permutation(n) if parts > 1 else np.arange(n)
@@ -199,7 +203,10 @@ class AdaptiveECE(FixedBinsEstimator):
 
 
 def walks(profile: Profile) -> Float64s:
-    """Sum y - c over the k lowest scores, divided by n, shape (batch, rows + 1); NaN inside groups of equal scores."""
+    """Compute F_k of `KSError`: the sum of y - c over the k lowest scores, k = 0..rows, over n, shape (batch, rows + 1).
+
+    NaN inside groups of equal scores. With weights, weighted sums over the total weight.
+    """
     shape = (profile.batch, profile.rows + 1)
     surplus = np.broadcast_to(profile.prefix("y") - profile.prefix("c"), shape) / profile.total[:, None]
     scores = np.broadcast_to(profile.scores, (profile.batch, profile.rows))
@@ -248,7 +255,7 @@ class KSError(Estimator):
         return Findings(np.nanmax(np.abs(walks(profile)), axis=1))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        # The walk is exact at the ends of cells; inside one it can leave the line between them by the cell's share, up or down.
+        # F is exact at the ends of cells; inside one it can leave the line between them by the cell's share, up or down.
         mass = cells.sums("w", cells.at_count(np.arange(cells.rows + 1)[None, :]))
         largest = float(np.diff(mass, axis=1).max() / cells.total[0])
         value = float(estimate.value)
@@ -323,7 +330,7 @@ class DirichletECE(PairEstimator):
         bandwidth = self.bandwidth or _likeliest_bandwidth(parts[0][0])
         total = 0.0
         for probs, residual in parts:
-            kernel = _weights(_log_kernel(probs, bandwidth))
+            kernel = _normalised_kernel(_log_kernel(probs, bandwidth))
             gaps = np.abs(kernel @ (residual + probs) - probs)
             total += float((gaps**self.norm).sum()) / 2
         estimate = self._report(sample, total / len(sample), None, bandwidth)
@@ -333,7 +340,7 @@ class DirichletECE(PairEstimator):
 
 
 def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
-    """Compute log K(p_j; p_i), rows j, columns i; -inf on the diagonal."""
+    """Compute the log Dirichlet kernels log K(p_j; p_i) of `DirichletECE`, shape (n, n): row j, column i; -inf on the diagonal."""
     from scipy.special import gammaln, xlogy
 
     alpha = probs / bandwidth
@@ -345,18 +352,21 @@ def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
     return log
 
 
-def _weights(log: Float64s) -> Float64s:
-    """Exponentiate log kernels and scale rows to sum to 1; a row beyond the reach of all others gets equal weights."""
+def _normalised_kernel(log: Float64s) -> Float64s:
+    """Exponentiate log kernels (n, n) and scale rows to sum to 1, the diagonal 0.
+
+    A row whose kernels are all 0 (every other row has a positive probability where this one has 0) gets equal weights.
+    """
     highest = log.max(axis=1, keepdims=True)
     weights = np.exp(log - np.where(np.isfinite(highest), highest, 0.0))
-    alone = ~np.isfinite(highest[:, 0])
-    weights[alone] = 1.0
+    isolated = ~np.isfinite(highest[:, 0])
+    weights[isolated] = 1.0
     np.fill_diagonal(weights, 0.0)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _likeliest_bandwidth(probs: Float64s) -> float:
-    """Choose the bandwidth of the highest leave-one-out likelihood of the predictions."""
+    """Choose, of 13 bandwidths from 0.001 to 1, that of the highest leave-one-out likelihood of the predictions (n, events)."""
     likelihoods = []
     for h in _BANDWIDTHS:
         log_density = logsumexp(_log_kernel(probs, float(h)), axis=1)
@@ -365,7 +375,8 @@ def _likeliest_bandwidth(probs: Float64s) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Binned errors with the bins of other tools, edge by edge as they compute them
+# Binned errors with the bins of other tools, edge by edge as they compute them. A rule takes scores of shape (n,) and a number of
+# bins, and returns the number of the bin of every score, ascending with the score; numbers need not begin at 0 nor be consecutive.
 
 Scores = NDArray[Any]
 
@@ -420,7 +431,7 @@ def _floor_of_product(c: Scores, bins: int) -> Indices:
 
 
 def _array_split(c: Scores, bins: int) -> Indices:
-    """Find parts by numpy.array_split of the sorted scores, cut halfway between neighbours; equal scores go to the lower part."""
+    """Find parts by numpy.array_split of ascending scores, cut halfway between neighbours; equal scores go to the lower part."""
     parts = min(bins, len(c))
     size, longer = divmod(len(c), parts)
     ends = np.cumsum([size + 1] * longer + [size] * (parts - longer))[:-1]
@@ -515,13 +526,13 @@ class ConventionECE(FixedBinsEstimator):
         ends[:, 0] = 0
         for i, row_ends in enumerate(ends):
             scores = profile.scores[i % len(profile.scores)]
-            number = self._repeated(scores, profile, i) if by_rows else RULES[self.rule](scores, self.bins)
+            number = self._bins_of_repeated(scores, profile, i) if by_rows else RULES[self.rule](scores, self.bins)
             starts = np.flatnonzero(np.diff(number)) + 1
             row_ends[1 : len(starts) + 1] = starts
         return Cut(ends, ends)
 
-    def _repeated(self, scores: Scores, profile: Profile, dataset: int) -> Indices:
-        """Bin numbers where rows count as often as their weight says."""
+    def _bins_of_repeated(self, scores: Scores, profile: Profile, dataset: int) -> Indices:
+        """Find the bin of every score, shape (rows,), by the rule on scores repeated by their whole-number weights."""
         assert profile.weights is not None
         counts = profile.weights[dataset % len(profile.weights)].astype(np.intp)
         number = RULES[self.rule](np.repeat(scores, counts), self.bins)
@@ -663,7 +674,10 @@ class KernelError(PairEstimator):
 
 
 def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:
-    """Compute the mean of h over pairs and its variance; the kernel has a zero diagonal."""
+    """Compute the mean of h = k(p_i, p_j) <r_i, r_j> / 2 over pairs, and its variance as in the notes of `KernelError`.
+
+    `kernel` has shape (n, n) and a zero diagonal, `residual` shape (n, events).
+    """
     n = len(residual)
     h = kernel * (residual @ residual.T) / 2
     first = h.sum(axis=1) / (n - 1)
@@ -673,13 +687,13 @@ def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:
 
 
 def distances(probs: Float64s) -> Float64s:
-    """Compute Euclidean distances of all pairs of rows, shape (n, n)."""
+    """Compute Euclidean distances of all pairs of rows of probabilities (n, events), shape (n, n)."""
     square = (probs * probs).sum(axis=1)
     return np.sqrt(np.maximum(square[:, None] + square - 2 * probs @ probs.T, 0.0))
 
 
 def median_distance(sample: Sample, rng: np.random.Generator) -> float:
-    """Return the median distance of pairs of distinct predictions; 1 if there are none."""
+    """Return the median distance of pairs of distinct predictions among at most 500 random rows; 1 if there are none."""
     rows = rng.permutation(len(sample))[:_PAIRS] if len(sample) > _PAIRS else np.arange(len(sample))
     lengths = distances(sample.columns[:, rows].T.astype(np.float64))
     lengths = lengths[lengths > 1e-7]

@@ -104,6 +104,7 @@ class NearestECE(Estimator):
         Returns
         -------
         array of shape (batch,)
+            Between 1 and the sample size.
         """
         n = profile.size
         if self.neighbors != "auto":
@@ -134,7 +135,7 @@ class NearestECE(Estimator):
         return SketchBound(0.0, 1.0)
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
-        """Too few neighbours to tell a rate from chance: nearly all scores lie in the dense region."""
+        """Warn where "auto" leaves fewer than 5 neighbours, because nearly all scores lie in the dense region."""
         if self.neighbors != "auto" or k.min() >= _FEW:
             return ()
         return (
@@ -144,9 +145,10 @@ class NearestECE(Estimator):
 
 
 def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
-    """Compute the gap in the window of the `width` nearest scores around every score, shape (rows,).
+    """Compute the mean surplus in the window of weight `width` nearest to every ascending score, shape (rows,).
 
-    `weight` and `surplus` are sums below the ascending rows, shape (rows + 1,); a window may begin and end within a row.
+    `weight` and `surplus` are sums below the rows, shape (rows + 1,). A window may begin and end within a row, and has at most
+    the total weight.
     """
     total = weight[-1]
     width = min(width, float(total))
@@ -170,7 +172,7 @@ def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
 
 
 def _dense_share(profile: Profile) -> Float64s:
-    """Share of the data in the run of dense stripes around the fullest one; 0 where no stripe is dense."""
+    """Compute the share of the data in the run of dense stripes around the fullest one, shape (batch,); 0 if none is dense."""
     share = np.diff(profile.sums("w", profile.width_cut(_STRIPES)), axis=1) / profile.total[:, None]
     dense = share * _STRIPES >= _DENSE
     dense_share = np.zeros(profile.batch)

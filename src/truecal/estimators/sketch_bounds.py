@@ -1,7 +1,7 @@
-"""What the cells of a sketch leave open: bounds of binned errors, and orders of the rows inside cells that probe the others.
+"""Bounds of binned errors given the cells of a sketch, and orders of the rows inside cells that probe other errors.
 
-A cut through a cell is the only thing about bins that a sketch does not know: any part of the cell may lie on either side.
-A cell of one score is a group of ties, which a Profile of all rows keeps together as well: nothing is open there.
+Sums over a bin are exact but for cells that a cut of the bins runs through: any part of such a cell may lie on either side.
+A cell of one score is a group of ties, which a Profile of all rows keeps together as well, so that it is never cut.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from truecal.types import Float64s, Indices
 
 @dataclass(frozen=True)
 class BinRanges:
-    """Between which numbers the sums over the rows of each bin lie, shape (bins,) each."""
+    """Bounds of the sums over the rows of each bin, shape (bins,) each; `total` is the weight of all rows."""
 
     weight_low: Float64s
     weight_high: Float64s
@@ -28,7 +28,7 @@ class BinRanges:
 
     @property
     def settled(self) -> bool:
-        """Whether every bin surely holds the same rows as without a sketch."""
+        """Whether no cut runs through a cell, so that every bin holds the same rows as without a sketch."""
         return bool((self.weight_low == self.weight_high).all())
 
     @property
@@ -44,7 +44,7 @@ class BinRanges:
 
 
 def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
-    """Bound the sums of rows in each bin, given the cells of a sketch."""
+    """Bound the weight and |sum of y - c| of each bin, given the cells of a sketch: all of an open cell may lie on either side."""
     assert cells.weights is not None
     assert cells.products is not None
     bins, total = Bins.of(cells, binning.cut(cells)), float(cells.total[0])
@@ -52,7 +52,7 @@ def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
     weights, scores, rates = cells.weights[0, cell], cells.scores[0, cell].astype(np.float64), cells.outcomes[0, cell]
 
     def sum_open(amounts: Float64s) -> Float64s:
-        """Add up what is open at both ends of each bin, shape (bins,)."""
+        """Add up the amounts of the open cells at both ends of each bin, shape (bins,)."""
         at_edges = np.zeros(binning.bins + 1)
         at_edges[edge] = amounts
         return at_edges[:-1] + at_edges[1:]
@@ -71,7 +71,7 @@ def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
 
 
 def _cells_on_edges(cells: CellProfile, binning: Binning) -> tuple[Indices, Indices]:
-    """Find the inner edges of equal width that run through a cell, and that cell."""
+    """Find the numbers j of the inner edges j / bins that run through a cell, and the row of that cell, shape (edges,) each."""
     edge = np.arange(1, binning.bins)
     value = (edge / binning.bins).astype(cells.precision).astype(np.float64)
     cell = np.searchsorted(cells.high, value, binning.closed)  # the first whose highest score is not below the edge
@@ -82,7 +82,7 @@ def _cells_on_edges(cells: CellProfile, binning: Binning) -> tuple[Indices, Indi
 
 
 def _cells_at_cuts(cells: CellProfile, binning: Binning) -> tuple[Indices, Indices]:
-    """Find the cuts of equal mass that run through a cell of several scores, and that cell."""
+    """Find the numbers of the cuts of equal mass that run through a cell of several scores, and the row of that cell."""
     cut = cells.mass_cut(binning.bins, "split")
     if cut.fraction is None:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
@@ -96,7 +96,7 @@ def _cells_at_cuts(cells: CellProfile, binning: Binning) -> tuple[Indices, Indic
 
 
 def binned_range(ranges: BinRanges, norm: float) -> tuple[float, float]:
-    """Bound the sum of |gap|^norm over bins, weighted by rows, or the largest gap for norm inf."""
+    """Bound the sum of |gap|^norm over bins, weighted by rows, or the largest gap for norm inf; return (low, high)."""
     if norm == np.inf:
         sure, possible = ranges.weight_low > 0, ranges.weight_high > 0
         return float(ranges.gap_low[sure].max(initial=0.0)), float(ranges.gap_high[possible].max(initial=0.0))
@@ -109,7 +109,8 @@ def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Flo
     """Bound the debiased power of norm 1, 2 or 3, given the debiased terms of the bins of the cells, shape (bins,).
 
     With gap g and any noise, g^p <= E|g + noise|^p, which grows with the variance of the noise, and that is at most 1 / (n - 1)
-    in a bin of n rows: the term of a bin that a cut leaves open lies between 2 g^p - E|g + noise|^p and g^p.
+    in a bin of n rows: the term of a bin that a cut leaves open lies between 2 g^p - E|g + noise|^p and g^p. Where a bin may have
+    fewer than two rows or not, the bounds are -1 and 1.
     """
     ranges, scale = bin_ranges(cells, binning), float(cells.size[0] / cells.total[0])
     weights = np.stack([ranges.weight_low, ranges.weight_high])
@@ -134,8 +135,8 @@ def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Flo
 def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value: float) -> tuple[float, float]:
     """Bound the label-binned power by the triangle inequality, given the value of the cells.
 
-    A score moves by the width of its cell at most; a rate by twice the open share of its bin, and by 1 for rows that may
-    lie in another bin.
+    A score differs from the mean of its cell by the width of the cell at most; a rate changes by twice the open share of its
+    bin at most, and by 1 for rows that may lie in another bin.
     """
     ranges = bin_ranges(cells, binning)
     open_weight = (ranges.weight_high - ranges.weight_low) / 2
@@ -157,7 +158,8 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
 def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     """Split every cell of several scores into its zeros and its ones, as two rows in a given order with unchanged sums.
 
-    A cell of zeros only, or of ones only, is halved. `zeros_first` says it for every cell, shape (m, cells): m datasets.
+    A cell of zeros only, or of ones only, is halved; a cell of one score stays. `zeros_first`, bool (m, cells), gives the order in
+    every cell for each of m datasets; the result is a batch of m.
     """
     assert profile.weights is not None
     assert profile.squares is not None
@@ -174,6 +176,7 @@ def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> P
     filled = np.flatnonzero(np.stack([np.ones(len(ranged), bool), ranged], axis=1))
 
     def rows(whole: Float64s, before: Float64s, after: Float64s) -> Float64s:
+        """Interleave both rows of every split cell with the one row of every other, shape (m or 1, rows)."""
         pairs = np.empty((len(before), profile.rows, 2))
         pairs[..., 0], pairs[..., 1] = np.where(ranged, before, whole), after
         return pairs.reshape(len(before), -1).take(filled, axis=1)

@@ -31,7 +31,10 @@ _SILENT = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0
 
 
 def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Float64s]:
-    """Sum the named quantities in each of `cells` (a power of two) cells of equal width, over the total weight."""
+    """Sum the named quantities in each of `cells` (a power of two) cells of equal width, over the total weight.
+
+    Each has the shape (batch, cells).
+    """
     starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
     starts[:, -1] = profile.rows
     cut = Cut(starts, starts)
@@ -44,14 +47,20 @@ def midpoints(cells: int) -> Float64s:
 
 
 def smooth(values: Float64s, response: Float64s) -> Float64s:
-    """Convolve with the kernel whose response to the k-th cosine is response[..., k]."""
+    """Convolve values in cells, shape (..., cells), with the kernel whose factor for the k-th cosine is response[..., k].
+
+    Values are reflected at both ends; the shape stays.
+    """
     from scipy.fft import dct, idct
 
     return idct(dct(values, type=2, axis=-1) * response, type=2, axis=-1)
 
 
 def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
-    """Compute the response to cosines of a Gaussian of standard deviation sigma, shape (batch, cells)."""
+    """Compute the factor exp(-(pi k sigma)^2 / 2) of a Gaussian for the k-th cosine, shape (batch, cells).
+
+    `sigma`, shape (batch,), is the standard deviation on [0, 1]. Where the factor underflows for all datasets it is 0.
+    """
     response = np.zeros((len(sigma), cells))
     terms = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
     response[:, :terms] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(terms))) ** 2)
@@ -59,7 +68,10 @@ def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
 
 
 def sampled_response(kernel: Float64s) -> Float64s:
-    """Compute the response to cosines of a kernel sampled at cell distances 0, 1, ... (last axis), of total mass 1."""
+    """Compute the factor for the k-th cosine, shape (..., cells), of a kernel sampled at distances of 0..cells cells (last axis).
+
+    The kernel is scaled to total mass 1, so that the factor for k = 0 is 1.
+    """
     mirrored = np.concatenate([kernel, kernel[..., -2:0:-1]], axis=-1)
     response = np.fft.rfft(mirrored, axis=-1).real[..., :-1]
     return response / response[..., :1]
@@ -142,7 +154,7 @@ class KernelDensityECE(Estimator):
         return np.sqrt(np.maximum(square - mean**2, 0.0)) * (2 * profile.size) ** -0.2
 
     def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
-        """Compute the p-th power of the error of each dataset, shape (batch,)."""
+        """Compute the p-th power of the error, shape (batch,), from cell shares (batch, cells) and bandwidths h, shape (batch,)."""
         response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
@@ -154,7 +166,10 @@ class KernelDensityECE(Estimator):
 
 
 def _triweight(reach: Float64s) -> Float64s:
-    """Evaluate the kernel, with its mirror images, at distances of 0, 1, ... cells; shape (batch, cells + 1)."""
+    """Evaluate (1 - (x / reach)^2)^3, reflected at 0 and 1, at distances x of 0, 1, ... cells; shape (batch, cells + 1).
+
+    `reach`, shape (batch,), is half the support of the kernel, on [0, 1].
+    """
     images = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
     total = np.zeros((len(reach), _CELLS + 1))
     for image in range(-images, images + 1) if reach.max() > 1 else (0,):
@@ -174,8 +189,11 @@ _BISECTIONS = 10  # derived: as relplot, which finds the bandwidth to 1/1024
 _ADDED = 1e-4  # derived: as relplot, which adds it to the sum of kernels at a point
 
 
-def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
-    """Find the bandwidth that equals its smoothed error; return error and bandwidth. Residuals are times weights, per row."""
+def relplot_fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
+    """Find the bandwidth that equals its smoothed error, as relplot does by bisection; return error and bandwidth.
+
+    All arguments have shape (n,); residuals are (c - y) w. The bandwidth lies between 0.001 and 1.
+    """
 
     def error(sigma: float) -> float:
         """Compute the error smoothed with bandwidth sigma."""
@@ -198,7 +216,11 @@ def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tup
 
 
 def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, points_at: Float64s) -> Float64s:
-    """Convolve values at the scores with a Gaussian on a grid of `points` points; interpolate at `points_at`."""
+    """Convolve values at the scores with a Gaussian, reflected at 0 and 1, on a grid of `points` points from 0 to 1.
+
+    Values, shape (n,), are divided between both neighbouring points; the result is interpolated at `points_at`, whose shape it
+    has.
+    """
     from scipy.signal import fftconvolve
 
     position = scores * (points - 1)
@@ -268,7 +290,7 @@ class SmoothECE(Estimator):
 
     def estimate(self, profile: Profile) -> Findings:
         if self.rule == "relplot":
-            value, sigma = np.array([fixed_point(*rows) for rows in _rows(profile)]).T
+            value, sigma = np.array([relplot_fixed_point(*rows) for rows in _rows(profile)]).T
             return Findings(value, settings={"bandwidth": sigma})
         score, outcome = cell_shares(profile, _CELLS_SMOOTH, ("c", "y"))
         value, sigma = _fixed_point(outcome - score)
@@ -281,7 +303,7 @@ class SmoothECE(Estimator):
 
 
 def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
-    """Scores, residuals times weights, and weights of each dataset."""
+    """Yield scores, residuals (c - y) w, and weights w of each dataset, shape (rows,) each."""
     weights = np.ones((1, profile.rows)) if profile.weights is None else profile.weights
     for c, y, w in zip(
         *(np.broadcast_to(a, (profile.batch, profile.rows)) for a in (profile.scores, profile.outcomes, weights)),
@@ -292,12 +314,16 @@ def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
 
 
 def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
-    """Solve smECE(sigma) = sigma for residuals in cells, shape (batch, cells); return errors and bandwidths, shape (batch,)."""
+    """Solve smECE(sigma) = sigma for sums of residuals in cells over n, shape (batch, cells).
+
+    Returns errors and bandwidths, shape (batch,); where the error is below 1 / cells, that of the bandwidth 1 / cells.
+    """
     from scipy.fft import dct, idct
 
     cosines = dct(residual, type=2, axis=1)
 
     def smoothed(sigma: Float64s, rows: Indices | slice = slice(None)) -> Float64s:
+        """Compute the error of some datasets smoothed with bandwidths sigma."""
         return np.abs(idct(cosines[rows] * gaussian_response(_CELLS_SMOOTH, sigma), type=2, axis=1)).sum(axis=1)
 
     # The excess over sigma falls from low to high; false position with halving (Illinois) keeps the root between them.

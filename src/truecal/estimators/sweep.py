@@ -116,10 +116,10 @@ class SweepECE(Estimator):
         interval = super()._resampled_interval(profile, level, rng, p_value)
         if not _falls(profile):
             return interval
-        other = RankSeries(norm=1 if self.norm == 1 else 2, level=level)(profile).interval
-        assert other is not None
-        high = 1.0 if self.norm > 2 else max(float(interval.high), float(other.high))
-        low = min(float(interval.low), float(other.low))
+        of_series = RankSeries(norm=1 if self.norm == 1 else 2, level=level)(profile).interval
+        assert of_series is not None
+        high = 1.0 if self.norm > 2 else max(float(interval.high), float(of_series.high))
+        low = min(float(interval.low), float(of_series.low))
         return Interval(low, high, level, f"{interval.method}, widened: outcomes fall with the scores")
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -144,7 +144,7 @@ class SweepECE(Estimator):
         return count, finest
 
     def _sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Sweep the numbers of bins of every dataset, several at a time."""
+        """Sweep the numbers of bins of every dataset, several at a time; return those of :meth:`sweep`."""
         largest = np.full(profile.batch, profile.rows)
         if profile.weights is not None:
             sizes = profile.total if profile.counted else largest
@@ -172,9 +172,9 @@ class SweepECE(Estimator):
 
 
 def _falls(profile: Profile) -> bool:
-    """Decide whether outcomes fall with the scores: one of ten bins of equal mass has a rate far above that of a later one.
+    """Decide whether outcomes of one dataset fall with the scores: one of ten bins of equal mass exceeds a later one in its rate.
 
-    Far: beyond 3.7 standard errors, which among 45 pairs of bins happens by chance in less than one dataset of a hundred.
+    By more than 3.7 standard errors, which among 45 pairs of bins happens by chance in less than one dataset of a hundred.
     """
     bins = Bins.of(profile, profile.mass_cut(_TENTHS))
     n = np.maximum(bins.count[0], 1.0)
@@ -189,7 +189,8 @@ def _falls(profile: Profile) -> bool:
 def _rates_rise(weight: Float64s, ones: Float64s, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Decide whether the rates of the filled bins are non-decreasing, for several numbers of bins.
 
-    `weight` and `ones` have shape (batch, sum of numbers + 1 entry between each two); the answer (batch, len(numbers)).
+    `weight` and `ones` have the bins of one number after those of the other, with one entry without meaning between each two,
+    shape (batch, sum(numbers) + len(numbers) - 1); `weight` is changed in place. Returned is (batch, len(numbers)).
     """
     ends = np.cumsum(numbers + 1)
     weight[:, ends[:-1] - 1] = 0.0
