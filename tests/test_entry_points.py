@@ -186,6 +186,10 @@ def answered(entry_point: str, lens: str, kind: str) -> tuple[float, ...] | str:
         return str(refusal)
 
 
+# Generalized errors of class-wise lenses have neither an interval nor a test, which is all that clusters change.
+WITHOUT_INTERVAL = ("ClassWise", "Grouping.then(ClassWise)")
+
+
 @pytest.mark.parametrize("lens", LENSES)
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
 def test_every_entry_point_through_every_lens(entry_point: str, lens: str) -> None:
@@ -203,6 +207,8 @@ def test_every_entry_point_through_every_lens(entry_point: str, lens: str) -> No
         assert isinstance(by_kind["selection"], str)
         return
     for kind in ("weights", "clusters", "selection"):
+        if kind == "clusters" and entry_point == "measure, generalized" and lens in WITHOUT_INTERVAL:
+            continue
         assert by_kind[kind] != whole, f"{entry_point} through {lens} forgot the {kind}"
 
 

@@ -114,8 +114,8 @@ FILES = {
     "class ruled out": ("x.parquet", columns(z0=[-INF, 0.0, 1.0, -1.0], z1=[0.0, 0.0, -INF, 2.0]), LOGITS, 4),
     "every class ruled out": ("x.parquet", columns(z0=[-INF, 0.0] * 2, z1=[-INF, 0.0] * 2), LOGITS, "not finite|every class"),
     "logit of inf": ("x.parquet", columns(z=[INF, 0.0, 1.0, -1.0]), LOGITS, "not finite|is inf"),
-    "weights far apart": ("x.parquet", columns(w=[1e-13, 1.0, 1.0, 1.0]), {"weights": "w"}, "too far apart"),
-    "tiny weight": ("x.parquet", columns(w=[1e-300] * 4), {"weights": "w"}, "too far apart"),
+    "weights far apart": ("x.parquet", columns(w=[1e-13, 1.0, 1.0, 1.0]), {"weights": "w"}, "too small for sums"),
+    "tiny weight": ("x.parquet", columns(w=[1e-300] * 4), {"weights": "w"}, "too small for sums"),
     "weights beyond counts": ("x.parquet", columns(w=[2.0**53, 4.0, 1.0, 1.0]), {"weights": "w"}, "counts are exact only up to"),
     "truth values as weights": ("x.parquet", columns(w=[True, True, False, True]), {"weights": "w"}, 3),
     # selections

@@ -104,7 +104,8 @@ class TestCommandLine:
         assert 30 < json.loads(out)["n"] < 600
         code, out, _ = run("power", predictions_file, "--error", 0.08, "--m", 40, "--workers", 1)
         assert code == 0
-        assert "rows detect an error of 0.08 (norm 2)" in out
+        assert out.startswith("rank-series, norm 2: about n = ")
+        assert "rows detect an error of 0.08 with probability 0.8" in out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

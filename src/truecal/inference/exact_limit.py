@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from truecal.estimators.bins import distinct_cut
 from truecal.lenses.lens import Sample
 from truecal.profile.profile import Profile
-from truecal.special import clopper_pearson
+from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
 _MAX_PAIRED_CLASSES = 60  # classes up to which the covariance of labels is computed; beyond, its bound is taken
@@ -326,7 +326,7 @@ def _fill(w: Float64s, limits: GapLimits, order: Indices, squared: float) -> Flo
         return None
     parts = np.empty_like(w)
     parts[order] = np.clip(squared - (np.cumsum(max_parts) - max_parts), 0.0, max_parts)
-    return limits.side * np.sqrt(np.where(parts > 1e-15, parts, 0.0) / np.where(w > 0, w, 1.0))
+    return limits.side * np.sqrt(np.where(parts > 1e-15, parts, 0.0) / positive(w))
 
 
 def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:

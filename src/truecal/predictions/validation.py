@@ -269,14 +269,16 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
         raise InputError("all weights are zero; nothing is left to measure")
     with np.errstate(over="ignore"):
         total = float(w.sum(axis=-1).max())
-    refuse_weight_range(float(w[w > 0].min()), float(w.max()), total)
+    index = np.where(w > 0, w, np.inf).argmin()
+    lightest = np.unravel_index(index, w.shape)
+    refuse_weight_range(float(w[lightest]), float(w.max()), total, f"{where(lightest)} weighs")
     return w
 
 
-def refuse_weight_range(lightest: float, heaviest: float, total: float) -> None:
+def refuse_weight_range(lightest: float, heaviest: float, total: float, subject: str = "the smallest is") -> None:
     """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest.
 
-    `lightest` is the smallest positive weight.
+    `lightest` is the smallest positive weight, and `subject` how the message begins to name it.
     """
     if total > _LARGEST_TOTAL:
         raise InputError(
@@ -285,7 +287,7 @@ def refuse_weight_range(lightest: float, heaviest: float, total: float) -> None:
     smallest = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
     if lightest < smallest:
         raise InputError(
-            f"weights from {lightest:g} to {heaviest:g} are too far apart for sums to hold the smallest; "
+            f"weights: {subject} {lightest:g} beside a largest of {heaviest:g}, too small for sums to hold it; "
             f"give weights of at least {smallest:.2g}, or 0 to leave a row out"
         )
 
@@ -586,13 +588,14 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
         if low >= 0 and deviation.max() <= SUM_TOLERANCE and block.max() <= 1:  # NaN fails all of them
             continue
         refuse_outside_unit(probs, "probabilities")
-        deviation[_half_precision(block) & (deviation <= HALF_TOLERANCE)] = 0.0
-        if deviation.max() <= SUM_TOLERANCE:
+        tolerance = np.where(_half_precision(block), HALF_TOLERANCE, SUM_TOLERANCE)
+        deviation[deviation <= tolerance] = 0.0
+        if deviation.max() == 0:
             continue
-        row = start + int(deviation.argmax())
-        total = float(probs[row].sum(dtype=np.float64))
+        row = int(deviation.argmax())
+        total = float(block[row].sum(dtype=np.float64))
         raise InputError(
-            f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {SUM_TOLERANCE:g}); "
+            f"probabilities of row {start + row} sum to {total:.6g}, not 1 (tolerance {tolerance[row]:g}); "
             "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
 
