@@ -269,9 +269,8 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
         raise InputError("all weights are zero; nothing is left to measure")
     with np.errstate(over="ignore"):
         total = float(w.sum(axis=-1).max())
-    index = np.where(w > 0, w, np.inf).argmin()
-    lightest = np.unravel_index(index, w.shape)
-    refuse_weight_range(float(w[lightest]), float(w.max()), total, f"{where(lightest)} weighs")
+    index = _first_true(w == w[w > 0].min())
+    refuse_weight_range(float(w[index]), float(w.max()), total, f"{where(index)} weighs")
     return w
 
 
