@@ -49,7 +49,7 @@ class SharedOptions:
 
 
 class NumberRange(click.FloatRange):
-    """A number within limits; nan, which compares as neither too small nor too large, is refused."""
+    """A number within limits; NaN is refused too, which `click.FloatRange` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse a number in the range; NaN is refused too."""
@@ -60,7 +60,7 @@ class NumberRange(click.FloatRange):
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A value that a function makes of text; the function raises ValueError where the text is not what is described."""
+    """A parameter type: text parsed by a function, whose ValueError becomes "... is not <description>"."""
 
     name = "text"
 
@@ -71,19 +71,19 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Parse text by the function of the type; a ValueError becomes a usage error."""
         try:
             return self.parse(value) if isinstance(value, str) else value
-        except InputError:  # which says more
+        except InputError:  # its own message is more precise
             raise
         except ValueError:
             self.fail(f"{value!r} is not {self.description}", param, ctx)
 
 
 def parse_numbers(text: str) -> list[float]:
-    """Parse numbers with commas between them."""
+    """Parse numbers separated by commas; raise ValueError for anything else."""
     return [float(word) for word in text.split(",")]
 
 
 class OutputFile(click.Option):
-    """An option that names what is written; refused before anything is computed where it cannot be written or is read."""
+    """An option that names a file (or folder) to write, checked before anything is computed: writable, and not an input."""
 
     def __init__(self, *arguments: Any, folder: bool = False, **options: Any) -> None:
         super().__init__(*arguments, **{"type": click.Path(), **options})
@@ -92,7 +92,10 @@ class OutputFile(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Parse the option; refuse a path that cannot be written or is an input."""
+        """Parse the option; refuse a path that cannot be written or is an input ("-" is standard output).
+
+        With `folder`, only that it is no input is checked here.
+        """
         value, remaining = super().handle_parse_result(ctx, opts, args)
         if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
             (check_not_input if self.folder else check_output)(value, _input_files(ctx.command, opts))
@@ -149,22 +152,24 @@ def command(
     """
 
     def decorate(function: Callable[..., Reply]) -> click.Command:
+        """Return the click command of a function, with options and help from its signature and docstring."""
         parameters = inspect.signature(function).parameters
         hints = get_type_hints(function, include_extras=True)
         bundles = {key: hints[key] for key in parameters if is_dataclass(hints[key])}
 
         def run(form: str | None = None, as_json: bool = False, answer_file: str | None = None, **options: Any) -> int:
+            """Call the function, with its dataclasses built from options; print or write its reply and return the exit code."""
             if as_json and form not in (None, "json"):
                 raise click.UsageError(f"--json and --format {form} exclude each other; give one")
             for key, kind in bundles.items():
                 options[key] = kind(**{f.name: options.pop(f.name) for f in fields(kind) if f.name in options})
-            answer = function(**options)
-            text = RENDERERS["json" if as_json else form or formats[0]](answer)
+            reply = function(**options)
+            text = RENDERERS["json" if as_json else form or formats[0]](reply)
             if answer_file in (None, "-"):
                 click.echo(text)
             else:
                 write_whole(str(answer_file), text + "\n")
-            return answer.exit_code
+            return reply.exit_code
 
         help_, listed = _split_docstring(function)
         params: list[click.Parameter] = []
@@ -185,17 +190,17 @@ def command(
             params.append(_option("answer_file", WriteTo | None, None, listed, "--out"))
         params.sort(key=lambda param: isinstance(param, click.Option))  # arguments first
         title = name or function.__name__.rstrip("_").replace("_", "-")
-        built = click.Command(title, params=params, callback=run, help=help_)
+        click_command = click.Command(title, params=params, callback=run, help=help_)
         if group is not None:
-            group.add_command(built)
-        return built
+            group.add_command(click_command)
+        return click_command
 
     return decorate
 
 
 @cache
 def _split_docstring(thing: Any) -> tuple[str, OptionHelp]:
-    """Return a docstring without its lines about options, and the help of its options."""
+    """Return a docstring without its lines about options, and (spellings, metavar, help) of its options by every spelling."""
     text = inspect.cleandoc(thing.__doc__ or "")
     options: dict[str, tuple[list[str], str, str]] = {}
     for _, declaration, help_ in _OPTION_LINES.findall(text):
@@ -207,7 +212,10 @@ def _split_docstring(thing: Any) -> tuple[str, OptionHelp]:
 
 
 def _settings(hint: Any) -> dict[str, Any]:
-    """Return the keywords of a click parameter for an annotation: type, is_flag, multiple, or cls."""
+    """Return the keywords of a click parameter for an annotation: type, is_flag, multiple, or cls.
+
+    `X | None` is as X, tuple[X, ...] is multiple, a Literal is a choice, and of Annotated the second argument is the type or class.
+    """
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
         inner, extra = _settings(parts[0]), parts[1]
@@ -222,7 +230,11 @@ def _settings(hint: Any) -> dict[str, Any]:
 
 
 def _option(key: str, hint: Any, default: Any, listed: OptionHelp, spelling: str = "") -> click.Option:
-    """Make the option of a keyword parameter, with the help of its docstring or the shared one."""
+    """Make the option of a keyword parameter; without a `spelling` it is --key.
+
+    Spellings, metavar and help are those `listed` in its docstring, else in SharedOptions. Without a default the option is
+    required.
+    """
     spelling = spelling or f"--{key.rstrip('_').replace('_', '-')}"
     shared = _split_docstring(SharedOptions)[1]
     spellings, metavar, help_ = listed.get(spelling) or shared.get(spelling) or ([spelling], "", "")
@@ -239,9 +251,13 @@ def _option(key: str, hint: Any, default: Any, listed: OptionHelp, spelling: str
 
 
 def _argument(key: str, metavar: str, *, as_tuple: bool = False, **settings: Any) -> click.Argument:
-    """Make an argument: optional with brackets around its metavar, repeated with dots after it; "" is refused."""
+    """Make an argument: optional if its metavar stands in brackets, repeated if it ends in dots; refuse "".
+
+    `as_tuple` gives a tuple also for one value or none.
+    """
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        """Refuse an empty string; return the value, as a tuple if asked for."""
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         if "" in values:
             raise click.UsageError(f"a {metavar.strip('[.]')} is the empty string; is a shell variable unset?")

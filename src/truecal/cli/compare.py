@@ -73,12 +73,15 @@ def compare(
             note(f"wrote {write_page(report, page.html)}")
             return _reply(page.conclusion, page.estimates)
         comparisons = tc.inference.compare_many(data, reference=reference, **pairing, **common)
-        estimates = {name: tc.measure(each, **common) for name, each in data.items()}
+        estimates = {name: tc.measure(preds, **common) for name, preds in data.items()}
     return _reply(conclude_ranking(comparisons, level, **gate), estimates)
 
 
 def _read_models(source: Models, models: Words, split: str | None) -> "Mapping[str, Any]":
-    """Read predictions (or sketches) by the name of their model."""
+    """Read the data of every model by its name: Predictions, or Sketches if files are scanned or sketches.
+
+    Models are columns (`models`, NAME=COLUMNS), rows by the value of column `split`, or files.
+    """
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
     if (models or split) and len(source.files) != 1:
@@ -88,26 +91,29 @@ def _read_models(source: Models, models: Words, split: str | None) -> "Mapping[s
         if len(parts) < 2:
             raise InputError(f"column {split!r} has one value, {next(iter(parts))!r}; a comparison needs two models")
         return parts
-    return _from_columns(source, models) if models else _from_files(source)
+    return _read_model_columns(source, models) if models else _read_model_files(source)
 
 
-def _from_columns(source: Models, models: Words) -> "dict[str, tc.Predictions]":
-    """Read the models of one file from --model NAME=COLUMNS."""
+def _read_model_columns(source: Models, models: Words) -> "dict[str, tc.Predictions]":
+    """Read the models of one file from NAME=COLUMNS texts; refuse other texts and equal names."""
     if source.probabilities is not None or source.logits is not None:
         raise click.UsageError("--model names the predictions; leave out --score, --probs and --logits")
-    parts: dict[str, tc.Predictions] = {}
+    preds_by_name: dict[str, tc.Predictions] = {}
     for model in models:
-        name, equals, columns = model.partition("=")
-        if not equals or not name or not columns:
+        name, separator, columns = model.partition("=")
+        if not separator or not name or not columns:
             raise click.UsageError(f"--model is NAME=COLUMNS, such as a='pa_*', not {model!r}")
-        if name in parts:
+        if name in preds_by_name:
             raise click.UsageError(f"--model {name} is given twice")
-        parts[name] = load(replace(source, probs=columns)).preds
-    return parts
+        preds_by_name[name] = load(replace(source, probs=columns)).preds
+    return preds_by_name
 
 
-def _from_files(source: Models) -> "Mapping[str, tc.Predictions | tc.Sketch]":
-    """Read a model from every file, named by its stem, or by its path where stems are equal."""
+def _read_model_files(source: Models) -> "Mapping[str, tc.Predictions | tc.Sketch]":
+    """Read a model from every file, named by its stem, or by its path if stems are equal.
+
+    All become sketches if one is scanned or a sketch. Refuses fewer than two files and equal paths.
+    """
     files = source.files
     if len(files) < 2:
         raise click.UsageError(
@@ -117,16 +123,16 @@ def _from_files(source: Models) -> "Mapping[str, tc.Predictions | tc.Sketch]":
     names = stems if len(set(stems)) == len(stems) else list(files)
     if len(set(names)) < len(names):
         raise click.UsageError("a file is given twice")
-    each = {name: replace(source, files=(file,)) for name, file in zip(names, files, strict=True)}
-    if not any(is_sketched(one) for one in each.values()):
-        return {name: load(one).preds for name, one in each.items()}
+    sources = {name: replace(source, files=(file,)) for name, file in zip(names, files, strict=True)}
+    if not any(is_sketched(model_source) for model_source in sources.values()):
+        return {name: load(model_source).preds for name, model_source in sources.items()}
     if source.clusters is not None:
         raise InputError("--clusters needs the rows, and folders and sketches keep sums; compare files without it")
-    return {name: read_sketch(one) for name, one in each.items()}
+    return {name: read_sketch(model_source) for name, model_source in sources.items()}
 
 
 def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]") -> Reply:
-    """Make the reply with errors of models and differences of pairs."""
+    """Return the reply with errors of models and differences of pairs; a statement per pair, with its gate if there is one."""
     first = conclusion.comparisons[0]
     interval = f"{conclusion.level:.0%} interval"
     models = [{"name": name, **estimates[name].frame()[0]} for name in conclusion.ranking]
@@ -137,12 +143,14 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
         name, size = f"{c.a} - {c.b}", digits.with_interval(c.difference, low, high, sign=True)
         cells = estimate_cells(c.difference, low, high, sign="+")
         pairs.append([name, *cells, digits.p_text(c.p_value), digits.p_text(c.adjusted_p)])
-        alone = replace(conclusion, comparisons=(c,))
-        gate = alone.gate.partition(": ")[2] or conclusion.finding(c)
+        pair_conclusion = replace(conclusion, comparisons=(c,))
+        gate = pair_conclusion.gate.partition(": ")[2] or conclusion.finding(c)
         tests = f"at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}"
         numbers = {key: float(value) for key, value in c.row().items() if not isinstance(value, str)}
         labels = {"a": c.a, "b": c.b, "lens": c.lens}
-        statements.append(Statement(name, f"difference {size} {tests}; {gate}", numbers, alone.passed, labels))
+        statements.append(
+            Statement(name, f"difference {size} {tests}; {gate}", numbers, pair_conclusion.passed, labels)
+        )
     text = [
         table(["model", "error", interval], errors),
         "",

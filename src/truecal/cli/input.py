@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 # Values of options
 
 
-def _class_names(text: str) -> list[str]:
-    """Return class names with commas between them, or those in @FILE."""
+def _parse_class_names(text: str) -> list[str]:
+    """Return class names separated by commas, or those in the file of "@FILE", one per line."""
     if not text.startswith("@"):
         return [name.strip() for name in text.split(",")]
     return _read_text(text[1:], "class names").splitlines()
@@ -48,16 +48,16 @@ def _read_text(file: str, content: str) -> str:
         raise FileError(f"cannot read the {content} in {file}: {reason}") from error
 
 
-def _word_values(text: str) -> dict[str, float]:
-    """Return the probabilities that words stand for."""
+def _parse_word_probabilities(text: str) -> dict[str, float]:
+    """Parse "likely=0.8,unsure=0.5" to probabilities by word; raise ValueError for an empty word or no number."""
     pairs = [part.rpartition("=") for part in text.split(",")]
     if not all(word.strip() for word, *_ in pairs):
         raise ValueError(text)
     return {word.strip(): float(value) for word, _, value in pairs}
 
 
-def _limits(text: str) -> tuple[float, float] | None:
-    """Parse LOW:HIGH, where either may be missing (infinite); None where it is no interval."""
+def _parse_limits(text: str) -> tuple[float, float] | None:
+    """Parse LOW:HIGH, where a missing end is infinite; None if the text is no interval, or ":" alone."""
     low, colon, high = text.partition(":")
     try:
         return (float(low or -inf), float(high or inf)) if colon and text != ":" else None
@@ -65,28 +65,31 @@ def _limits(text: str) -> tuple[float, float] | None:
         return None
 
 
-def _scale(text: str) -> dict[str, tuple[float, float]]:
-    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to limits by word."""
+def _parse_scale(text: str) -> dict[str, tuple[float, float]]:
+    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to (low, high) by word.
+
+    Raises ValueError for infinite limits, and for a word that is empty or repeated.
+    """
     scale: dict[str, tuple[float, float]] = {}
     for part in text.split(","):
         word, _, span = part.rpartition("=")
-        limits = _limits(span)
+        limits = _parse_limits(span)
         if limits is None or inf in map(abs, limits) or not word.strip() or word.strip() in scale:
             raise ValueError(part)
         scale[word.strip()] = limits
     return scale
 
 
-def _norm(text: str) -> float:
-    """Parse a norm: a whole number, a decimal, or inf."""
+def _parse_norm(text: str) -> float:
+    """Parse a norm: digits as int, else a float such as inf."""
     return int(text) if text.isdigit() else float(text)
 
 
 Scale = Annotated[
     dict[str, tuple[float, float]],
-    Parsed(_scale, "WORD=LOW:HIGH,... with different words, such as low=0:0.1,high=0.1:1"),
+    Parsed(_parse_scale, "WORD=LOW:HIGH,... with different words, such as low=0:0.1,high=0.1:1"),
 ]
-Norm = Annotated[float, Parsed(_norm, "a number of at least 1, or inf")]
+Norm = Annotated[float, Parsed(_parse_norm, "a number of at least 1, or inf")]
 
 # ----------------------------------------------------------------------------------------------------
 # --select and --lens
@@ -98,35 +101,41 @@ def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
 
 
 def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
-    """List the columns that --select names, other than the label and the output."""
-    return tuple(dict.fromkeys(name for word in select if (name := _parts(word)[0]) not in ("label", "output")))
+    """List the columns that --select names, without repeats, "label" and "output"."""
+    return tuple(
+        dict.fromkeys(name for word in select if (name := _split_selection(word)[0]) not in ("label", "output"))
+    )
 
 
 def parse_selection(
     select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]
 ) -> "Selection | None":
-    """Combine all of --select; `classes` has classes by their words, `kinds` the numpy kind of every column."""
+    """Combine all of --select by `and`; None without any.
+
+    `classes` are the classes by their text; `kinds` is the numpy kind of every column ("U" if absent), which says whether LOW:HIGH
+    is a range.
+    """
     selection = None
     for word in select:
-        name, values = _parts(word)
-        limits, kind = _limits(values), kinds.get(name, "U")
+        name, values = _split_selection(word)
+        limits, kind = _parse_limits(values), kinds.get(name, "U")
         if name == "label":
-            one = tc.by_label(*(classes.get(value, value) for value in values.split(",")))
+            part = tc.by_label(*(classes.get(value, value) for value in values.split(",")))
         elif name == "output":
             if limits is None:
                 raise InputError(f"--select output is LOW:HIGH, such as output=0.5:1, not {word!r}")
             low, high = limits
-            one = tc.by_output(low=0.0 if low == -inf else low, high=1.0 if high == inf else high)
+            part = tc.by_output(low=0.0 if low == -inf else low, high=1.0 if high == inf else high)
         elif limits is not None and kind in "iuf":
-            one = tc.by_column(name, low=limits[0], high=limits[1])
+            part = tc.by_column(name, low=limits[0], high=limits[1])
         else:
-            one = tc.by_column(name, *(_value(name, value, kind) for value in values.split(",")))
-        selection = one if selection is None else selection & one
+            part = tc.by_column(name, *(_typed_value(name, value, kind) for value in values.split(",")))
+        selection = part if selection is None else selection & part
     return selection
 
 
-def _parts(word: str) -> tuple[str, str]:
-    """Split NAME=VALUES of --select."""
+def _split_selection(word: str) -> tuple[str, str]:
+    """Split NAME=VALUES of --select at the first "="; refuse an empty part."""
     name, _, values = word.partition("=")
     if not name or not values:
         raise InputError(
@@ -135,7 +144,7 @@ def _parts(word: str) -> tuple[str, str]:
     return name, values
 
 
-def _value(column: str, word: str, kind: str) -> object:
+def _typed_value(column: str, word: str, kind: str) -> object:
     """Convert text to the type of a column by its dtype kind: bool ("b"), float ("i", "u", "f"), else text."""
     if kind == "b":
         if word.lower() not in ("true", "false"):
@@ -148,16 +157,19 @@ def _value(column: str, word: str, kind: str) -> object:
 
 
 def make_lens(word: str, classes: "tc.Predictions | Mapping[str, object]") -> "Lens | None":
-    """Make the lens of --lens, with classes by their words or those of predictions; None leaves the choice to the library."""
+    """Make the lens of --lens; None for "auto", which leaves the choice to the library.
+
+    `classes` are the classes by their text, or predictions that have them.
+    """
     by_word = classes_by_word(classes) if isinstance(classes, tc.Predictions) else classes
     if word.startswith("grouping="):
-        return _grouping(word.removeprefix("grouping="), by_word)
+        return _read_grouping(word.removeprefix("grouping="), by_word)
     lens: Lens | None = None if word == "auto" else names.lens_named(word, by_word).of(tc.lenses)
     return lens
 
 
-def _grouping(file: str, classes: Mapping[str, object]) -> "Lens":
-    """Read a grouping from a JSON file: {"group": ["class", ...], ...}."""
+def _read_grouping(file: str, classes: Mapping[str, object]) -> "Lens":
+    """Read a Grouping lens from a JSON file {"group": ["class", ...], ...}; `classes` are the classes by their text."""
     try:
         groups = json.loads(_read_text(file, "grouping"))
     except json.JSONDecodeError as error:
@@ -194,7 +206,10 @@ class EstimatorOptions:
     seed: Seed = 0
 
     def estimators(self, lens: "Lens | None") -> "list[Estimator]":
-        """Make the estimators for what a lens judges; settings that do not go together are refused."""
+        """Make the estimators for a lens: GeneralizedECE if it judges several probabilities, all for 'all', else one.
+
+        Refuses settings that the lens or the estimator does not have.
+        """
         if lens is not None and lens.several:
             for name in ("estimator", "bins", "scheme"):
                 if getattr(self, name) is not None:
@@ -211,7 +226,7 @@ class EstimatorOptions:
 def make_estimator(
     name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
 ) -> "Estimator":
-    """Make an estimator by name with the settings that are not None; refuse a setting that it does not have."""
+    """Make an estimator by its word with the settings that are not None; refuse a setting that it does not have."""
     named = names.estimator_named(name)
     settings = {"bins": bins, "scheme": scheme, "norm": norm}
     options = {option: value for option, value in settings.items() if value is not None}
@@ -250,7 +265,7 @@ class OutputColumns:
 
     @property
     def probabilities(self) -> str | list[str] | None:
-        """Column, pattern, list of columns, or array of probabilities."""
+        """Column, pattern or list of columns of probabilities: --probs (split at commas unless a pattern), else --score."""
         if self.probs is not None and "," in self.probs and "*" not in self.probs:
             return self.probs.split(",")
         return self.probs if self.score is None else self.score
@@ -286,12 +301,14 @@ class PlainFile(OutputColumns):
     judge: str | None = None
     drop_null: bool = False
     percent: bool = False
-    words: Annotated[dict[str, float] | None, Parsed(_word_values, "WORD=P,..., such as likely=0.8,unsure=0.5")] = None
+    words: Annotated[
+        dict[str, float] | None, Parsed(_parse_word_probabilities, "WORD=P,..., such as likely=0.8,unsure=0.5")
+    ] = None
     preset: Literal["stated", "options", "options-per-character", "agreement"] | None = None
     multilabel: bool = False
     unnormalised: bool = False
     select: Words = ()
-    classes: Annotated[list[str] | None, Parsed(_class_names, "A,B,...")] = None
+    classes: Annotated[list[str] | None, Parsed(_parse_class_names, "A,B,...")] = None
     quiet: bool = False
     files: Words = ()
     lens: str = "auto"
@@ -305,7 +322,7 @@ class PlainFile(OutputColumns):
 
     @property
     def name(self) -> str:
-        """What was read, in words: patterns and folders as they were typed."""
+        """Name of the input for messages: that of a file, the pattern or folder as typed, "standard input", or "3 files"."""
         if len(self.files) != 1:
             return f"{len(self.files)} files"
         if self.file == "-":
@@ -314,13 +331,13 @@ class PlainFile(OutputColumns):
 
     @property
     def scans(self) -> bool:
-        """Whether files are scanned. A plain file is read into memory unless an engine is named."""
+        """Whether files are scanned: with an engine, several files, an address, a folder or a pattern."""
         if self.engine or len(self.files) > 1 or "://" in self.file:
             return True
         return Path(self.file).is_dir() or (has_magic(self.file) and not Path(self.file).exists())
 
     def read_request(self) -> readers.ReadRequest:
-        """Return the options as a request of the readers."""
+        """Return the options as a request of the readers, with the columns of --by and --select to keep."""
         options = {f.name: getattr(self, f.name) for f in fields(readers.ReadRequest) if hasattr(self, f.name)}
         columns = tuple(dict.fromkeys((*self.by, *selected_columns(self.select))))
         return readers.ReadRequest(
@@ -380,7 +397,10 @@ class GroupedFiles(Files):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Predictions: `whole` are all rows, of which --select took `preds`; for logits also the logits of `preds`."""
+    """Predictions in memory: `whole` are all rows, `preds` those of --select, `logits` (None of probabilities) of `preds`.
+
+    `counts` are rows read, judged and dropped; `notes` are warnings for the reply.
+    """
 
     preds: "tc.Predictions"
     whole: "tc.Predictions"
@@ -392,7 +412,10 @@ class Loaded:
 
 
 def load(source: PlainFile) -> Loaded:
-    """Read and check predictions; print on stderr what was read."""
+    """Read and check the predictions of one file; print on stderr what was read, unless --quiet.
+
+    Notes tell of an assumed positive class, of several models and of rows left out.
+    """
     with as_file(source.file) as path:
         try:
             reading = readers.read_file(path, source.read_request())
@@ -406,7 +429,7 @@ def load(source: PlainFile) -> Loaded:
     preds = whole if select is None else select(whole)
     notes = list(reading.notes)
     other_class = ""
-    if source.classes is None and source.pos_label is None and whole.binary and _is_guess(whole):
+    if source.classes is None and source.pos_label is None and whole.binary and _positive_is_assumed(whole):
         negative, positive = map(str, whole.classes or ())
         option = f"--pos-label {shlex.quote(negative)}"
         other_class = f" ({option} if the score is that of {negative!r})"
@@ -427,8 +450,11 @@ def load(source: PlainFile) -> Loaded:
     return Loaded(preds, whole, counts, make_lens(source.lens, whole), logits, tuple(notes), select)
 
 
-def _is_guess(preds: "tc.Predictions") -> bool:
-    """Return whether the positive class was taken as the second of two whose names do not say so, as no and yes do."""
+def _positive_is_assumed(preds: "tc.Predictions") -> bool:
+    """Whether the positive class is the second in alphabetical order only: names are none of `_POSITIVE_LAST`.
+
+    False without class names and for answers.
+    """
     if preds.classes is None or preds.of_answers:
         return False
     return tuple(str(name).lower() for name in preds.classes) not in _POSITIVE_LAST
@@ -436,7 +462,7 @@ def _is_guess(preds: "tc.Predictions") -> bool:
 
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
-    """Yield the path of a file, or of a temporary copy of standard input for "-"; its format is read from its first bytes."""
+    """Yield the path of an existing file, or for "-" of a temporary copy of standard input, named without an ending."""
     if file != "-":
         yield files.existing_file(file)
         return

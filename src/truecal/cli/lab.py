@@ -35,7 +35,7 @@ class Simulation:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of the functions of truecal.lab."""
+        """Keyword arguments `rng` and `run` of the functions of truecal.lab."""
         return {"rng": self.seed, "run": tc.lab.Run(self.workers or parallel.cores(), self.cache)}
 
 
@@ -54,21 +54,24 @@ class TriedEstimator:
     norm: Norm | None = None
 
     def make(self, default_norm: float | None = None) -> "Estimator":
-        """Make the estimator of a name, or load one of the user's, or a function of scores and outcomes."""
+        """Make the estimator of a name, or load the object MODULE:NAME, which may be a function of scores and outcomes.
+
+        `default_norm` replaces the norm of estimators that have one, unless --norm is given.
+        """
         from truecal.estimators.base import as_estimator
 
         if ":" in self.estimator:
             if self.bins is not None or self.norm is not None:
                 raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
-            return as_estimator(_load("--estimator", self.estimator))
+            return as_estimator(_load_object("--estimator", self.estimator))
         estimator = make_estimator(self.estimator, bins=self.bins, norm=self.norm)
         if self.norm is None and default_norm is not None and "norm" in {f.name for f in fields(estimator)}:
             return replace(estimator, norm=default_norm)  # type: ignore[call-arg]
         return estimator
 
 
-def _answer(kind: str, rows: Frame, facts: dict[str, Any] | None = None, text: str | None = None) -> Reply:
-    """Reply with a table and facts besides."""
+def _table_reply(kind: str, rows: Frame, facts: dict[str, Any] | None = None, text: str | None = None) -> Reply:
+    """Return the reply with a table and further `facts`; its text is `text`, else the table."""
     return Reply(kind, {**(facts or {}), "rows": list(rows)}, rows.to_text() if text is None else text)
 
 
@@ -92,7 +95,7 @@ def worlds() -> Reply:
     for name, world in tc.lab.PAPER_WORLDS.items():
         errors = {f"error_l{norm}": world.true_error(norm) for norm in (1, 2)}
         records.append({"world": name, "dataset": tc.lab.dataset_of(name), "accuracy": world.accuracy(), **errors})
-    return _answer("lab-worlds", Frame.from_records(records))
+    return _table_reply("lab-worlds", Frame.from_records(records))
 
 
 @command(lab)
@@ -107,7 +110,7 @@ def bias(source: OneFile, simulation: Simulation, *, n: Count | None = None, m: 
     check = result.goodness
     errors = {"ece_on_data": check.on_data, "ece_simulated": check.simulated, "ece_simulated_std": check.simulated_std}
     facts = {"curve": result.fit.best.name, "true_error": result.world.true_error(), **errors}
-    return _answer("lab-bias", result.table, facts, str(result))
+    return _table_reply("lab-bias", result.table, facts, str(result))
 
 
 @command(lab)
@@ -136,7 +139,7 @@ def power(
     """
     if source.files and world is not None:
         raise click.UsageError("FILE and --world exclude each other; give one")
-    simulated = None if world is None else _world(world)
+    simulated = None if world is None else _find_world(world)
     if source.files:
         loaded = load(source)
         simulated = tc.lab.fit_world((loaded.lens or default_lens(loaded.preds))(loaded.preds)).empirical_world
@@ -148,7 +151,7 @@ def power(
         for n, d in needed.tried.items()
     )
     numbers = {"n": needed.n, "n_low": needed.low, "n_high": needed.high, "norm": estimator.norm, **question}
-    return _answer(
+    return _table_reply(
         "lab-power",
         rows,
         {"estimator": tried.estimator, **numbers},
@@ -156,8 +159,8 @@ def power(
     )
 
 
-def _width(word: str) -> tuple[str, float]:
-    """Parse NAME=WIDTH."""
+def _parse_width(word: str) -> tuple[str, float]:
+    """Parse NAME=WIDTH to name and number."""
     name, _, width = word.partition("=")
     return name, float(width)
 
@@ -168,7 +171,7 @@ def sample_size(
     *,
     prevalence: Fraction | None = None,
     c_statistic: Fraction | None = None,
-    width: tuple[Annotated[tuple[str, float], Parsed(_width, "NAME=WIDTH, such as slope=0.4")], ...] = (),
+    width: tuple[Annotated[tuple[str, float], Parsed(_parse_width, "NAME=WIDTH, such as slope=0.4")], ...] = (),
     thresholds: Numbers | None = None,
     level: Fraction = 0.95,
 ) -> Reply:
@@ -192,7 +195,7 @@ def sample_size(
         level=level,
     )
     facts = {"rows_needed": needed.rows, "events": needed.events}
-    return _answer("lab-sample-size", needed.frame(), facts, str(needed))
+    return _table_reply("lab-sample-size", needed.frame(), facts, str(needed))
 
 
 @command(lab)
@@ -211,12 +214,12 @@ def leaderboard(
     --m N                    Simulated datasets per world and size; 250 for a ranking to publish.
     --folder FOLDER          Where the table (csv) and the figure go.
     """
-    estimators = {path: _load("--estimator", path) for path in estimator}
-    further = {path: _world(path) for path in world}
-    board = tc.lab.leaderboard(m=m, estimators=estimators, worlds=further, **simulation.settings)
+    estimators = {path: _load_object("--estimator", path) for path in estimator}
+    worlds = {path: _find_world(path) for path in world}
+    board = tc.lab.leaderboard(m=m, estimators=estimators, worlds=worlds, **simulation.settings)
     written = [str(path) for path in board.write(folder)]
     text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
-    return _answer("lab-leaderboard", board.table, {"title": board.title, "written": written}, text)
+    return _table_reply("lab-leaderboard", board.table, {"title": board.title, "written": written}, text)
 
 
 @command(lab)
@@ -239,33 +242,36 @@ def coverage(
     --m N         Simulated datasets per world and n.
     """
     estimator, records = tried.make(), []
-    chosen = {name: _world(name) for name in world or tc.lab.PAPER_WORLDS}
+    worlds_by_name = {name: _find_world(name) for name in world or tc.lab.PAPER_WORLDS}
     settings = simulation.settings
     with settings.pop("run").with_pool() as run:
-        for name, one in chosen.items():
+        for name, simulated in worlds_by_name.items():
             for size in sorted(set(n)):
-                result = tc.lab.coverage(estimator, one, n=size, m=m, level=level, run=run, **settings)
+                result = tc.lab.coverage(estimator, simulated, n=size, m=m, level=level, run=run, **settings)
                 rates = {"coverage": result.rate, "coverage_se": result.standard_error, "width": result.width}
                 records.append({"world": name, "n": size, "m": m, "true_error": result.truth, **rates})
     rows = Frame.from_records(records)
-    whose = f"{tried.estimator} (norm {estimator.norm:g})"
-    text = f"{whose}: share of {m} datasets whose {100 * level:g} % interval contains the true error"
+    estimator_text = f"{tried.estimator} (norm {estimator.norm:g})"
+    text = f"{estimator_text}: share of {m} datasets whose {100 * level:g} % interval contains the true error"
     facts = {"estimator": tried.estimator, "level": level, "m": m}
-    return _answer("lab-coverage", rows, facts, f"{text}\n\n{rows.to_text()}")
+    return _table_reply("lab-coverage", rows, facts, f"{text}\n\n{rows.to_text()}")
 
 
-def _world(name: str) -> "tc.lab.World":
-    """Return the papers' world of a name, or load one of the user's."""
+def _find_world(name: str) -> "tc.lab.World":
+    """Return the world of the papers with this name, or load the object MODULE:NAME."""
     if ":" in name:
-        return _load("--world", name)
+        return _load_object("--world", name)
     if name not in tc.lab.PAPER_WORLDS:
         hint = names.did_you_mean(name, tc.lab.PAPER_WORLDS)
         raise click.UsageError(f"there is no world {name!r} (see: truecal lab worlds){hint}")
     return tc.lab.PAPER_WORLDS[name]
 
 
-def _load(option: str, path: str) -> Any:
-    """Load the object at MODULE:NAME, also from the current folder; a class is called without arguments."""
+def _load_object(option: str, path: str) -> Any:
+    """Load the object MODULE:NAME, also from the current folder; a class is called without arguments.
+
+    Whatever it raises becomes a usage error that names the `option`.
+    """
     module, _, name = path.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

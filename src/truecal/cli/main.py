@@ -14,7 +14,10 @@ _PIPE_CLOSED = "the output was closed before all of it was written (broken pipe)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code; called by the `truecal` entry point."""
+    """Run the command line and return its exit code: 0 or 1 of the reply, 2 after an error, 130 after an interrupt.
+
+    Errors are printed as one message on stderr. Called by the `truecal` entry point.
+    """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # our products are small: a second thread takes longer to start
     try:
         import click
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         except click.Abort:
             return _fail("interrupted", code=130)
         except click.ClickException as error:
-            if type(error).__name__ == "NoArgsIsHelpError":  # a group without a verb, as click says it since 8.2
+            if type(error).__name__ == "NoArgsIsHelpError":  # a group without a verb, raised by click since 8.2
                 click.echo(error.format_message(), err=True)
                 return 2
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
@@ -54,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         except MemoryError:
             return _fail("not enough memory for these predictions; measure a part of the rows or of the columns")
-        except Exception as error:  # a traceback must not reach a user; TRUECAL_DEBUG=1 asks for it
+        except Exception as error:  # users get one line; TRUECAL_DEBUG=1 shows the traceback
             missing = MissingExtraError.behind(error) if isinstance(error, ModuleNotFoundError) else None
             if missing is not None:
                 return _fail(missing)
@@ -66,14 +69,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _suggest_command(typed: list[str], error: TruecalError) -> str:
-    """Return the command to type instead, where an error names the options that are lacking."""
-    lacking = shlex.split(getattr(error, "options", ""))
-    further = [word for word in lacking if word not in typed or word not in _FLAGS]
-    return f"try: {shlex.join(['truecal', *typed, *further])}" if further else ""
+    """Return "try: ..." with the typed command and the options that the error names; "" if it names none."""
+    suggested = shlex.split(getattr(error, "options", ""))
+    missing = [word for word in suggested if word not in typed or word not in _FLAGS]
+    return f"try: {shlex.join(['truecal', *typed, *missing])}" if missing else ""
 
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
-    """Print a message and a hint to stderr, and return the exit code."""
+    """Print a message and a hint to stderr, without control characters, and return `code`.
+
+    With a click context as `usage`, the hint is its --help.
+    """
     lines = [printable(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
     line = "\n  ".join(line for line in lines if line)
     if usage is not None:

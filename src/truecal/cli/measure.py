@@ -33,15 +33,15 @@ _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """An estimate with the column and value of its group, empty for all rows."""
+    """An estimate of a group: columns `by` and value `group` ("" for all rows), and `tool` if another tool defines it."""
 
     by: str
     group: str
     estimate: "tc.Estimate"
-    tool: str = ""  # whose number this is, where it is not ours
+    tool: str = ""  # another tool that defines the number
 
     def record(self) -> dict[str, object]:
-        """Return the estimate as `--json` prints it."""
+        """Return the estimate as `--json` prints it, with the group if there is one."""
         record = {k: v for k, v in self.estimate.to_dict().items() if k not in _LEFT_OUT_OF_JSON}
         record["norm"] = float(self.estimate.norm) if self.estimate.norm < float("inf") else "inf"
         record = {k: v for k, v in record.items() if v not in (None, "") or k not in _OPTIONAL}
@@ -49,17 +49,17 @@ class GroupEstimate:
 
     @property
     def estimator_word(self) -> str:
-        """Name of the estimator on the command line, or of the tool whose number this is."""
+        """Name of the estimator on the command line, or of the other tool."""
         return self.tool or names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """Limits of the interval, None where there is none."""
+        """Lower and upper limit of the interval; (None, None) without one."""
         interval = self.estimate.interval
         return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
     def statement(self, source: str, max_error: float | None) -> Statement:
-        """Return the statement about this estimate, with its gate."""
+        """Return the statement about this estimate, with the gate `max_error` unless that is None; `source` names the input."""
         e, word = self.estimate, self.estimator_word
         labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
         labels |= {"group": self.group} if self.by else {}
@@ -103,7 +103,7 @@ def measure(
     tables = [flag for flag, chosen in flags.items() if chosen]
     _refuse_combinations(source, tables, options.estimator, max_error, like, thresholds)
     if tables:
-        return _further_table(tables[0], source, options, thresholds)
+        return _other_table_reply(tables[0], source, options, thresholds)
     data = scan_files(source) if source.scans else load(source)
     estimators = options.estimators(
         data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
@@ -111,8 +111,8 @@ def measure(
     columns = [source.by] if combine and source.by else [(column,) for column in source.by]
     one = len(estimators) == 1
     with working("measuring"):
-        parts = [part for each in columns for part in _estimates(data, each, estimators, options)]
-        overall = _estimates(data, (), estimators, options) if not parts or (one and max_error is not None) else []
+        parts = [part for each in columns for part in _measure_groups(data, each, estimators, options)]
+        overall = _measure_groups(data, (), estimators, options) if not parts or (one and max_error is not None) else []
         others = (
             []
             if like is None or not isinstance(data, Loaded)
@@ -125,7 +125,7 @@ def measure(
     if isinstance(data, tc.engines.Scan):
         content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
     measured = [*(parts or overall), *others]
-    text = _one_estimate(measured[0], conclusion) if len(measured) == 1 else _tables(measured, data, columns)
+    text = _estimate_text(measured[0], conclusion) if len(measured) == 1 else _tables_text(measured, data, columns)
     return Reply(
         "measure",
         {**content, "results": [each.record() for each in measured]},
@@ -160,18 +160,22 @@ def _refuse_combinations(
 Data = Loaded | tc.engines.Scan
 
 
-def _estimates(
+def _measure_groups(
     data: Data, columns: Sequence[str], estimators: "Sequence[Estimator]", options: EstimatorOptions
 ) -> list[GroupEstimate]:
-    """Measure each combination of values of columns by each estimator; without columns all rows."""
+    """Measure each combination of values of `columns` by each estimator; without columns all rows, as group ""."""
     by, estimates = ", ".join(columns), []
     common: dict[str, Any] = {"level": options.level, "rng": options.seed}
     if isinstance(data, tc.engines.Scan):
         scan = group_by(data, columns)
-        each = [scan.groups(estimator=estimator, **common) for estimator in estimators]
-        return [GroupEstimate(by, ", ".join(map(str, group)), one[group]) for group in each[0] for one in each]
+        by_estimator = [scan.groups(estimator=estimator, **common) for estimator in estimators]
+        return [
+            GroupEstimate(by, ", ".join(map(str, group)), of_group[group])
+            for group in by_estimator[0]
+            for of_group in by_estimator
+        ]
     common |= {"lens": data.lens or default_lens(data.whole), "select": data.select}
-    for group, rows in _groups(data, columns).items():
+    for group, rows in _selected_groups(data, columns).items():
         for estimator in estimators:
             try:
                 estimate = tc.measure(rows, estimator=estimator, **common)
@@ -181,14 +185,14 @@ def _estimates(
     return estimates
 
 
-def _groups(data: Loaded, columns: Sequence[str]) -> "dict[str, tc.Predictions]":
-    """Return the rows of groups from which --select leaves a row, by name; without columns all rows, without a name."""
+def _selected_groups(data: Loaded, columns: Sequence[str]) -> "dict[str, tc.Predictions]":
+    """Return the rows of each group that has a row of --select, by name (all its rows); without columns {"": all rows}."""
     groups = split_rows(data.whole, columns) if columns else {"": data.whole}
     return {name: rows for name, rows in groups.items() if data.select is None or data.select.mask(rows).any()}
 
 
 def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
-    """Split rows by the value of a column, or by the combination of values of several, in their order."""
+    """Split rows by the value of a column, or by the combination of values of several: Predictions by name, in their order."""
     groups = group_rows(preds, columns)
     return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
 
@@ -196,24 +200,30 @@ def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc
 def _estimates_of_tool(
     data: Loaded, columns: Sequence[Sequence[str]], tool: str, options: EstimatorOptions, ours: Sequence[GroupEstimate]
 ) -> list[GroupEstimate]:
-    """Measure as another tool does, with the reasons why it differs from `ours` among the warnings."""
+    """Measure every group as another tool does; warnings of the estimates list how its definition differs.
+
+    A lens other than that of `ours` is listed too.
+    """
     estimates, lens = [], ours[0].estimate.lens
-    for each in columns or [()]:
-        for group, rows in _groups(data, each).items():
+    for group_columns in columns or [()]:
+        for group, rows in _selected_groups(data, group_columns).items():
             preds = rows if data.select is None else data.select(rows)
             convention = like_for(preds, tool)
             estimate = convention.measure(preds, level=options.level, rng=options.seed)
-            other = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
-            reasons = [f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs)]
+            lens_reason = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
+            reasons = [f"as {tool} computes it: {reason}" for reason in (*lens_reason, *convention.differs)]
             estimate = replace(estimate, warnings=(*reasons, *estimate.warnings))
-            estimates.append(GroupEstimate(", ".join(each), group, estimate, tool))
+            estimates.append(GroupEstimate(", ".join(group_columns), group, estimate, tool))
     return estimates
 
 
 def _conclude(
     data: Data, overall: "tc.Estimate", max_error: float | None, parts: Sequence[GroupEstimate]
 ) -> "tc.inference.Conclusion":
-    """Reach the verdict about all rows, with that of every group under a gate, and the worst region of one probability."""
+    """Conclude about all rows: `overall` against `max_error` (None: no gate); every group of `parts` must pass a gate.
+
+    For one probability per row, without groups and judges, the region of the largest error is found too.
+    """
     several = len({part.by for part in parts}) > 1
     groups = [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
     facts: dict[str, Any] = {"tolerance": max_error, "groups": () if max_error is None else groups, "every_group": True}
@@ -232,8 +242,8 @@ def _conclude(
 # Text
 
 
-def _one_estimate(part: GroupEstimate, conclusion: "tc.inference.Conclusion | None") -> str:
-    """Write label and value, line by line."""
+def _estimate_text(part: GroupEstimate, conclusion: "tc.inference.Conclusion | None") -> str:
+    """Return an estimate as lines of label and value: error, interval, p-value, direction, region, sample, estimator, warnings."""
     e, (low, high) = part.estimate, part.limits
     spec, direction = f".{digits.decimals(low, high)}f", float(e.direction)
     lines = {e.metric: f"{float(e.value):{spec}}"}
@@ -262,22 +272,28 @@ def _one_estimate(part: GroupEstimate, conclusion: "tc.inference.Conclusion | No
     )
 
 
-def _tables(measured: Sequence[GroupEstimate], data: Data, columns: Sequence[Sequence[str]]) -> str:
-    """Write one table per column of groups, with warnings and a remark about many groups."""
+def _tables_text(measured: Sequence[GroupEstimate], data: Data, columns: Sequence[Sequence[str]]) -> str:
+    """Return one table per grouping, then warnings (with the groups that have them) and a note about several groups."""
     parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
     notes = []
     for text in dict.fromkeys(text for m in measured for text in m.estimate.warnings):
-        about = [f"{m.group or m.estimator_word}: " for m in measured if text in m.estimate.warnings]
-        notes += [f"warning: {name}{text}" for name in ([""] if len(about) == len(measured) else dict.fromkeys(about))]
+        holders = [f"{m.group or m.estimator_word}: " for m in measured if text in m.estimate.warnings]
+        notes += [
+            f"warning: {name}{text}" for name in ([""] if len(holders) == len(measured) else dict.fromkeys(holders))
+        ]
     if len({m.group for m in measured}) > 1:
-        groups = [] if isinstance(data, tc.engines.Scan) else [g for c in columns for g in _groups(data, c).values()]
+        groups = (
+            []
+            if isinstance(data, tc.engines.Scan)
+            else [g for c in columns for g in _selected_groups(data, c).values()]
+        )
         one_label = groups and all((rows.labels == rows.labels[0]).all() for rows in groups)
         notes.append(_ONE_LABEL.format(" and ".join(map(", ".join, columns))) if one_label else _ALONE)
     return "\n".join(["\n\n".join(parts), *notes])
 
 
 def estimates_table(measured: Sequence[GroupEstimate]) -> str:
-    """Write one line per group and estimator."""
+    """Return a table of estimates of one grouping, a line per group and estimator."""
     by, rows = measured[0].by, []
     sketched = any(m.estimate.sketch_error is not None for m in measured)
     for m in measured:
@@ -296,8 +312,10 @@ def estimates_table(measured: Sequence[GroupEstimate]) -> str:
 # Other numbers of the same rows
 
 
-def _further_table(flag: str, source: GroupedFiles, options: EstimatorOptions, thresholds: list[float] | None) -> Reply:
-    """Reply with another table of the same rows."""
+def _other_table_reply(
+    flag: str, source: GroupedFiles, options: EstimatorOptions, thresholds: list[float] | None
+) -> Reply:
+    """Return the reply of --values, --clinical, --net-benefit or --abstention (`flag`) on the selected rows of one file."""
     if source.scans:
         raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
     if source.by and flag != "--clinical":
@@ -319,8 +337,10 @@ def _further_table(flag: str, source: GroupedFiles, options: EstimatorOptions, t
             content, text, rows = result.to_dict(), str(result), list(result.frame())
         else:
             rate = float(np.mean(preds.labels == 1))
-            around = {round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)}
-            result = tc.clinical.net_benefit(preds, thresholds or sorted(t for t in around if 0 < t < 0.95), **common)
+            candidates = {round(factor * rate, 3) for factor in (0.25, 0.5, 1, 1.5, 2, 3, 4)}
+            result = tc.clinical.net_benefit(
+                preds, thresholds or sorted(t for t in candidates if 0 < t < 0.95), **common
+            )
             text, rows = str(result), list(result.frame())
             content = {"thresholds": rows}
     statements = []
@@ -334,7 +354,7 @@ def _further_table(flag: str, source: GroupedFiles, options: EstimatorOptions, t
 
 
 def _stated_values(preds: "tc.Predictions", lens: "Lens", level: float) -> tuple[list[dict[str, Any]], str]:
-    """Return rows and text of every distinct score with its frequency; refuse more than 20."""
+    """Return every distinct score with its frequency and interval, as rows and as text; refuse more than 20 scores."""
     if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")
     regions = stated_values(lens(preds), level)

@@ -39,7 +39,7 @@ class Statement:
 
     @classmethod
     def of(cls, name: str, conclusion: Conclusion, facts: str = "", **labels: str) -> "Statement":
-        """Render a conclusion."""
+        """Return the statement of a conclusion: error, interval, n, p-value, `facts` in parentheses, and the reason of the gate."""
         c = conclusion
         size = digits.with_interval(c.value, c.low, c.high)
         parts = [f"{c.metric} {size}{'' if c.low is None else f' at {c.level:.0%}'}", f"n = {c.n}"]
@@ -74,12 +74,12 @@ class Reply:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 where a gate failed, else 0."""
+        """1 if a gate failed, else 0."""
         return int(self.failed or (self.conclusion is not None and self.conclusion.passed is False))
 
     @property
     def verdicts(self) -> Sequence[Statement]:
-        """The statements, and the gate over all of them where they are several."""
+        """The statements; where there are several and a gate, followed by one on "all together"."""
         if len(self.statements) < 2 or not self.gate or self.conclusion is None:
             return self.statements
         return [
@@ -93,35 +93,35 @@ class Reply:
 
 
 def _text(answer: Reply) -> str:
-    """Write a reply for a terminal."""
+    """Return the text of a reply with its gate as the last line, control characters escaped."""
     text = f"{answer.text}\n{answer.gate}" if answer.gate else answer.text
     return "\n".join(map(printable, text.split("\n")))  # names of files and groups cannot steer a terminal
 
 
 def _json(answer: Reply) -> str:
-    """Write a reply as JSON with its schema and version."""
+    """Return a reply as a JSON document: schema, version, content, and the conclusion if there is one."""
     conclusion = {} if answer.conclusion is None else {"conclusion": answer.conclusion.to_dict()}
     document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain({**answer.content, **conclusion})}
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def _line(answer: Reply) -> str:
-    """Write one line per verdict."""
-    return "\n".join(f"{_word(s.passed)}{printable(s.name)}: {printable(s.sentence)}" for s in answer.verdicts)
+    """Return one line per verdict: "PASS name: sentence"."""
+    return "\n".join(f"{_verdict_word(s.passed)}{printable(s.name)}: {printable(s.sentence)}" for s in answer.verdicts)
 
 
-def _word(passed: bool | None) -> str:
+def _verdict_word(passed: bool | None) -> str:
     """Return "PASS ", "FAIL " or ""."""
     return "" if passed is None else "PASS " if passed else "FAIL "
 
 
 def _markdown(answer: Reply) -> str:
-    """Write the statements of a reply as a Markdown table, with gate and warnings."""
+    """Return a Markdown table of the numbers of every statement, then the gate and a list of warnings."""
     records = []
     for statement in answer.statements:
         numbers = {name: x for name, x in statement.numbers.items() if x is not None and not math.isnan(x)}
         cells = {name: int(x) if float(x).is_integer() else round(x, 4) for name, x in numbers.items()}
-        gate = {} if statement.passed is None else {"gate": _word(statement.passed).strip()}
+        gate = {} if statement.passed is None else {"gate": _verdict_word(statement.passed).strip()}
         records.append({"": statement.name, **dict.fromkeys(statement.numbers), **cells, **gate})
     gate_line = ["", f"**{markdown_text(answer.gate)}**"] if answer.gate else []
     notes = ["", *(f"- {markdown_text(note)}" for note in answer.warnings)] if answer.warnings else []
@@ -129,35 +129,35 @@ def _markdown(answer: Reply) -> str:
 
 
 def _github(answer: Reply) -> str:
-    """Write workflow commands: what fails becomes an error of the run, what is doubtful a warning."""
+    """Return workflow commands: an error per failed verdict, a notice per other verdict, a warning per warning."""
     lines = []
     for statement in answer.verdicts:
         kind = "notice" if statement.passed is not False else "error"
-        title = _property(f"truecal {answer.kind}: {statement.name}")
-        lines.append(f"::{kind} title={title}::{_command(_word(statement.passed) + statement.sentence)}")
-    title = _property(f"truecal {answer.kind}")
-    return "\n".join([*lines, *(f"::warning title={title}::{_command(note)}" for note in answer.warnings)])
+        title = _escape_property(f"truecal {answer.kind}: {statement.name}")
+        lines.append(f"::{kind} title={title}::{_escape_message(_verdict_word(statement.passed) + statement.sentence)}")
+    title = _escape_property(f"truecal {answer.kind}")
+    return "\n".join([*lines, *(f"::warning title={title}::{_escape_message(note)}" for note in answer.warnings)])
 
 
-def _command(text: str) -> str:
+def _escape_message(text: str) -> str:
     """Escape the message of a GitHub workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
+def _escape_property(text: str) -> str:
     """Escape a property of a GitHub workflow command."""
-    return _command(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _junit(answer: Reply) -> str:
-    """Write a test suite with one case per statement."""
+    """Return a JUnit test suite with one case per verdict; failed gates are failures."""
     cases = []
     for statement in answer.verdicts:
-        sentence = _xml(statement.sentence)
+        sentence = _xml_characters(statement.sentence)
         inside = f"<system-out>{escape(sentence)}</system-out>"
         if statement.passed is False:
             inside = f'<failure message={quoteattr(sentence)} type="calibration"/>' + inside
-        name = quoteattr(_xml(statement.name))
+        name = quoteattr(_xml_characters(statement.name))
         cases.append(f'  <testcase classname="truecal.{answer.kind}" name={name}>{inside}</testcase>')
     failed = sum(statement.passed is False for statement in answer.verdicts)
     suite = f'name={quoteattr(f"truecal {answer.kind}")} tests="{len(cases)}" failures="{failed}"'
@@ -165,13 +165,16 @@ def _junit(answer: Reply) -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
 
 
-def _xml(text: str) -> str:
+def _xml_characters(text: str) -> str:
     """Replace the characters that XML forbids."""
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
 def _prometheus(answer: Reply) -> str:
-    """Write the text exposition format: one gauge per number, labelled by what was judged."""
+    """Return the text exposition format: one gauge per number of the verdicts, with the labels of their statements.
+
+    Numbers that are None are left out; `gate_passed` is 1 or 0.
+    """
     lines = []
     gauges = [*dict.fromkeys(name for statement in answer.verdicts for name in statement.numbers)]
     gauges += ["gate_passed"] if any(statement.passed is not None for statement in answer.verdicts) else []
@@ -182,18 +185,20 @@ def _prometheus(answer: Reply) -> str:
             passed = None if statement.passed is None else float(statement.passed)
             value = passed if gauge == "gate_passed" else statement.numbers.get(gauge)
             if value is not None:
-                labels = ",".join(f'{_label_name(key)}="{_label(label)}"' for key, label in statement.labels.items())
+                labels = ",".join(
+                    f'{_label_name(key)}="{_escape_label(label)}"' for key, label in statement.labels.items()
+                )
                 text = str(int(value)) if float(value).is_integer() else repr(value)
                 lines.append(f"{metric}{{{labels}}} {text}" if labels else f"{metric} {text}")
     return "\n".join(lines)
 
 
 def _label_name(column: str) -> str:
-    """Make a label name of ASCII letters, digits and underscores."""
+    """Return a label name of ASCII letters, digits and underscores that begins with no digit."""
     return re.sub(r"^(?=\d)", "_", re.sub(r"\W", "_", column, flags=re.ASCII))
 
 
-def _label(text: str) -> str:
+def _escape_label(text: str) -> str:
     """Escape the value of a Prometheus label."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -213,7 +218,7 @@ RENDERERS: dict[str, Callable[[Reply], str]] = {
 
 
 def page_written(kind: str, path: Path, **content: object) -> Reply:
-    """Reply which page was written, and how large it is."""
+    """Return the reply that a page was written, with its path and size."""
     size = path.stat().st_size
     return Reply(kind, {**content, "path": str(path), "bytes": size}, f"wrote {path} ({size / 1e6:.1f} MB)")
 
@@ -224,19 +229,22 @@ def command_line() -> str:
 
 
 def note(text: str) -> None:
-    """Print a note on stderr."""
+    """Print text on stderr, control characters escaped."""
     click.echo("\n".join(map(printable, text.split("\n"))), err=True)
 
 
 def save_figure(figure: Any, file: str | Path) -> None:
-    """Write a figure in the format of the file's ending."""
+    """Write a matplotlib figure in the format of the file's ending, whole or not at all."""
     form = Path(file).suffix.lstrip(".") or None
     write_whole(file, lambda opened: figure.savefig(opened, dpi=130, format=form))
 
 
 @contextmanager
 def working(first: str = "working") -> Iterator[Callable[[str], object]]:
-    """Show on a terminal what is being computed, and for how long; nothing into pipes and files."""
+    """Show on a terminal what is being computed, and for how long; yield a function that changes the words.
+
+    Nothing is shown if stderr is no terminal.
+    """
     if not sys.stderr.isatty():
         yield str
         return
@@ -253,19 +261,19 @@ _LONGEST_CELL = 48  # characters
 
 
 def number(value: float | None, decimals: int = 4) -> str:
-    """Write a probability-sized number, or a dash where there is none."""
+    """Write a number with `decimals` decimals, "-" for None."""
     return "-" if value is None else f"{value:.{decimals}f}"
 
 
 def estimate_cells(value: float, low: float | None, high: float | None, sign: str = "") -> tuple[str, str]:
-    """Write a value and its interval with the digits that the interval deserves."""
+    """Return a value and "low to high" as text with the decimals that the interval allows; "-" without an interval."""
     spec = f"{sign}.{digits.decimals(low, high)}f"
     return f"{value:{spec}}", "-" if low is None or high is None else f"{low:{spec}} to {high:{spec}}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align a table; the first column is words, the others are numbers."""
-    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
+    """Return an aligned text table with a rule under the header: the first column to the left, others to the right."""
+    cells = [[_fit_cell(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = [
         "   ".join(
@@ -277,7 +285,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in [lines[0], rule, *lines[1:]])
 
 
-def _cell(text: str) -> str:
-    """Shorten text to the width of a cell."""
+def _fit_cell(text: str) -> str:
+    """Escape control characters and cut text to `_LONGEST_CELL` characters."""
     text = printable(text)
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"

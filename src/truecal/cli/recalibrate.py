@@ -78,7 +78,7 @@ def fit(
         raise InputError("--top-label, --per-class and --no-renormalise are for one --method; name it")
     count = loaded.preds.class_count
     auto = _AUTO_TWO if count == 2 else _AUTO_MANY if count <= _MANY_CLASSES else _AUTO_HUNDREDS
-    methods = {name: _make(name, loaded, bins, form) for name in (auto if method == "auto" else (method,))}
+    methods = {name: _make_recalibrator(name, loaded, bins, form) for name in (auto if method == "auto" else (method,))}
     content: dict[str, object] = {"source": source.name}
     chosen: str | None = method
     table, remark = "", "; its rows need not sum to 1: judge them with --unnormalised"
@@ -110,9 +110,14 @@ def fit(
 
 
 def _fit_labels(loaded: Loaded, source: str, method: str, bins: int | None, folds: int, seed: int, out: str) -> Reply:
-    """Fit one map for every label of rows that have several, and write them; 'auto' takes the one recommended for a label."""
+    """Fit one map for every label of multilabel rows, write them to `out`, and reply with the table of labels.
+
+    'auto' takes the method recommended for a label; labels with too few rows of an outcome stay as they are.
+    """
     preds = loaded.preds
-    methods = {name: _make(name, loaded, bins, {}) for name in (_AUTO_TWO if method == "auto" else (method,))}
+    methods = {
+        name: _make_recalibrator(name, loaded, bins, {}) for name in (_AUTO_TWO if method == "auto" else (method,))
+    }
     maps: dict[object, Any] = {}
     results: list[dict[str, Any]] = []
     for label in preds.classes or range(preds.class_count):
@@ -140,7 +145,7 @@ def _fit_labels(loaded: Loaded, source: str, method: str, bins: int | None, fold
         else f"{row['label']}: left as it is ({row['reason']})"
         for row in results
     ]
-    count = sum(each is not None for each in fitted.maps_)
+    count = sum(label_map is not None for label_map in fitted.maps_)
     lines.append(f"wrote maps of {count} of {len(maps)} labels, fitted on all {len(preds)} rows, to {path}")
     content = {"source": source, "method": method, "folds": folds, "results": results, "path": str(path)}
     return Reply("recalibrate-fit", content, "\n".join(lines))
@@ -155,7 +160,7 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     --model FILE  A recalibrator written by 'truecal recalibrate fit'.
     --out FILE    Where the rows go, with new probabilities: csv, jsonl, parquet or npz.
     """
-    fitted = _read(model)
+    fitted = _read_recalibrator(model)
     to_arrays = Path(out).suffix == ".npz"
     if not to_arrays:
         check_table(out)
@@ -176,28 +181,32 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     kind, pattern = ("logits", str(logits)) if probs is None else ("probs", probs)
     if fitted.input != kind:
         raise InputError(f"the recalibrator was fitted on {fitted.input}, but {pattern!r} are {kind}")
-    read, stars = frames.matching(available, pattern, "predictions")
-    stars = read if sorted(read) == sorted(classes_of_fit) else stars
+    output_names, stars = frames.matching(available, pattern, "predictions")
+    stars = output_names if sorted(output_names) == sorted(classes_of_fit) else stars
     classes = None if stars is None else list(map(str, stars))
-    values = table[read[0]] if from_arrays else table.select(read).to_numpy()
-    one_column = not from_arrays and len(read) == 1 and not of_labels
-    after = fitted.predict_named(values[:, 0] if one_column else values, classes)
+    values = table[output_names[0]] if from_arrays else table.select(output_names).to_numpy()
+    one_column = not from_arrays and len(output_names) == 1 and not of_labels
+    recalibrated = fitted.predict_named(values[:, 0] if one_column else values, classes)
     if from_arrays:
-        table["probs" if kind == "logits" else read[0]] = after if values.ndim == 2 else after[:, 1]
+        table["probs" if kind == "logits" else output_names[0]] = (
+            recalibrated if values.ndim == 2 else recalibrated[:, 1]
+        )
         write_whole(out, lambda opened: np.savez(opened, **table))
     else:
         import polars as pl
 
         if kind == "probs":
-            new = read
+            new_names = output_names
         else:
-            new = ["p"] if len(read) == 1 else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
-        series = [after[:, -1]] if len(read) == 1 else list(after.T)
-        write_table(table.with_columns(*map(pl.Series, new, series)), out)
-    replaced = read if kind == "probs" else []
+            new_names = (
+                ["p"] if len(output_names) == 1 else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
+            )
+        series = [recalibrated[:, -1]] if len(output_names) == 1 else list(recalibrated.T)
+        write_table(table.with_columns(*map(pl.Series, new_names, series)), out)
+    replaced = output_names if kind == "probs" else []
     listed = f"{', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
-    text = f"wrote {len(after)} rows to {out}{f'; new values in {listed}' if replaced else ''}"
-    return Reply("recalibrate-apply", {"rows": len(after), "path": out, "replaced": replaced}, text)
+    text = f"wrote {len(recalibrated)} rows to {out}{f'; new values in {listed}' if replaced else ''}"
+    return Reply("recalibrate-apply", {"rows": len(recalibrated), "path": out, "replaced": replaced}, text)
 
 
 @command(recalibrate)
@@ -210,7 +219,7 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     --out FILE     Where it goes: .onnx, or .pt for a scripted torch module.
     --dtype DTYPE  Type of the input and output of an ONNX model.
     """
-    fitted = _read(model)
+    fitted = _read_recalibrator(model)
     if isinstance(fitted, tc.recalibration.PerLabel):
         raise InputError("maps of several labels have no export; serve their JSON: tc.recalibration.PerLabel.from_json")
     suffix = Path(out).suffix.lower()
@@ -227,7 +236,7 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
 
 
 def _write_torchscript(fitted: "Recalibrator", out: str) -> None:
-    """Write the recalibrator as TorchScript, which servers in C++ load; torch advises its own compiler instead."""
+    """Write the recalibrator as TorchScript, which servers in C++ load, without torch's warnings about it."""
     module = fitted.to_torch()
     import torch
 
@@ -238,7 +247,7 @@ def _write_torchscript(fitted: "Recalibrator", out: str) -> None:
         write_whole(out, lambda opened: torch.jit.save(scripted, opened))
 
 
-def _read(model: str) -> "Recalibrator | PerLabel":
+def _read_recalibrator(model: str) -> "Recalibrator | PerLabel":
     """Load a recalibrator, or maps of several labels, from a JSON file; refuse one that cannot be read, by its path."""
     from truecal.recalibration.contract import Recalibrator
     from truecal.recalibration.serialization import read_document
@@ -254,8 +263,11 @@ def _read(model: str) -> "Recalibrator | PerLabel":
         raise FileError(f"{model}: {error}") from error
 
 
-def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
-    """Make a recalibrator by name; refuse options that it does not have."""
+def _make_recalibrator(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
+    """Make a recalibrator by its word, with input "logits" if those were read; refuse options in `form` that it does not have.
+
+    `bins` is for methods with bins and ignored by others.
+    """
     named = names.recalibrator_named(name)
     options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
     allowed = signature(getattr(tc.recalibration, named.name)).parameters

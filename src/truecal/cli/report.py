@@ -73,7 +73,7 @@ def report(
 
 
 def _digest(file: str) -> dict[str, str]:
-    """Return the SHA-256 of a file by its name, as sha256sum gives it; nothing for standard input."""
+    """Return {name: SHA-256} of a file, as sha256sum gives it; empty for standard input."""
     if not Path(file).is_file():
         return {}
     with open(file, "rb") as stream:
@@ -93,7 +93,7 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
 
     --out FILE  Where the report goes.
     """
-    models = {f"{data}: {model}": preds for data, model, preds in _predictions()}
+    models = {f"{data}: {model}": preds for data, model, preds in _demo_predictions()}
     rows, verdicts, records = [], [], []
     for name, preds in models.items():
         summary = tc.scores.summary(preds)
@@ -122,7 +122,7 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
     return Reply("demo", {"models": records, "path": str(path)}, text)
 
 
-def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
+def _demo_predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
     """Yield (dataset, model, predictions) of three classifiers on held-out halves of two datasets of scikit-learn."""
     try:
         from sklearn.datasets import load_breast_cancer, load_digits

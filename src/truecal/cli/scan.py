@@ -19,14 +19,14 @@ from truecal.errors import InputError
 from truecal.writing import check_folder, check_output, write_folder
 
 SKETCH = "sketch.npz"  # file of a group
-_DETECTION_ROWS = 10_000  # of the first file, whose values tell columns that no name tells
+_DETECTION_ROWS = 10_000  # of the first file, whose values identify columns that no name identifies
 # Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
 _SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
 _ONE_CLASS = "a class-wise scan has one sketch per class; judge one class with --lens class=NAME"
 
 
 def is_sketch(file: str) -> bool:
-    """Return whether a file holds a sketch, and not arrays of predictions."""
+    """Whether an .npz file holds a sketch, and not arrays of predictions; False for other or missing files."""
     from truecal.predictions import files
 
     if not file.endswith(".npz") or not Path(file).is_file():
@@ -35,12 +35,12 @@ def is_sketch(file: str) -> bool:
 
 
 def is_sketched(source: PlainFile) -> bool:
-    """Return whether the input is a sketch, or would be scanned into one."""
+    """Whether the input is a sketch, or would be scanned into one."""
     return source.scans or is_sketch(source.file)
 
 
 def read_sketch(source: PlainFile) -> "tc.Sketch":
-    """Load the sketch in a file, or make that of one pass over files of predictions."""
+    """Load the sketch in a file, or scan files of predictions into one; refuse a class-wise lens."""
     if is_sketch(source.file):
         return tc.Sketch.load(source.file)
     scan = scan_files(source if source.scans else replace(source, engine="polars"))
@@ -50,11 +50,11 @@ def read_sketch(source: PlainFile) -> "tc.Sketch":
 
 
 def scan_files(source: PlainFile) -> "tc.engines.Scan":
-    """Scan files in one pass; print on stderr what was read."""
+    """Scan files in one pass, with columns detected as for a file in memory; print on stderr what was read, unless --quiet."""
     from truecal.engines import sources
     from truecal.predictions import frames, readers
 
-    _refuse_rows(source)
+    _refuse_row_options(source)
     files = sources.files_of(list(source.files))
     frame = sources.open_frame(files[:1], source.engine)[0]
     schema, classes = frame.collect_schema(), source.classes
@@ -69,9 +69,9 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.class_names(outputs, choice.outputs, stars, classes, numeric=numeric)
     mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
-    alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
-    kind = "logits" if choice.logits is not None else "score" if alone else "probs"
-    scan_classes, by_word = _classes(classes, source.lens, numeric)
+    single_column = len(outputs) == 1 and not schema[outputs[0]].is_nested()
+    kind = "logits" if choice.logits is not None else "score" if single_column else "probs"
+    scan_classes, by_word = _scan_classes(classes, source.lens, numeric)
     dtypes = {name: schema[name] for name in selected_columns(source.select) if name in schema}
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
@@ -94,13 +94,13 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
         count = "1 file" if len(files) == 1 else f"{len(files)} files"
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
-    one = names.class_of(source.lens)
-    description = scan.lens_name if one is None else f"class {one}"
+    class_name = names.class_of(source.lens)
+    description = scan.lens_name if class_name is None else f"class {class_name}"
     return replace(scan, lens_name=description, notes=_pooling_notes(source, files, "model" in columns))
 
 
-def _refuse_rows(source: PlainFile) -> None:
-    """Refuse what needs rows and cannot be had from a scan."""
+def _refuse_row_options(source: PlainFile) -> None:
+    """Refuse standard input, npz files and options that need rows in memory, such as --clusters."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
     if any(Path(file).suffix == ".npz" for file in source.files):
@@ -112,7 +112,7 @@ def _refuse_rows(source: PlainFile) -> None:
 
 
 def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) -> tuple[str, ...]:
-    """Return a note where the rows of several models are, or may be, judged as if they were of one."""
+    """Return a note if the rows of several models are, or by the names of files may be, judged together; else nothing."""
     from truecal.engines import sources
 
     if "model" in source.by:
@@ -126,12 +126,14 @@ def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) ->
     stems = {Path(file).name.partition(".")[0] for file in source.files}
     if len(source.files) < 2 or all(_SHARD.fullmatch(stem) for stem in stems):
         return ()
-    together = f"the rows of {len(source.files)} files are judged together, as those of one model"
-    return (f"{together}; truecal compare judges every file by itself",)
+    note = f"the rows of {len(source.files)} files are judged together, as those of one model"
+    return (f"{note}; truecal compare judges every file by itself",)
 
 
-def _classes(classes: list[str] | None, lens: str, numeric: bool) -> tuple[Sequence[object] | None, dict[str, object]]:
-    """Return the classes of a scan, and how --lens class=NAME finds one.
+def _scan_classes(
+    classes: list[str] | None, lens: str, numeric: bool
+) -> tuple[Sequence[object] | None, dict[str, object]]:
+    """Return the classes of a scan (None: class indices), and the classes by their text for --lens class=NAME.
 
     Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
     """
@@ -146,7 +148,7 @@ def _classes(classes: list[str] | None, lens: str, numeric: bool) -> tuple[Seque
 
 
 def group_by(scan: "tc.engines.Scan", columns: Sequence[str]) -> "tc.engines.Scan":
-    """Add up the sketches of a scan, so that it is grouped by some of its columns, or by none."""
+    """Return the scan grouped by some of its columns, or by none: sketches of equal values are added."""
     if tuple(columns) == scan.by:
         return scan
     positions = [scan.by.index(column) for column in columns]
@@ -154,7 +156,7 @@ def group_by(scan: "tc.engines.Scan", columns: Sequence[str]) -> "tc.engines.Sca
     for group, sketches in scan.sketches.items():
         parts.setdefault(tuple(group[i] for i in positions), []).append(sketches)
     sums = {
-        group: tuple(tc.Sketch().merge(*each) for each in zip(*members, strict=True))
+        group: tuple(tc.Sketch().merge(*class_sketches) for class_sketches in zip(*members, strict=True))
         for group, members in parts.items()
     }
     return replace(scan, by=tuple(columns), sketches=sums)
@@ -212,7 +214,7 @@ def save(source: GroupedFiles, *, out: WriteFolder) -> Reply:
 
 
 def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
-    """Write the sketch of every group to column=value/.../sketch.npz; names and values are quoted, so that they stay inside."""
+    """Write the sketch of every group to column=value/.../sketch.npz, with names and values percent-encoded."""
     for group, (sums,) in scan.sketches.items():
         values = zip(scan.by, group, strict=True)
         path = folder.joinpath(*(f"{quote(name, safe='')}={quote(str(value), safe='')}" for name, value in values))
@@ -246,7 +248,7 @@ def show(file: str) -> Reply:
 
 
 def _add_sketches(paths: Sequence[str]) -> "tuple[tc.Sketch, int]":
-    """Add the sketches behind files and folders, and count them."""
+    """Return the sum of the sketches in files and folders, and their number; refuse a file named twice."""
     from truecal.engines.sources import refuse_twice
 
     files = [file for path in paths for file in sketch_files(path) or [path]]

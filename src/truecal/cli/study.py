@@ -67,7 +67,7 @@ def run(
 
 
 def _count(count: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is 1."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -110,7 +110,7 @@ def show(
         first = {name: rows[0][name] for name in ("model", "dataset", "seeds", "groups")}
         records.append({**first, **cells})
         group = "-".join(map(str, dict.fromkeys([*first["groups"][:1], *first["groups"][-1:]])))
-        lines.append([first["model"], first["dataset"], group, *(_cell(cells.get(name)) for name in names)])
+        lines.append([first["model"], first["dataset"], group, *(_estimate_cell(cells.get(name)) for name in names)])
     header = ["model", "dataset", "group", *names]
     if not any(record["groups"] for record in records):
         header, lines = [*header[:2], *header[3:]], [[*line[:2], *line[3:]] for line in lines]
@@ -120,8 +120,8 @@ def show(
     return Reply("study-show", content, text)
 
 
-def _cell(cell: Mapping[str, float | None] | None) -> str:
-    """Write a value with its interval, where there is one."""
+def _estimate_cell(cell: Mapping[str, float | None] | None) -> str:
+    """Return "value [low, high]", without limits if they are None; "" for None."""
     if cell is None:
         return ""
     return number(cell["value"]) + ("" if cell["low"] is None else f" [{number(cell['low'])}, {number(cell['high'])}]")
@@ -208,29 +208,29 @@ def figure(
         models=model,
         external=tuple(figures.External(*point) for point in external),
     )
-    every = name == "all"
-    if not every and out is not None and Path(out).parent.is_dir():
+    all_figures = name == "all"
+    if not all_figures and out is not None and Path(out).parent.is_dir():
         check_output(out)
     with working("reading the results"):
         data = figures.FigureData.of(tc.study.Store(store), choice)
     files, notes = {}, []
-    for one in _FIGURES if every else [name]:
-        target = Path(out or "figures") / f"{one}.png" if every else Path(out or f"{one}.png")
+    for figure_name in _FIGURES if all_figures else [name]:
+        target = Path(out or "figures") / f"{figure_name}.png" if all_figures else Path(out or f"{figure_name}.png")
         try:
-            with working(f"drawing {one}"):
-                drawing = figures.draw_figure(data, one)
+            with working(f"drawing {figure_name}"):
+                drawing = figures.draw_figure(data, figure_name)
                 picture = drawing.plot().figure_
                 target.parent.mkdir(parents=True, exist_ok=True)
                 save_figure(picture, target)
                 pyplot.close(picture)
         except InputError as error:
-            if not every:
+            if not all_figures:
                 raise
-            notes.append(f"{one}: not drawn: {error}")
+            notes.append(f"{figure_name}: not drawn: {error}")
             continue
-        files[one] = str(target)
-        notes += [f"{one}: {note}" if every else note for note in drawing.notes]
-        if numbers is not None and not every:
+        files[figure_name] = str(target)
+        notes += [f"{figure_name}: {note}" if all_figures else note for note in drawing.notes]
+        if numbers is not None and not all_figures:
             write_table(drawing.frame(), numbers)
     text = "\n".join([*(f"wrote {path}" for path in files.values()), *(f"note: {note}" for note in notes)])
     return Reply("study-figure", {"store": store, "written": files, "notes": notes}, text)
@@ -338,7 +338,7 @@ def interventions(
 
 
 def _write_example(folder: Path) -> Path:
-    """Write the bundled configuration into a folder, unless it holds a changed one."""
+    """Write the bundled configuration into a folder and return its path; refuse to replace a changed one."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "interventions.yaml"
     bundled = (resources.files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")

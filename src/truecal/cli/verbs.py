@@ -53,7 +53,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 def find_settings(folder: Path) -> Path | None:
-    """Find the nearest file with settings in a folder and those above it; a file of another user is refused."""
+    """Return the nearest settings file in a folder or those above it, None if there is none; refuse another user's."""
     for parent in (folder, *folder.parents):
         for file in (parent / "truecal.toml", parent / "pyproject.toml"):
             if file.is_file() and read_settings(file):
@@ -63,7 +63,7 @@ def find_settings(folder: Path) -> Path | None:
 
 
 def _check_owner(file: Path) -> None:
-    """Refuse settings that another user than this one or root could have written: they may name files to write."""
+    """Refuse a settings file of another user (not this one, not root), or in such a user's folder: it may name files to write."""
     for path in (file, file.parent) if hasattr(os, "geteuid") else ():
         owner = path.stat().st_uid
         if owner not in (0, os.geteuid()):
@@ -74,19 +74,23 @@ def _check_owner(file: Path) -> None:
 
 
 def settings_for(file: Path, verb: str, options: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the settings of a verb by option, where `options` maps its options to whether they may be repeated."""
+    """Return the settings of a verb by option, where `options` maps its options to whether they may be repeated.
+
+    Settings of the verb replace general ones; general ones that are no option of it are left out. Refuses unknown verbs and
+    options.
+    """
     values = read_settings(file)
     general = {key: value for key, value in values.items() if key not in VERBS}
-    special = values.get(verb, {})
-    if not isinstance(special, Mapping):
+    of_verb = values.get(verb, {})
+    if not isinstance(of_verb, Mapping):
         raise InputError(f"{file}: [tool.truecal.{verb}] must be a table of options")
     for key, value in general.items():
         if isinstance(value, Mapping):
             raise InputError(f"{file}: there is no verb {key!r}{names.did_you_mean(key, VERBS)}")
-    for key in special:
+    for key in of_verb:
         if key.replace("_", "-") not in options:
             raise InputError(f"{file}: truecal {verb} has no option {key!r}{names.did_you_mean(key, options)}")
-    chosen = {key.replace("_", "-"): value for key, value in {**general, **special}.items()}
+    chosen = {key.replace("_", "-"): value for key, value in {**general, **of_verb}.items()}
     return {
         key: [value] if options[key] and not isinstance(value, list) else value
         for key, value in chosen.items()
@@ -113,7 +117,7 @@ class LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """--config may stand before or after the verb."""
+        """Move --config, which may stand before or after the verb, to the front, and parse."""
         end = args.index("--") if "--" in args else len(args)
         config = [i for i in range(end) if args[i].partition("=")[0] == "--config"]
         for i in reversed(config):
@@ -129,7 +133,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:
-        """Let settings of the nearest file stand for the options that are not given."""
+        """Set the settings of the nearest file as defaults of the verb's options, and print them on stderr."""
         params = {p.opts[0].lstrip("-"): p for p in command.params if isinstance(p, click.Option)}
         config = ctx.params.get("config")
         if not params or ctx.resilient_parsing:

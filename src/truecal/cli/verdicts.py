@@ -65,9 +65,9 @@ def decision(
     assert isinstance(loss, tc.inference.DecisionLoss)
     labels = {"source": source.name, "lens": loss.lens}
     statements = []
-    for one in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:
-        numbers = {"threshold": one.threshold, "loss": one.value, "low": one.low, "high": one.high}
-        statements.append(Statement(f"{source.name} at {one.threshold:g}", str(one), numbers, labels=labels))
+    for loss_at in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:
+        numbers = {"threshold": loss_at.threshold, "loss": loss_at.value, "low": loss_at.low, "high": loss_at.high}
+        statements.append(Statement(f"{source.name} at {loss_at.threshold:g}", str(loss_at), numbers, labels=labels))
     return Reply("decision", {"source": source.name, **loss.to_dict()}, str(loss), statements)
 
 

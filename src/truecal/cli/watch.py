@@ -77,14 +77,14 @@ def update(
         if watching is not None:
             settings = {"--tolerance": tolerance, "--alpha": alpha, "--run-length": run_length}
             source = replace(source, lens=_check_settings(watching, Path(state).name, settings, source))
-        batches = _batches(source, time)
+        batches = _split_batches(source, time)
         for i, (when, part) in enumerate(batches):
             reason = None if when is None or late else _reason_to_skip(watching, when, replayed=time is None)
             if reason is not None:
                 skipped[str(when)] = reason
                 continue
             show(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
-            data, dropped, data_lens = _read(part)
+            data, dropped, data_lens = _read_batch(part)
             if watching is None:
                 limits = (0.02 if tolerance is None else tolerance, 0.05 if alpha is None else alpha)
                 watching = tc.Watch(*limits, lens=data_lens, by=by or None, run_length=run_length)
@@ -135,7 +135,10 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
 
 
 def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
-    """Return the reply about all groups after one or several batches; `skipped` maps times of batches not counted to reasons."""
+    """Return the reply about all groups after one or several steps; the statements are about the last one.
+
+    `skipped` maps times of batches that were not counted to reasons.
+    """
     settings, conclusion = watching.settings, conclude_watch(watching)
     content = {
         **{name: getattr(settings, name) for name in ("tolerance", "alpha", "run_length", "by")},
@@ -161,7 +164,10 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
 
 
 def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: GroupedFiles) -> str:
-    """Refuse other settings than those a state was started with; return its lens as a value of --lens."""
+    """Refuse settings other than those a state was started with (None: not given); return its lens as a value of --lens.
+
+    `state` is the name of the file.
+    """
     lens, name = watching.lens, getattr(watching.lens, "name", None)
     word = "auto" if lens is None else names.word_of(type(lens).__name__, names.LENSES)
     word = word if name is None else f"class={name}"
@@ -173,8 +179,8 @@ def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any
             raise InputError(f"{state} was started with {difference}. Drop {option}, or use a new state file.")
     if source.by != watching.settings.by:
         columns = " ".join(f"--by {name}" for name in watching.settings.by)
-        began, remedy = (f"with {columns}", f"Give {columns}") if columns else ("without --by", "Drop --by")
-        raise InputError(f"{state} was started {began}. {remedy}, or use a new state file.")
+        start, remedy = (f"with {columns}", f"Give {columns}") if columns else ("without --by", "Drop --by")
+        raise InputError(f"{state} was started {start}. {remedy}, or use a new state file.")
     return word
 
 
@@ -182,8 +188,8 @@ def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any
 # Batches
 
 
-def _batches(source: GroupedFiles, time: str | None) -> list[tuple[str | None, GroupedFiles]]:
-    """List times and their files, in order; one batch where the time is given, else by the dates in names."""
+def _split_batches(source: GroupedFiles, time: str | None) -> list[tuple[str | None, GroupedFiles]]:
+    """Return (time, input) of every batch in order: one if `time` is given or from standard input, else by the dates in names."""
     if time is not None or source.file == "-":
         return [(time, source)]
     from truecal.engines.sources import files_of
@@ -199,7 +205,7 @@ def _batches(source: GroupedFiles, time: str | None) -> list[tuple[str | None, G
 
 
 def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -> str | None:
-    """Return why a batch is not counted: in a replay, it is not later than the last one."""
+    """Return why a batch of a replay is not counted: its time is not after the last counted one; None if it counts."""
     if not replayed or watching is None or not watching.latest:
         return None
     check_same_kind(when, watching.latest, "the last counted batch was at")
@@ -210,8 +216,8 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -
     return f"before the last counted batch, {watching.latest}; --late counts it"
 
 
-def _read(source: GroupedFiles) -> tuple[Any, int, Any]:
-    """Read a batch: its data, how many rows had no label, and the lens they are judged by (None: the default)."""
+def _read_batch(source: GroupedFiles) -> tuple[Any, int, Any]:
+    """Read a batch: Predictions, a Scan, a Sketch or Sketches by group; its rows without label; its lens (None: default)."""
     from truecal.engines.sources import folder_values
 
     sketches = [file for name in source.files for file in sketch_files(name)]
@@ -221,9 +227,9 @@ def _read(source: GroupedFiles) -> tuple[Any, int, Any]:
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
             values = {unquote(name): value for name, value in folder_values(file).items()}
-            lacking = [name for name in source.by if name not in values]
-            if lacking:
-                raise InputError(f"{file}: its folders do not name the group, such as {lacking[0]}=.../sketch.npz")
+            unnamed = [name for name in source.by if name not in values]
+            if unnamed:
+                raise InputError(f"{file}: its folders do not name the group, such as {unnamed[0]}=.../sketch.npz")
             key = tuple(str(values[name]) for name in source.by)
             groups[key] = groups.get(key, tc.Sketch()).merge(tc.Sketch.load(file))
         return groups, 0, None
