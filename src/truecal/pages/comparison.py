@@ -29,7 +29,7 @@ class ComparisonPage(Page):
     template = "comparison.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return models, curves, bins, limits and abstention, which scripts draw."""
+        """Return models, curves, bins, limits and abstention by name, which scripts draw."""
         return self.pick("models", "curves", "bins", "limits", "top_label", "abstention")
 
 
@@ -47,7 +47,11 @@ def gather_comparison(
     command: str | None = None,
     rng: int = 0,
 ) -> ComparisonPage:
-    """Measure every model and every pair, and compute the curves to overlay; see `truecal.report`."""
+    """Compute the page of two to eight models on one probability per row: errors, pairs and curves; see `truecal.report`.
+
+    Models are Predictions, or Sketches, which have no accuracy, scores, abstention and tasks. Refuses lenses on several
+    probabilities.
+    """
     options.level(level)
     for name, preds in models.items():
         check_predictions(preds, tc.Sketch, name=name)
@@ -56,10 +60,10 @@ def gather_comparison(
         raise InputError(f"two to {_MAX_MODELS} models can be compared on one page, not {len(models)}")
     with_rows = {name: data for name, data in models.items() if isinstance(data, tc.Predictions)}
     first = next(iter(with_rows.values()), None)
-    chosen = lens if lens is not None or first is None else default_lens(first)
-    if first is not None and chosen is not None and (chosen.shares(first) is not None or chosen.several):
-        raise InputError(f"the comparison page draws one probability per row; compare {chosen} without a page")
-    settings: dict[str, Any] = {"lens": chosen, "level": level, "rng": rng}
+    page_lens = lens if lens is not None or first is None else default_lens(first)
+    if first is not None and page_lens is not None and (page_lens.shares(first) is not None or page_lens.several):
+        raise InputError(f"the comparison page draws one probability per row; compare {page_lens} without a page")
+    settings: dict[str, Any] = {"lens": page_lens, "level": level, "rng": rng}
     pairing: dict[str, Any] = {"reference": reference, "key": key, "paired": paired, "resamples": resamples}
     comparisons = tc.inference.compare_many(models, **pairing, **settings)
     conclusion = conclude_ranking(comparisons, level, reference=reference, max_increase=max_increase)

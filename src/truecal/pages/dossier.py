@@ -79,6 +79,7 @@ def write_dossier(
     """
 
     def make() -> str:
+        """Compute the dossier and return its HTML text."""
         columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
         judged = source_of(preds, lens=lens, by=columns, level=level, rng=rng)
         numbers = tc.clinical.summary(preds, by=by, **judged.options)
@@ -94,7 +95,7 @@ def write_dossier(
             slope=slope_of(numbers),
             rows=rows,
         )
-        used = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
+        options = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
         page = {
             "title": title,
             "source": source,
@@ -104,7 +105,7 @@ def write_dossier(
             "clustered": preds.clusters is not None,
             "rows": rows,
             "figures": _figures(numbers, curve),
-            "provenance": Provenance({"data": judged.fingerprint()}, command, used),
+            "provenance": Provenance({"data": judged.fingerprint()}, command, options),
         }
         return render("dossier.html", page=page)
 
@@ -112,7 +113,7 @@ def write_dossier(
 
 
 def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
-    """Draw the figures of the dossier as SVG, by their captions."""
+    """Return the figures of the dossier as SVG by their captions; forest plots for up to MAX_FOREST_GROUPS sites."""
     flexible = tc.plot.FlexibleDisplay.from_curves({"spline": result.curve}, scores=result.cohort.scores, plot=False)
     decision = tc.plot.DecisionDisplay.from_curve(curve, plot=False)
     figures = {
@@ -129,7 +130,7 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
 
 
 def _svg(display: Any, height: float) -> str:
-    """Draw a display as SVG, 4.6 inches wide; the same data give the same text."""
+    """Draw a display as an SVG element, 4.6 inches wide and `height` inches high; the same data give the same text."""
     with extra("matplotlib").rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
         canvas = extra("matplotlib.figure").Figure(figsize=(4.6, height), layout="constrained")
         display.plot(canvas.add_subplot())

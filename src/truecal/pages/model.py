@@ -1,4 +1,4 @@
-"""The page of one model: results of the library by name, which templates word and scripts draw."""
+"""The page of one model: results of the library by name, which templates put into words and scripts draw."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ class ModelPage(Page):
     template = "model.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return the numbers that scripts draw."""
+        """Return cells, curves, limits, forests, errors and remedies by name, which scripts draw."""
         errors = {
             name: {"value": estimate.value, "interval": estimate.interval, "p_value": estimate.p_value}
             for name, estimate in (("head", self.head), ("absolute", self.absolute))
@@ -100,16 +100,21 @@ class ModelPage(Page):
         }
 
     def group_name(self, table: tc.groups.Subgroups, group: str) -> str:
-        """Return the name of a group, with its column where there are several tables."""
+        """Return the name of a group, preceded by "column = " where the page has several tables."""
         return _group_name(table, group, self.groups)
 
 
 class AbsentPartError(Exception):
-    """A part of the page that the data do not allow; its text says why."""
+    """A part of the page that the data do not allow; its text gives the reason."""
 
 
 def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings: Any) -> ModelPage:
-    """Compute the page of one model; settings are those of PageSettings."""
+    """Compute the page of one model; `settings` are the fields of PageSettings.
+
+    Lenses of several probabilities, and rows selected by label, are judged in a section of their own; the rest of the page is then
+    about the default lens, or all rows. With a judge, only the headline error and the mean
+    score and outcome use its verdicts.
+    """
     check_predictions(data, tc.Sketch, tc.engines.Scan)
     setting = PageSettings(**settings)
     level, progress = setting.level, setting.progress
@@ -134,16 +139,16 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     if judged is not None and isinstance(head, tc.inference.JudgedEstimate):
         score, rate = float(judged.probs.mean()), head.accuracy[0]
     progress("asking every estimator")
-    others = [(name, source.measure(estimator)) for name, estimator in _ESTIMATORS]
+    other_estimates = [(name, source.measure(estimator)) for name, estimator in _ESTIMATORS]
     progress("judging groups")
     groups = source.subgroups()
     progress("going through classes")
-    many = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
-    classes = per_class(source.preds, level=level) if many and source.preds is not None else []
-    parts, absent = _slow_parts(source, setting)
+    has_classes = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
+    classes = per_class(source.preds, level=level) if has_classes and source.preds is not None else []
+    parts, absent = _compute_slow_parts(source, setting)
     cells, limits, smooth = cells_of(profile), fitted_limits(profile), thin_curve(trusted.curve)
-    used = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
-    used |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
+    options = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
+    options |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
     progress("measuring in context")
     return ModelPage(
         title=setting.title,
@@ -157,7 +162,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
             groups=group_errors(groups),
             slope=None if parts["clinical"] is None else slope_of(parts["clinical"]),
             rows=setting.rows,
-            losses=_losses(rows, setting),
+            losses=_decision_losses(rows, setting),
         ),
         head=head,
         absolute=absolute,
@@ -168,32 +173,35 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
         estimates=[
             ("Rank series" if judged is None else "Rank series, with the judge", head),
             ("Rank series", absolute),
-            *others,
+            *other_estimates,
         ],
         values=tc.inference.stated_values(profile, level),
         classes=classes,
         groups=groups,
-        likert=None if setting.scale is None else _likert(source, setting.scale),
+        likert=None if setting.scale is None else _likert_rows(source, setting.scale),
         **parts,
-        forests={} if parts["clinical"] is None else _forests(parts["clinical"]),
-        context=list(_context(data, setting)),
+        forests={} if parts["clinical"] is None else _forest_rows(parts["clinical"]),
+        context=list(_measure_in_context(data, setting)),
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         limits=limits,
         scheme=default_scheme(limits) if cells.values is None else "values",
         curves={
             "smooth": None if smooth is None else with_band(smooth, profile, level),
-            "isotonic": thin_curve(others[-1][1].curve, steps=True),
+            "isotonic": thin_curve(other_estimates[-1][1].curve, steps=True),
         },
-        provenance=Provenance({"": source.fingerprint()}, setting.command, used, setting.files or {}),
+        provenance=Provenance({"": source.fingerprint()}, setting.command, options, setting.files or {}),
         absent=absent,
     )
 
 
-def _slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, Any], dict[str, str]]:
-    """Compute the parts that take seconds, None where nobody asked for one; and why others are absent, by name."""
+def _compute_slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, Any], dict[str, str]]:
+    """Compute segments, clinical section and recalibration by name, and the reasons for those that are absent.
+
+    A part is None if it was not asked for, does not apply, or is absent; all are with `fast`.
+    """
     steps: dict[str, tuple[str, Callable[[], Any]]] = {
         "segments": ("searching for segments", lambda: source.audit(setting.tolerance)),
-        "clinical": ("validating clinically", lambda: _validate(source) if setting.clinical else None),
+        "clinical": ("validating clinically", lambda: _validate_clinically(source) if setting.clinical else None),
         "recalibration": ("recalibrating on held-out folds", lambda: recalibrate(source)),
     }
     parts, absent = dict.fromkeys(steps), {}
@@ -208,8 +216,8 @@ def _slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, An
     return parts, absent
 
 
-def _losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
-    """Compute what miscalibration costs at the thresholds of the page."""
+def _decision_losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
+    """Return the loss by miscalibration at each threshold of the page; empty without thresholds; refuse data without rows."""
     if setting.thresholds is None:
         return []
     if not isinstance(data, tc.Predictions):
@@ -220,7 +228,10 @@ def _losses(data: object, setting: PageSettings) -> list[tc.inference.LossAt]:
 
 
 def _agreement(preds: tc.Predictions) -> list[dict[str, float]]:
-    """Return for each judge the shares of rows with trusted labels where it agrees, accepts right, and accepts wrong answers."""
+    """Return shares of rows with a trusted label for each judge: `agrees` with it, and accepts `right` and `wrong` answers.
+
+    `right` is a share of the answers that are right (sensitivity), `wrong` of those that are wrong (1 - specificity).
+    """
     assert preds.judge is not None
     trusted = preds.labels >= 0
     right, accepted = preds.labels[trusted] == 1, preds.judge[trusted] > 0
@@ -235,7 +246,10 @@ def _agreement(preds: tc.Predictions) -> list[dict[str, float]]:
 
 
 def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
-    """Return at most a few hundred points, spread over ranks and scores, ends included; steps keep both their ends."""
+    """Return at most about `_CURVE_POINTS` points of a curve, spread over ranks and scores, ends included; None for None.
+
+    `steps`: points come in pairs, the ends of a step, which are kept together.
+    """
     if curve is None:
         return None
     count = len(curve.score)
@@ -250,7 +264,7 @@ def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
 
 
 def with_band(curve: CurveRow, profile: tc.profile.Profile, level: float) -> CurveRow:
-    """Return the curve with the simultaneous band of the profile."""
+    """Return the curve with limits `low` and `high` of the simultaneous band of the profile."""
     low, high = tc.inference.band(profile, level=level).at(curve["score"])
     return {**curve, "low": low.tolist(), "high": high.tolist()}
 
@@ -278,7 +292,7 @@ def per_class(preds: tc.Predictions, *, level: float) -> list[dict[str, Any]]:
 
 
 def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference.GroupError]:
-    """Return the errors of the groups that were tested, with p-values adjusted for all groups of their table."""
+    """Yield the errors of the groups that were tested, with p-values adjusted for all groups of their table."""
     for table in tables:
         for row in table.frame():
             if row["error"] is not None:
@@ -287,22 +301,22 @@ def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference
 
 
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
-    """Return the name of a group, with its column where there are several tables."""
+    """Return the name of a group, preceded by "column = " where there are several tables."""
     return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 
-def _likert(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> list[Row] | None:
-    """Measure the answer scale; None where it does not apply."""
+def _likert_rows(source: PageSource, scale: Mapping[str, tuple[float, float]]) -> list[Row] | None:
+    """Return a row per word of the answer scale; None unless predictions are in memory, and binary or judged by top label."""
     preds = source.preds
     if preds is None or not (preds.class_count == 2 or source.top_label):
         return None
     return list(tc.likert(preds, scale, level=source.level, rng=source.rng).frame())
 
 
-def _context(data: object, setting: PageSettings) -> Iterator[tc.Estimate]:
-    """Measure what was asked for beside the one probability that a page judges.
+def _measure_in_context(data: object, setting: PageSettings) -> Iterator[tc.Estimate]:
+    """Yield errors beside the one probability that the page judges.
 
-    That is a lens of several probabilities with its parts, errors among rows selected by label, and multilabel data.
+    These are of a lens of several probabilities and its parts, among rows selected by label, and of multilabel data.
     """
     if not isinstance(data, tc.Predictions):
         return
@@ -312,16 +326,19 @@ def _context(data: object, setting: PageSettings) -> Iterator[tc.Estimate]:
         lenses = [*lens.parts(data), lens]
     elif (select is not None and select.uses_labels) or (data.multilabel and lens is None):
         lenses = [lens or default_lens(data)]
-    for each in lenses:
-        yield tc.measure(data, lens=each, select=select, level=setting.level, rng=setting.rng)
+    for one_lens in lenses:
+        yield tc.measure(data, lens=one_lens, select=select, level=setting.level, rng=setting.rng)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Clinical validation and recalibration
 
 
-def _validate(source: PageSource) -> Clinical:
-    """Compute `tc.clinical.summary`, with its sites where there are columns and their groups allow it."""
+def _validate_clinically(source: PageSource) -> Clinical:
+    """Compute `tc.clinical.summary`, by sites if there are columns of at most MAX_FOREST_GROUPS groups, else with a note.
+
+    Raises AbsentPartError for sketches, top labels, pooled labels, and more than _MAX_CLINICAL_ROWS rows.
+    """
     preds = source.preds
     if preds is None or source.lens is None or source.top_label or source.lens.sample(preds).pooled:
         raise AbsentPartError("A clinical validation judges the risk of one event, row by row.")
@@ -343,12 +360,12 @@ def _validate(source: PageSource) -> Clinical:
 
 
 def slope_of(numbers: Clinical) -> tc.inference.Slope:
-    """Return the calibration slope as evidence of a conclusion."""
+    """Return the calibration slope with its limits, as evidence of a conclusion."""
     return tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
 
 
-def _forests(numbers: Clinical) -> dict[str, list[Row]]:
-    """Return the rows of the forest plots by their titles; none without sites."""
+def _forest_rows(numbers: Clinical) -> dict[str, list[Row]]:
+    """Return the rows of every forest plot by its title; empty without sites."""
     if numbers.sites is None:
         return {}
     frames = {name: tc.plot.ForestDisplay.from_sites(numbers.sites, name, plot=False).frame() for name in FORESTS}
@@ -356,7 +373,10 @@ def _forests(numbers: Clinical) -> dict[str, list[Row]]:
 
 
 def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
-    """Compare recalibration maps on rows that they were not fitted on; by the Brier score where log losses are infinite."""
+    """Compare recalibration maps by cross-validation: by log loss, or by Brier score if the log loss is infinite.
+
+    None for sketches and scans. Large data are sampled. Raises AbsentPartError for fewer than _MIN_ROWS rows or a missing package.
+    """
     preds = source.preds
     if preds is None:
         return None

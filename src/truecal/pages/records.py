@@ -20,7 +20,7 @@ _PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "jinja2", "v
 
 
 def versions() -> dict[str, str]:
-    """Return Python and the packages that had a part in the numbers or the page, where installed."""
+    """Return the versions of Python and of the installed packages that compute or render pages, by name."""
     installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -50,7 +50,7 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def lines(self, otherwise: str) -> list[tuple[str, str]]:
-        """Return (title, text) of files, command, options and versions; `otherwise` stands for a missing command."""
+        """Return (title, text) of files, command, options other than None, and versions; `otherwise` if there is no command."""
         return [
             *((f"File {name}", f"SHA-256 {digest}") for name, digest in self.files.items()),
             ("Command", self.command or otherwise),
@@ -60,7 +60,7 @@ class Provenance:
 
 
 def fingerprint(arrays: Sequence[NDArray[np.generic] | None]) -> str:
-    """Return the SHA-256 of what was judged: the same rows in the same order and precision give the same fingerprint.
+    """Return the SHA-256 of arrays: equal values in the same order, shape and precision give the same fingerprint.
 
     >>> a, b = ((np.array([0.5, p]), np.array([0, 1]), None) for p in (0.25, 0.26))
     >>> fingerprint(a) == fingerprint(a), fingerprint(a) == fingerprint(b)
@@ -83,5 +83,5 @@ SCHEMA_VERSION = 1
 
 
 def document(kind: str, **content: object) -> dict[str, Any]:
-    """Return a record with its name and version in front: {"schema": "truecal.<kind>", "version": 1, ...}."""
+    """Return a record with schema and version first: {"schema": "truecal.<kind>", "version": 1, ...}."""
     return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **plain(content)}

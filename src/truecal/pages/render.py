@@ -49,20 +49,20 @@ class Page(SimpleNamespace):
     template: ClassVar[str]
 
     def drawn(self) -> dict[str, object]:
-        """Return the numbers that scripts draw."""
+        """Return the numbers that scripts draw, by name."""
         raise NotImplementedError
 
     def html(self) -> str:
-        """Render the page."""
+        """Return the HTML text of the page."""
         return render(self.template, self.drawn(), page=self)
 
     def pick(self, *names: str) -> dict[str, object]:
-        """Return numbers by name."""
+        """Return fields of the page by name."""
         return {name: getattr(self, name) for name in names}
 
 
 def render(template: str, data: Mapping[str, object] | None = None, **context: Any) -> str:
-    """Return the HTML text of a page; `data` are the numbers that its scripts draw."""
+    """Return the HTML text of a page; `data` are the numbers that its scripts draw, None for a page without scripts."""
     scripts: dict[str, str] = {}
     if data is not None:
         code = "\n".join(asset(f"assets/{name}.js") for name in _SCRIPTS[template].split())
@@ -79,7 +79,7 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
 
 @cache
 def _environment() -> Any:
-    """Make the template environment, with escaping and filters."""
+    """Make the jinja2 environment of the templates, with escaping and filters."""
     jinja2 = extra("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("truecal.pages"),
@@ -125,14 +125,14 @@ def interval(low: float | None, high: float | None, sign: str = "", missing: str
 
 
 def formatted(value: Any, spec: str) -> str:
-    """Write a number by a format; nothing where there is none, a word where it is infinite."""
+    """Write a number by a format; "" for None and NaN, "infinite" for infinities."""
     if value is None or value != value:
         return ""
     return format(value, spec) if isfinite(value) else "infinite"
 
 
 def sort_key(value: Any) -> str:
-    """Write what a cell sorts by, as JavaScript reads it; what is missing comes first.
+    """Return what a table cell is sorted by, as JavaScript reads it: a number or text, "-1" for None and NaN.
 
     >>> sort_key(float("inf")), sort_key(None), sort_key(0.5), sort_key("a")
     ('Infinity', '-1', '0.5', 'a')
@@ -150,7 +150,7 @@ def _without_controls(value: Any) -> Any:
 
 
 def _prose(value: str) -> Any:
-    """Escape text, with what stands between backticks as code; text with an odd number of backticks is returned as it is."""
+    """Escape text and mark up what stands between backticks as code; unchanged if backticks are unpaired."""
     markup = extra("markupsafe").Markup
     parts = str(value).split("`")
     if len(parts) % 2 == 0:  # a single backtick is one
@@ -164,7 +164,7 @@ def _prose(value: str) -> Any:
 
 
 def asset(path: str) -> str:
-    """Return the text of a style sheet, script or chart specification."""
+    """Return the text of a file of this folder: a style sheet, script or chart specification."""
     return files("truecal.pages").joinpath(path).read_text(encoding="utf-8")
 
 
@@ -209,7 +209,10 @@ def charting_bundle() -> str:
 
 
 def write_page(path: str | os.PathLike[str], make: Callable[[], str]) -> Path:
-    """Write a page whole or not at all. What cannot be written or rendered is refused before `make` computes anything."""
+    """Write the HTML text that `make` returns, whole or not at all; print it to PDF if the path ends in .pdf.
+
+    A path that cannot be written and missing packages or browsers are refused before `make` is called.
+    """
     target = Path(path)
     check_output(path)
     _environment()

@@ -1,6 +1,6 @@
 """What a page of one model is made from: rows, a profile or a sketch, and the sums over cells that the page carries.
 
-The browser never decides where a bin begins. Python's own edge and tie rules set the cuts of every offered number of bins, and
+Bin edges are not computed in the browser: Python's edge and tie rules set the cuts of every offered number of bins, and
 the page takes differences of the same prefix sums, so its errors equal those of `truecal.BinnedECE` to the last digits.
 """
 
@@ -26,7 +26,10 @@ _MAX_SWEEP_BINS = 1000
 
 @dataclass(frozen=True)
 class Cells:
-    """Prefix sums at the cell edges, and for every binning which edges it uses."""
+    """Sums of weights, scores and outcomes below each of e edges (e,), extremes of the e - 1 cells, and the edges by binning.
+
+    Lists of edges hold positions among all edges.
+    """
 
     weight: Float64s  # sum of weights below each edge
     score: Float64s  # sum of scores below each edge
@@ -41,23 +44,23 @@ class Cells:
 
     @property
     def single_rows(self) -> int:
-        """Number of cells that hold a single row."""
+        """Number of cells of weight 1: a single row."""
         return int(np.count_nonzero(np.diff(self.weight) == 1))
 
 
 def cells_of(profile: tc.profile.Profile) -> Cells:
-    """Sum the rows of a single dataset between all edges that any offered binning uses.
+    """Return the prefix sums of a single dataset at all edges that any offered binning uses.
 
     >>> import truecal as tc
     >>> cells = cells_of(tc.profile.Profile.from_arrays([0.1, 0.1, 0.6, 0.9], [0, 1, 1, 1]))
     >>> cells.weight, cells.width[1]  # two bins of equal width: two rows each
     (array([0., 2., 3., 4.]), array([0, 1, 3]))
     """
-    width = [_borders(profile.width_cut(b)) for b in range(1, MAX_BINS + 1)]
-    mass = [_borders(profile.mass_cut(b)) for b in range(1, MAX_BINS + 1)]
+    width = [_cut_positions(profile.width_cut(b)) for b in range(1, MAX_BINS + 1)]
+    mass = [_cut_positions(profile.mass_cut(b)) for b in range(1, MAX_BINS + 1)]
     sweep_bins = int(tc.SweepECE().sweep(profile)[0][0])
-    sweep = _borders(profile.mass_cut(sweep_bins)) if sweep_bins <= _MAX_SWEEP_BINS else None
-    values = _borders(distinct_cut(profile)) if tc.inference.stated_values(profile) else None
+    sweep = _cut_positions(profile.mass_cut(sweep_bins)) if sweep_bins <= _MAX_SWEEP_BINS else None
+    values = _cut_positions(distinct_cut(profile)) if tc.inference.stated_values(profile) else None
     edges = np.unique(np.concatenate([*width, *mass, *(part for part in (sweep, values) if part is not None)]))
     row, next_row = np.floor(edges).astype(np.intp), np.ceil(edges).astype(np.intp)
     cut = Cut(row[None, :], next_row[None, :], (edges - row)[None, :])
@@ -78,19 +81,20 @@ def cells_of(profile: tc.profile.Profile) -> Cells:
     )
 
 
-def _borders(cut: Cut) -> Float64s:
-    """Return where a cut lies, counted in rows; between two whole numbers where it splits a cell of a sketch."""
+def _cut_positions(cut: Cut) -> Float64s:
+    """Return the positions of a cut in sorted rows, shape (cuts,); fractional where it splits a cell of a sketch."""
     return cut.below[0] + (0.0 if cut.fraction is None else cut.fraction[0])
 
 
 @dataclass(frozen=True)
 class CachedLens(Lens):
-    """A lens whose one sample is computed and sorted once for the whole page."""
+    """A lens with the sample of one set of predictions, computed and sorted once; other predictions give the same sample."""
 
     lens: Lens
     sample_: tc.lenses.Sample
 
     def samples(self, preds: tc.Predictions) -> Iterator[tc.lenses.Sample]:
+        """Yield the stored sample."""
         yield self.sample_
 
     def describe(self, preds: tc.Predictions) -> str:
@@ -103,7 +107,7 @@ class CachedLens(Lens):
 
 @dataclass(frozen=True, eq=False)
 class PageSource:
-    """What a page judges at one level and seed, by one interface for rows in memory, sketches and scans."""
+    """Data of a page at one level and seed, with one interface for rows in memory, sketches and scans."""
 
     data: tc.Predictions | tc.Sketch | tc.engines.Scan
     profile: tc.profile.Profile
@@ -128,49 +132,52 @@ class PageSource:
 
     @property
     def clusters(self) -> int:
-        """Number of clusters; 0 where rows are independent."""
+        """Number of clusters; 0 without clusters and for sketches and scans."""
         return 0 if self.preds is None or self.preds.clusters is None else len(np.unique(self.preds.clusters))
 
     @property
     def options(self) -> dict[str, Any]:
-        """Keyword arguments of every call that judges the rows."""
+        """Keyword arguments `lens`, `level` and `rng` of every call that judges the rows."""
         return {"lens": self.lens, "level": self.level, "rng": self.rng}
 
     def measure(self, estimator: Estimator | None = None) -> tc.Estimate:
-        """Estimate the error with interval and test; by rank series unless an estimator is given."""
+        """Measure the error with interval and test; by rank series unless an estimator is given."""
         if isinstance(self.data, tc.engines.Scan):
             return self.data.measure(estimator=estimator, level=self.level, rng=self.rng)
         return tc.measure(self.data, estimator=estimator, **{**self.options, "lens": self.cached})
 
     def subgroups(self) -> list[tc.groups.Subgroups]:
-        """Measure the groups of every column; those of a scan by all its columns together."""
+        """Measure the groups of every column in `by`, a table each; those of a scan in one table, by all columns together."""
         data: Any = self.data
         if self.scan is not None and self.by:
             return [tc.subgroups(data, level=self.level, rng=self.rng)]
         return [tc.subgroups(data, name, **self.options) for name in self.by]
 
     def audit(self, tolerance: float) -> Any:
-        """Search the columns for segments in which the model is off; None without columns."""
+        """Search the columns in `by` for segments with an error above the tolerance (`tc.audit`); None without columns."""
         if not self.by:
             return None
         data: Any = self.data
         return tc.audit(data, by=list(self.by), lens=self.lens, level=self.level, tolerance=tolerance)
 
     def design_effect(self) -> float:
-        """Return by how much clusters enlarge the variance of a rate, against as many independent rows; at least 1."""
+        """Return the variance of the mean residual with clusters over that of independent rows, at least 1; 1 without clusters.
+
+        It is sum_g (sum_(i in g) r_i)^2 / sum_i r_i^2 with r_i = w_i (y_i - p_i - mean residual).
+        """
         if self.preds is None or self.lens is None or self.preds.clusters is None:
             return 1.0
         sample = self.lens.sample(self.preds)
         if sample.units is None:
             return 1.0
-        gap = sample.outcomes.astype(np.float64) - sample.scores
-        weight = np.ones(len(gap)) if sample.weights is None else sample.weights
-        gap = weight * (gap - np.average(gap, weights=weight))
-        cluster_sums = np.bincount(sample.units, gap)
-        return max(1.0, float(cluster_sums @ cluster_sums) / max(float(gap @ gap), 1e-300))
+        residual = sample.outcomes.astype(np.float64) - sample.scores
+        weight = np.ones(len(residual)) if sample.weights is None else sample.weights
+        residual = weight * (residual - np.average(residual, weights=weight))
+        cluster_sums = np.bincount(sample.units, residual)
+        return max(1.0, float(cluster_sums @ cluster_sums) / max(float(residual @ residual), 1e-300))
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of what was judged."""
+        """Return the SHA-256 of the judged arrays: of the rows, or of the cells of a sketch or scan."""
         if self.preds is not None:
             return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
         return fingerprint((self.profile.scores, self.profile.outcomes, self.profile.weights))
@@ -179,7 +186,10 @@ class PageSource:
 def source_of(
     data: tc.Predictions | tc.Sketch | tc.engines.Scan, *, lens: Lens | None, by: Sequence[str], level: float, rng: int
 ) -> PageSource:
-    """Return the source of a page; refuse a lens on several datasets, and a lens or columns for what holds no rows."""
+    """Return the source of a page, with the default lens (all labels pooled, if multilabel) unless one is given.
+
+    Refuses a lens on several datasets such as ClassWise, and a lens or columns for sketches and scans.
+    """
     if not isinstance(data, tc.Predictions) and (lens is not None or by):
         raise InputError(
             "a sketch holds no rows; give lens= and by= to the scan that makes it: tc.scan(..., lens=..., by=...)"

@@ -33,19 +33,19 @@ _SCHEMES = ("mass", "width")
 
 
 @cache
-def _words() -> dict[str, Any]:
+def _analysis_texts() -> dict[str, Any]:
     """Return headings and intros of the analyses, names of metrics, and their order on the page."""
     words: dict[str, Any] = json.loads(asset("specs/analyses.json"))
     return words
 
 
 def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
-    """Name a metric in words.
+    """Name a metric in words; bins, norm and scheme are left out where None.
 
     >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
     ('Binned error, 15 bins, equal width, mean absolute', 'Log loss (NLL)')
     """
-    titles = _words()["metrics"]
+    titles = _analysis_texts()["metrics"]
     words = [titles.get(metric, titles.get(metric.partition("-")[0], metric))]
     words += [] if bins is None else [f"{bins} bins"]
     words += [f"equal {scheme}"] if scheme in ("width", "mass") else []
@@ -54,17 +54,20 @@ def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str
 
 
 def _metric_rank(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
-    """Order error rates first, then by how often lens and metric are asked for; lenses of single classes last."""
+    """Return the sort key of (lens, metric): error rates first, then lens, then metric in the order of specs/analyses.json.
+
+    Lenses of single classes come last.
+    """
     lens, metric = measure
     lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
-    order = _words()["order"]
+    order = _analysis_texts()["order"]
     listed = metric in order
     metric_rank = order.index(metric) if listed else len(order)
     return (metric != "error", lens_rank if listed else lens_rank + len(_LENSES), metric_rank, lens, metric)
 
 
 def _ranked_metrics(frame: Any) -> list[tuple[str, str]]:
-    """Return lens and metric of everything but error rates and confidences, the most asked for first."""
+    """Return the pairs (lens, metric) of a store without error rates and confidences, in the order of `_metric_rank`."""
     pairs = frame.select("lens", "metric").unique().rows()
     return sorted((pair for pair in pairs if pair[1] not in ("error", "confidence")), key=_metric_rank)
 
@@ -75,8 +78,11 @@ def _ranked_metrics(frame: Any) -> list[tuple[str, str]]:
 Answer = tuple[Sequence[str], Iterable[Mapping[str, Any]]]  # notes and rows
 
 
-def _cell(kind: str, values: list[Any]) -> tuple[str, float | str]:
-    """Return the text of a cell and what it sorts by; a kind that is no word is the format of a number."""
+def _table_cell(kind: str, values: list[Any]) -> tuple[str, float | str]:
+    """Return the text of a table cell and its sort key.
+
+    `kind` is text, yes, not, ratio or limits, else a number format; with a "?" missing numbers are "unknown", else "".
+    """
     if kind in ("text", "yes", "not"):
         words = {"yes": "yes" if values[0] else "", "not": "no" if values[0] else "yes"}.get(kind)
         text = " and ".join(str(value) for value in values if value is not None) if words is None else words
@@ -92,7 +98,7 @@ def _cell(kind: str, values: list[Any]) -> tuple[str, float | str]:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results that analyses read: those of the main lens, the main metric, and the metrics that are compared."""
+    """Results that analyses read: `frame` of one lens, its main `metric`, and the `metrics` that are compared."""
 
     frame: Any
     lens: str
@@ -102,22 +108,22 @@ class Results:
 
     @classmethod
     def of(cls, study: Any, frame: Any) -> "Results":
-        """Choose the main metric and its lens: those that are asked for most often."""
+        """Choose the main metric and its lens, the first of `_ranked_metrics`, and keep the results of that lens."""
         ranked = _ranked_metrics(frame)
         lens, metric = ranked[0]
-        metrics = tuple(name for other, name in ranked if other == lens)[:_MAX_RANKED]
+        metrics = tuple(name for metric_lens, name in ranked if metric_lens == lens)[:_MAX_RANKED]
         return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, metrics, study)
 
     @property
     def name(self) -> str:
-        """The main metric in words, as it stands inside a sentence."""
+        """The main metric in words, beginning with a lower-case letter."""
         about = self.frame.filter(self.frame["metric"] == self.metric).row(0, named=True)
         label = measure_label(self.metric, about["bins"], about["norm"], about["scheme"])
         return label[0].lower() + label[1:]
 
     @property
     def recalibrators(self) -> list[str]:
-        """Before, and after the recalibrators there are."""
+        """Names of the recalibrators, "none" (before recalibration) first."""
         return ["none", *sorted(set(self.frame["recalibrator"]) - {"none"})]
 
     @property
@@ -126,8 +132,8 @@ class Results:
         return [name for name in _SCORES if name in set(self.frame["metric"])]
 
 
-def _temperatures(results: Results) -> Answer:
-    """Return the range of fitted temperatures by dataset and family."""
+def _temperature_ranges(results: Results) -> Answer:
+    """Return least, median and largest fitted temperature by dataset and family, as rows without notes."""
     about = results.frame.select("model", "family").unique("model", keep="first")
     fits = results.store.fits()
     fits = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
@@ -143,11 +149,11 @@ def _temperatures(results: Results) -> Answer:
     return [], groups.sort("dataset", "median").rows(named=True)
 
 
-def _answer(question: str, results: Results, after: str) -> Answer:
-    """Run the analysis that answers a question, as specs/analyses.json says; return its notes and the rows of its table."""
+def _run_analysis(question: str, results: Results, after: str) -> Answer:
+    """Run the analysis of a question after a recalibrator, as specs/analyses.json says; return its notes and rows."""
     if question == "temperatures":
-        return _temperatures(results)
-    spec = _words()["questions"][question]["analysis"]
+        return _temperature_ranges(results)
+    spec = _analysis_texts()["questions"][question]["analysis"]
     values = {
         "after": after,
         "reference": results.store.references() or None,
@@ -163,23 +169,28 @@ def _answer(question: str, results: Results, after: str) -> Answer:
 
 
 def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
-    """Run every analysis with the study's main metric, before and after recalibration; one that is not possible says why."""
+    """Return a section per analysis, with the study's main metric, before and after recalibration.
+
+    An analysis that is not possible gives a note with the reason.
+    """
     results = Results.of(study, frame)
     sections = []
-    for question in _words()["questions"]:
+    for question in _analysis_texts()["questions"]:
         if question == "after":  # a section per recalibrator
             for k, name in enumerate(results.recalibrators[1:], 1):
                 sections.append(_section(f"after-{k}", question, results, [name], name))
         else:
-            once = question == "temperatures"
-            sections.append(_section(question, question, results, ["none"] if once else results.recalibrators))
+            is_temperatures = question == "temperatures"
+            sections.append(
+                _section(question, question, results, ["none"] if is_temperatures else results.recalibrators)
+            )
     return sections
 
 
 def _section(name: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
-    """Return the words, notes and table of a question, answered for each recalibrator."""
+    """Return heading, intro, notes and table of a question, answered for each recalibrator; `effect` names one in the words."""
     several = len(recalibrators) > 1
-    spec = _words()["questions"][question]
+    spec = _analysis_texts()["questions"][question]
     metrics = ", ".join(results.metrics)
     named = {"name": results.name, "Name": _capitalized(results.name), "metrics": metrics, "recalibrator": effect}
     notes: list[str] = []
@@ -187,13 +198,13 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
     for after in recalibrators:
         words = "before" if after == "none" else f"after {after}"
         try:
-            remarks, answers = _answer(question, results, after)
+            remarks, answers = _run_analysis(question, results, after)
         except InputError as error:
             notes.append(f"Not for this study{f', {words}' if several else ''}: {error}.")
             continue
         notes += [f"{note} [{words}]" if several else note for note in remarks]
         for row in answers:
-            cells = [_cell(kind, [row[field] for field in fields]) for _, kind, *fields in spec["columns"]]
+            cells = [_table_cell(kind, [row[field] for field in fields]) for _, kind, *fields in spec["columns"]]
             rows.append([*cells, (words, words)] if several else cells)
     listed = rows[:_MAX_ROWS]
     return {
@@ -217,10 +228,13 @@ def _capitalized(words: str) -> str:
 
 
 def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str]]:
-    """Pack the results of a store into about `room` bytes of JSON; name what did not fit."""
+    """Return the results of a store packed into about `room` bytes of JSON, and the labels of metrics that do not fit.
+
+    Metrics go in by `_metric_rank`; the error rate and one other metric are always included.
+    """
     models = explorer_models(frame)
     index = {model["name"]: i for i, model in enumerate(models)}
-    means = _means(frame)
+    means = _mean_over_seeds(frame)
     counted = means.group_by(_CONDITION).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_CONDITION)
     condition_index = {tuple(row): i for i, row in enumerate(counted.select(_CONDITION).iter_rows())}
     measures: list[dict[str, Any]] = []
@@ -255,8 +269,8 @@ def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str
     return numbers, left_out
 
 
-def _means(frame: Any) -> Any:
-    """Average over seeds, as the analyses do, and add what the metrics are made of."""
+def _mean_over_seeds(frame: Any) -> Any:
+    """Return means over seeds by condition, lens, metric and model, with scheme, bins and norm of the metric."""
     parts = []
     for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
         if not part["value"].is_finite().any():  # a selection of no rows
@@ -269,7 +283,7 @@ def _means(frame: Any) -> Any:
 
 
 def explorer_models(frame: Any) -> list[dict[str, Any]]:
-    """Return every model with its family, size, and covariates with few values, by which it can be coloured."""
+    """Return name, family, size and covariates (`groups`) of every model; covariates have 2 to _MAX_COVARIATE_VALUES values."""
     covariates = [name for name in frame.columns if name not in store.RESULTS]
     firsts = [pl.col(name).first() for name in ("family", "size", *covariates)]
     changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in covariates]
@@ -296,17 +310,26 @@ def explorer_models(frame: Any) -> list[dict[str, Any]]:
 
 
 def _pack_columns(rows: Any, index: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    """Return {place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
+    """Return {condition: [values, lows, highs]}, each a list by model, as whole numbers of their units.
+
+    Missing numbers are None, and so is a list of nothing else.
+    """
     columns: dict[str, list[Any]] = {}
     for row in rows.select(*_CONDITION, "model", "value", "low", "high").rows():
         lists = columns.setdefault(str(condition_index[row[:4]]), [[None] * len(index) for _ in range(3)])
         for values, number, unit in zip(lists, row[5:], (_VALUE_UNIT, _LIMIT_UNIT, _LIMIT_UNIT), strict=True):
             values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
-    return {place: [None if set(values) == {None} else values for values in lists] for place, lists in columns.items()}
+    return {
+        condition: [None if set(values) == {None} else values for values in lists]
+        for condition, lists in columns.items()
+    }
 
 
 def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, room: int) -> dict[str, Any]:
-    """Pack as many kinds of reliability diagrams as fit into `room` bytes, those of clean data first."""
+    """Return reliability diagrams packed into at most `room` bytes, by lens, scheme and severity; clean data first.
+
+    `complete` says whether all fit.
+    """
     jobs = frame.group_by("job").agg(*(pl.col(name).first() for name in ("model", "dataset", "severity", "seed")))
     first = jobs.filter(pl.col("seed") == pl.col("seed").min().over("model", "dataset", "severity"))
     filled = diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
@@ -339,7 +362,7 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, 
 
 
 def _pack_diagrams(rows: Any, model_of: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    """Return {"place/model": [scores, outcomes, counts]} as whole numbers."""
+    """Return {"condition/model": [scores, outcomes, counts]} as whole numbers; equal counts are given once."""
     drawn: dict[str, list[list[float]]] = {}
     for *place, model, score, outcome, count in rows.select(
         *_CONDITION, "model", "confidence", "outcome", "count"
@@ -362,7 +385,7 @@ def _pack_diagrams(rows: Any, model_of: dict[str, int], condition_index: dict[tu
 
 @dataclass(frozen=True)
 class StudyPage:
-    """Everything on the page, as plain values that JSON can hold."""
+    """Contents of the page of a study, as plain values that JSON can hold."""
 
     title: str
     facts: Sequence[str]
@@ -373,21 +396,25 @@ class StudyPage:
     reproduce: Mapping[str, Any]
 
     def record(self) -> dict[str, object]:
-        """Return the same as JSON can hold it."""
+        """Return the page as a record for JSON, with schema and version."""
         return document("study-page", **asdict(self))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "StudyPage":
-        """Return the page whose `record()` this is, perhaps read back from a file."""
+        """Return the page of a `record()`, which may come from a file."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__})
 
     def html(self) -> str:
-        """Render the page."""
+        """Return the HTML text of the page."""
         return render("study.html", self.explorer, page=self)
 
 
 def gather_study(study: Any, *, title: str | None, megabytes: float, command: str | None) -> StudyPage:
-    """Pack the numbers of the explorer, run the analyses, and note where all of it came from."""
+    """Compute the page of a store of at most `megabytes`: numbers of the explorer, diagrams, analyses and provenance.
+
+    Half of the bytes that analyses leave are for numbers, the rest for diagrams. Refuses an empty store, and one without error or
+    another metric.
+    """
     frame, meta = study.frame(), study.meta()
     if frame.height == 0:
         raise InputError("the store holds no finished result yet; run the study first")
@@ -420,7 +447,7 @@ def gather_study(study: Any, *, title: str | None, megabytes: float, command: st
             "numbers": numbers,
             "diagrams": diagrams,
             "level": 0.95 if level is None else float(level),
-            "start": _start(numbers),
+            "start": _first_view(numbers),
         },
         left_out=left_out,
         warnings=_warnings(frame),
@@ -436,7 +463,7 @@ def gather_study(study: Any, *, title: str | None, megabytes: float, command: st
 
 
 def _warnings(frame: Any) -> list[str]:
-    """Return the warnings that numbers of the store carry, the most frequent first."""
+    """Return the most frequent warnings of a store as "count numbers: text", at most _MAX_WARNINGS, and how many more."""
     kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
     kinds = kinds.sort(["len", "warnings"], descending=[True, False])
     listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
@@ -444,8 +471,11 @@ def _warnings(frame: Any) -> list[str]:
     return [*listed[:_MAX_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
 
 
-def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
-    """Choose what is shown first: the first measure that is no error rate, on the clean data with most rows, as it is."""
+def _first_view(numbers: Mapping[str, Any]) -> dict[str, int]:
+    """Return the positions of the measure and the condition shown first: the first measure that is no error rate.
+
+    The condition is of all rows, not recalibrated, of least severity and then of most rows.
+    """
 
     def order(index: int) -> tuple[bool, bool, float, float]:
         """Return what the conditions are sorted by: all rows, clean and not recalibrated, with most rows, come first."""
@@ -462,7 +492,7 @@ def _start(numbers: Mapping[str, Any]) -> dict[str, int]:
 
 
 def write_interventions(result: InterventionComparison, title: str, figures: list[Path], path: Path) -> Path:
-    """Write the page of a comparison; `figures` are .png files, which it holds."""
+    """Write the page of a comparison of interventions with its .png `figures` embedded, and return its path."""
     images = {figure.stem: b64encode(figure.read_bytes()).decode() for figure in figures}
     frames = result.tables().items()
     tables = {title: (list(frame.columns), [list(row.values()) for row in frame]) for title, frame in frames}

@@ -31,7 +31,7 @@ class WatchPage(Page):
 
 
 def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", command: str | None = None) -> WatchPage:
-    """Read the content of the page from the state of a watch."""
+    """Return the page of a watch from its state."""
     settings = watch.settings
     used = {"tolerance": settings.tolerance, "alpha": settings.alpha, "run length": settings.run_length}
     return WatchPage(
@@ -45,7 +45,7 @@ def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", comma
 
 
 def _diagrams(group: WatchedGroup) -> Mapping[str, list[dict[str, Any]]]:
-    """Return mean score, frequency and rows of the filled bins, before and after the estimated start of a change."""
+    """Return mean score, frequency and rows of the filled bins "before" and "after" the estimated start of a change."""
     stream = group.streams[group.leader]
     parts = dict(zip(("before", "after"), stream.blocks.split(stream.start), strict=True))
     return {
