@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _import(folder: str) -> Any:
-    """Import a folder; where an optional package is missing, name the extra that brings it."""
+    """Import the module truecal.FOLDER; if an optional package is missing, name the extra that installs it."""
     try:
         return import_module(f"truecal.{folder}")
     except ModuleNotFoundError as error:

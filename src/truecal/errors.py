@@ -60,7 +60,7 @@ def printable(text: object) -> str:
 
 
 def _from_checkout() -> bool:
-    """Return whether truecal was installed from a folder."""
+    """Whether truecal was installed from a folder, or is not installed."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -72,7 +72,7 @@ def _from_checkout() -> bool:
 
 
 class TruecalError(Exception):
-    """Base class of all errors that truecal raises. Messages that quote long data are shortened."""
+    """Base class of all errors that truecal raises. Control characters in messages are escaped, long messages shortened."""
 
     def __init__(self, message: object = "") -> None:
         text = "\n".join(map(printable, str(message).split("\n")))
@@ -84,7 +84,7 @@ class TruecalError(Exception):
 class InputError(TruecalError, ValueError):
     """The input is invalid; the message names the row, the value and the remedy.
 
-    `options` are what to add to a command line, where that mends it.
+    `options` are the command-line options that would mend it, as text; "" if none would.
     """
 
     def __init__(self, message: object = "", *, options: str = "") -> None:
@@ -101,13 +101,13 @@ class MissingExtraError(TruecalError, ImportError):
 
     @classmethod
     def of(cls, package: str, extra: str) -> MissingExtraError:
-        """Make the error for a package that an extra of truecal installs."""
+        """Return the error that names a missing package and the extra of truecal that installs it."""
         local = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
         return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{local}")
 
     @classmethod
     def behind(cls, error: ModuleNotFoundError) -> MissingExtraError | None:
-        """Make the error for a failed import of a package of an extra; None for another package."""
+        """Return the error for a failed import, if the package belongs to an extra; else None."""
         entry = _EXTRAS.get((error.name or "").partition(".")[0])
         return None if entry is None else cls.of(*entry)
 

@@ -16,14 +16,14 @@ from truecal.errors import InputError
 
 @dataclass(frozen=True)
 class Named:
-    """A public name of truecal, the arguments it is called with, and its title on pages."""
+    """The class or function behind a word: its public name, its arguments, and its title on pages."""
 
     name: str
     title: str = ""
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, package: Any, **options: object) -> Any:
-        """Make the object that the word stands for."""
+        """Return the object of this name in a package, called with the arguments and further `options`."""
         return getattr(package, self.name)(**self.arguments, **options)
 
 
@@ -79,7 +79,7 @@ _ONE_CLASS = "class="
 
 
 def load_object(words: str) -> Any:
-    """Import the object `package.module:name`; importing the module runs its code.
+    """Import the object `package.module:name`, which runs code of the module; refuse one that cannot be imported.
 
     >>> load_object("math:sqrt")(4.0)
     2.0
@@ -94,18 +94,18 @@ def load_object(words: str) -> Any:
 
 
 def estimator_named(word: str) -> Named:
-    """Return the estimator of a word."""
+    """Return the estimator of a word such as "sweep"; refuse unknown words."""
     words = {**ESTIMATORS, **CITED}
     return words[_check_word(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
-    """Return the recalibrator of a word."""
+    """Return the recalibrator of a word such as "platt"; refuse unknown words."""
     return RECALIBRATORS[_check_word(word, RECALIBRATORS, "recalibrator")]
 
 
 def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
-    """Return the lens of a word; `classes` maps the NAME of ``class=NAME`` to a class that is not text.
+    """Return the lens of a word; refuse unknown words. `classes` maps the NAME of ``class=NAME`` to a class that is not text.
 
     >>> import truecal as tc
     >>> lens_named("class-wise").of(tc)
@@ -132,7 +132,7 @@ def class_of(word: str) -> str | None:
 
 
 def word_of(name: str, words: Mapping[str, Named]) -> str:
-    """Return the word of a public name; the name itself where it has none.
+    """Return the first word of a public name among `words`; the name itself if it has none.
 
     >>> word_of("SweepECE", ESTIMATORS)
     'sweep'
@@ -141,7 +141,7 @@ def word_of(name: str, words: Mapping[str, Named]) -> str:
 
 
 def judges_answers(lens: str) -> bool:
-    """Return whether what is judged, in words, is confidence in an answer and not the probability of a class.
+    """Whether a lens, described in words, judges confidence in an answer and not the probability of a class.
 
     >>> judges_answers("top label"), judges_answers("class correct"), judges_answers("positive class")
     (True, True, False)
@@ -150,7 +150,7 @@ def judges_answers(lens: str) -> bool:
 
 
 def tendency(lens: str, direction: float) -> str:
-    """Name the sign of mean score minus frequency, by what is judged in words.
+    """Name the sign of mean score minus frequency (`direction`) for a lens described in words; 0 counts as negative.
 
     >>> tendency("top label", 0.1), tendency("class malignant", -0.1)
     ('overconfident', 'predicted too low')
@@ -161,7 +161,7 @@ def tendency(lens: str, direction: float) -> str:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return the nearest words as the end of a message; empty where none is near.
+    """Return the one or two nearest words as the end of a message; "" if none is near. Case is ignored.
 
     >>> did_you_mean("confidense", ["confidence", "label"])
     "; did you mean 'confidence'?"
@@ -174,7 +174,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def _check_word(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
-    """Return a word that is among `words`; refuse another, with the words there are and the nearest one."""
+    """Return a word that is among `words`; refuse another, listing them, those in `also`, and the nearest one."""
     if word in words:
         return word
     listed = [*words, *also]

@@ -64,7 +64,7 @@ Progress = Callable[[Step], object]
 
 
 def unheard(step: Step) -> None:
-    """Ignore progress."""
+    """Ignore progress: the default callback."""
 
 
 def cores() -> int:
@@ -88,29 +88,30 @@ class Pool:
         self._executor: ProcessPoolExecutor | None = None
 
     def each(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[int, Result]]:
-        """Yield (position of the job, its result) in the order in which jobs finish; one job or one worker needs no process.
+        """Yield (position of the job, its result) in the order in which jobs finish.
 
-        Function, jobs and results must be picklable where there are several workers. Only twice as many jobs as workers are
-        submitted ahead, so that little is lost when the caller stops.
+        One job, or one worker, runs in this process. With several workers, function, jobs and results must be picklable; twice as
+        many jobs as workers are submitted ahead, so that little work is lost when the caller stops. A worker that dies raises
+        InputError.
         """
         if self.workers == 1 or len(jobs) < 2:
             for position, job in enumerate(jobs):
                 yield position, function(job)
             return
         upcoming = iter(enumerate(jobs))
-        under_way: dict[Future[Result], int] = {}
+        pending: dict[Future[Result], int] = {}
         try:
             executor = self._get_executor()
             while True:
                 with one_thread_each():  # processes are started when jobs are submitted
-                    for position, job in islice(upcoming, 2 * self.workers - len(under_way)):
+                    for position, job in islice(upcoming, 2 * self.workers - len(pending)):
                         # a job that fails to be serialised in the pool's own thread can block its shutdown for ever
                         _refuse_unpicklable((function, job))
-                        under_way[executor.submit(function, job)] = position
-                if not under_way:
+                        pending[executor.submit(function, job)] = position
+                if not pending:
                     return
-                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    yield under_way.pop(future), future.result()
+                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                    yield pending.pop(future), future.result()
         except BrokenProcessPool as error:
             self.close()
             raise InputError(
@@ -122,7 +123,7 @@ class Pool:
             raise
 
     def close(self) -> None:
-        """End the worker processes; jobs not begun are dropped."""
+        """End the worker processes, waiting for running jobs; others are dropped."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
@@ -131,7 +132,7 @@ class Pool:
         """Return the process pool, started on first use."""
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
-                self.workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(self._prepare,)
+                self.workers, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(self._prepare,)
             )
         return self._executor
 
@@ -145,15 +146,15 @@ class Pool:
 
 
 def _refuse_unpicklable(job: object) -> None:
-    """Raise where a job cannot be sent to another process."""
+    """Refuse a job that cannot be sent to another process."""
     try:
         ForkingPickler.dumps(job)
     except (PicklingError, AttributeError, TypeError) as error:
         raise InputError(f"with workers > 1 functions and values must be picklable ({error}); use workers=1") from error
 
 
-def _begin(prepare: Callable[[], object] | None) -> None:
-    """Initialise a worker: leave Ctrl-C to the parent, end with the parent, keep freed memory."""
+def _start_worker(prepare: Callable[[], object] | None) -> None:
+    """Initialise a worker process: ignore Ctrl-C, end with the parent, keep freed memory, call `prepare`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     keep_memory()
@@ -162,7 +163,7 @@ def _begin(prepare: Callable[[], object] | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait for the parent process to end, then end this one."""
+    """Wait for the parent process to end, then exit with 1; runs in a thread of a worker."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -179,7 +180,7 @@ def keep_memory() -> None:
 
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Start processes with one thread for linear algebra: the other workers use the other cores."""
+    """Set one thread for linear algebra in the environment of processes started inside; restore it afterwards."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -195,7 +196,10 @@ def one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(words: str, *, enabled: bool = True) -> Iterator[Progress]:
-    """Draw progress on stderr, if that is a terminal and rich is installed."""
+    """Draw progress on stderr, if that is a terminal and rich is installed; yield the callback, which takes a Step.
+
+    Else, and with enabled=False, the callback ignores progress. `words` name the work until a step does.
+    """
     if not (enabled and sys.stderr.isatty()):
         yield unheard
         return

@@ -66,12 +66,12 @@ class Frame:
     __hash__ = None  # type: ignore[assignment]  # compared by value
 
     def __init__(self, columns: Mapping[str, Iterable[Any]]) -> None:
-        self._columns = {str(name): _column(values, str(name)) for name, values in columns.items()}
+        self._columns = {str(name): _to_column(values, str(name)) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            each = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise InputError(
-                f"the columns of a frame have different lengths: {each}; give every column one value per row"
+                f"the columns of a frame have different lengths: {listed}; give every column one value per row"
             )
 
     # ------------------------------------------------------------------ making one
@@ -147,7 +147,7 @@ class Frame:
             if key not in self._columns:
                 raise InputError(f"there is no column {key!r}; the columns are {', '.join(self.columns) or 'none'}")
             return self._columns[key]
-        return {name: _plain(values[key]) for name, values in self._columns.items()}
+        return {name: _python_value(values[key]) for name, values in self._columns.items()}
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -163,8 +163,8 @@ class Frame:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (Frame, Mapping)):
             return NotImplemented
-        theirs = Frame.of(other)
-        return self.columns == theirs.columns and all(_same(self[name], theirs[name]) for name in self.columns)
+        frame = Frame.of(other)
+        return self.columns == frame.columns and all(_equal_columns(self[name], frame[name]) for name in self.columns)
 
     def select(self, *names: str) -> Frame:
         """Select columns, in this order.
@@ -198,7 +198,7 @@ class Frame:
         return Frame({**self._columns, **columns})
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns as lists of plain values."""
+        """Return columns by name as lists of Python values."""
         return {name: values.tolist() for name, values in self._columns.items()}
 
     # ------------------------------------------------------------------ as something else
@@ -216,8 +216,8 @@ class Frame:
         return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     def to_text(self) -> str:
-        """Return all rows as aligned text."""
-        return "\n".join(_aligned(self._cells()))
+        """Return all rows as text in aligned columns, the names first."""
+        return "\n".join(_align_cells(self._cells()))
 
     def to_markdown(self) -> str:
         """Return a Markdown table.
@@ -234,7 +234,7 @@ class Frame:
 
     def to_latex(self) -> str:
         """Return a LaTeX tabular with the rules of booktabs; text is escaped."""
-        header, *rows = ([_latex(_line(cell)) for cell in row] for row in self._cells())
+        header, *rows = ([_escape_latex(_one_line(cell)) for cell in row] for row in self._cells())
         kinds = "".join("r" if values.dtype.kind in "iuf" else "l" for values in self._columns.values())
         lines = [f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", f"{' & '.join(header)} \\\\", "\\midrule"]
         lines += [f"{' & '.join(row)} \\\\" for row in rows]
@@ -263,8 +263,8 @@ class Frame:
 
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(map(_inert, self.columns))
-        writer.writerows([_inert(value) for value in row.values()] for row in self)
+        writer.writerow(map(_quote_formula, self.columns))
+        writer.writerows([_quote_formula(value) for value in row.values()] for row in self)
         return text.getvalue()
 
     def write(self, path: str | Path) -> Path:
@@ -289,25 +289,25 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _cells(self) -> list[list[str]]:
-        """Return header and rows as text."""
-        return [list(self.columns), *([_shown(value) for value in row.values()] for row in self)]
+        """Return header and rows as text, a list per row."""
+        return [list(self.columns), *([_cell_text(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
         cells = self._cells()
         if len(self) <= 2 * _SHOWN:
-            return "\n".join(_aligned(cells))
-        dots = ["..."] * len(self.columns)
-        lines = _aligned([*cells[: _SHOWN + 1], dots, *cells[-_SHOWN:]])
+            return "\n".join(_align_cells(cells))
+        ellipsis = ["..."] * len(self.columns)
+        lines = _align_cells([*cells[: _SHOWN + 1], ellipsis, *cells[-_SHOWN:]])
         return "\n".join([*lines, f"({len(self)} rows)"])
 
     def _repr_html_(self) -> str:
-        return _notebook("", self)
+        return _notebook_html("", self)
 
 
 class Tabular(ABC):
     """A result whose numbers are one table: shown in a notebook, as Markdown or LaTeX, as plain values for JSON.
 
-    A subclass gives `frame` and `__str__`; the first line of that text (or `_headline`) stands for the whole.
+    A subclass, a dataclass, gives `frame` and `__str__`; the first line of that text (or `_headline`) is its heading and repr.
     """
 
     @abstractmethod
@@ -315,7 +315,7 @@ class Tabular(ABC):
         """The numbers, one row per thing judged."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, ready for JSON: infinities are the words "inf" and "-inf", NaN is None."""
+        """Return the fields that the repr shows as plain values for JSON; see `plain`."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr}  # type: ignore[arg-type]
 
     def to_markdown(self) -> str:
@@ -327,10 +327,11 @@ class Tabular(ABC):
         return self.frame().to_latex()
 
     def _headline(self) -> str:
+        """Return the first line of the text of the result."""
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        return _notebook(self._headline(), self.frame(), getattr(self, "warnings", ()))
+        return _notebook_html(self._headline(), self.frame(), getattr(self, "warnings", ()))
 
     def __repr__(self) -> str:
         line = f"{type(self).__name__}: {self._headline()}"
@@ -362,8 +363,8 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
-    """Return an HTML table with its headline for a notebook; a long one shows its first and last rows."""
+def _notebook_html(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
+    """Return an HTML table with headline and notes; more than 2 * _SHOWN rows are cut to the first and last _SHOWN."""
     from html import escape
 
     excerpt = frame
@@ -376,8 +377,11 @@ def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
     return f'<div style="overflow-x:auto">{head}{excerpt.to_html()}{below}</div>'
 
 
-def _column(values: Iterable[Any], name: str) -> Column:
-    """Convert values to a read-only array of one dimension; values of different types become a column of objects."""
+def _to_column(values: Iterable[Any], name: str) -> Column:
+    """Convert values to a read-only array (n,) of bool, numbers or text; mixed values, and None, give an array of objects.
+
+    An array keeps its dtype; `name` stands in the refusal of more dimensions.
+    """
     if isinstance(values, np.ndarray):
         array = values.copy()
     else:
@@ -390,37 +394,39 @@ def _column(values: Iterable[Any], name: str) -> Column:
         else:
             array = np.empty(len(listed), object)
             for i, value in enumerate(listed):  # one by one: numpy would make a matrix of pairs of one length
-                array[i] = _plain(value)
+                array[i] = _python_value(value)
     if array.ndim != 1:
         raise InputError(f"column {name!r} has shape {array.shape}; a column holds one value per row")
     array.flags.writeable = False
     return array
 
 
-def _plain(value: Any) -> Any:
-    """Return the Python value of a numpy scalar."""
+def _python_value(value: Any) -> Any:
+    """Return the Python value of a numpy scalar; other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _same(first: Column, second: Column) -> bool:
-    """Whether two columns hold equal values, NaN equal to NaN."""
+def _equal_columns(first: Column, second: Column) -> bool:
+    """Whether two columns have one length and equal values, NaN equal to NaN."""
 
     def equal(a: Any, b: Any) -> bool:
         return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
 
-    mine, theirs = first.tolist(), second.tolist()
-    return len(mine) == len(theirs) and all(equal(a, b) for a, b in zip(mine, theirs, strict=True))
+    first_values, second_values = first.tolist(), second.tolist()
+    return len(first_values) == len(second_values) and all(
+        equal(a, b) for a, b in zip(first_values, second_values, strict=True)
+    )
 
 
-def _shown(value: object) -> str:
-    """Write a cell: a float with four significant digits, None as nothing."""
+def _cell_text(value: object) -> str:
+    """Return a cell as text: a float with four significant digits, None as ""."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _line(cell: str) -> str:
-    """Join text into one line: a line break would end the row of a table."""
+def _one_line(cell: str) -> str:
+    """Join the lines of text by spaces, control characters escaped: a line break would end the row of a table."""
     return " ".join(map(printable, cell.splitlines()))
 
 
@@ -432,16 +438,16 @@ def markdown_text(text: str) -> str:
     """
     from html import escape
 
-    return escape(_line(text), quote=False)
+    return escape(_one_line(text), quote=False)
 
 
-def _latex(cell: str) -> str:
+def _escape_latex(cell: str) -> str:
     """Escape the special characters of LaTeX."""
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
-def _inert(value: object) -> object:
-    """Put a quote before text that a spreadsheet would compute."""
+def _quote_formula(value: object) -> object:
+    """Prefix text that a spreadsheet would evaluate (=, +, -, @, ...) with a quote; return other values unchanged."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -457,7 +463,7 @@ _TABLE_WRITERS = {
 
 
 def check_table(path: str | Path) -> str:
-    """Refuse a file whose ending is no kind of table; return the polars method that writes it."""
+    """Return the polars method that writes a table to a file, by its ending; refuse other endings."""
     file = Path(path)
     if file.suffix.lower() not in _TABLE_WRITERS:
         raise InputError(f"{file.name}: unknown kind of file; write to .csv, .parquet or .jsonl")
@@ -465,7 +471,9 @@ def check_table(path: str | Path) -> str:
 
 
 def write_table(frame: Any, path: str | Path) -> Path:
-    """Write a polars frame by the ending of the file, whole or not at all; in CSV, text that a spreadsheet would compute is quoted.
+    """Write a polars frame to .csv, .parquet or .jsonl, whole or not at all, and return the path.
+
+    In CSV, text that a spreadsheet would evaluate is quoted.
 
     Parameters
     ----------
@@ -478,12 +486,12 @@ def write_table(frame: Any, path: str | Path) -> Path:
 
         texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
         frame = frame.with_columns(texts.str.replace(r"^([=+\-@\t\r])", "'${1}"))
-        frame = frame.rename({name: str(_inert(name)) for name in frame.columns})
+        frame = frame.rename({name: str(_quote_formula(name)) for name in frame.columns})
     return write_whole(path, getattr(frame, method))
 
 
-def _aligned(cells: list[list[str]]) -> list[str]:
-    """Pad the cells of each column to equal width; return one line per row."""
+def _align_cells(cells: list[list[str]]) -> list[str]:
+    """Pad the cells of each column to equal width, control characters escaped; return one line per row."""
     cells = [list(map(printable, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,4 +1,4 @@
-"""The one way files are written: whole or not at all, never over an input, and one process at a time where that matters."""
+"""Writing files: whole or not at all, never over an input, and under a lock where several processes write."""
 
 import errno
 import io
@@ -50,13 +50,13 @@ def write_whole(path: str | os.PathLike[str], content: Content) -> Path:
             with open(path, "wb") as stream:
                 stream.write(_bytes_of(content))
             return Path(path)
-        target = _target(path)
-        before = _replaceable(target)
+        target = _resolve_target(path)
+        before = _check_replaceable(target)
         _remove_abandoned(target.parent)
-        handle, temporary = _new_part(target.parent)
+        handle, temporary = _create_temporary(target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                _write(file, content, before)
+                _write_temporary(file, content, before)
                 if os.name != "nt":  # renamed while locked, so that no other process takes it for an abandoned file
                     os.replace(temporary, target)
             if os.name == "nt":  # where an open file cannot be renamed
@@ -78,11 +78,11 @@ def write_folder(path: str | os.PathLike[str], write: Callable[[Path], object], 
     replaceable : name of the files that may be replaced.
     """
     with _named_errors(path):
-        target = _target(path)
+        target = _resolve_target(path)
         check_folder(target, replaceable)
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target.parent)
-        handle, reserved = _new_part(target.parent)
+        handle, reserved = _create_temporary(target.parent)
         temporary = reserved.with_suffix(".folder")  # abandoned together with the locked file of the same name
         try:
             temporary.mkdir()
@@ -101,8 +101,8 @@ def write_folder(path: str | os.PathLike[str], write: Callable[[Path], object], 
     return Path(path)
 
 
-def _write(file: BinaryIO, content: Content, before: os.stat_result | None) -> None:
-    """Write everything to an open temporary file and to the disk."""
+def _write_temporary(file: BinaryIO, content: Content, before: os.stat_result | None) -> None:
+    """Write content to an open temporary file and sync it to disk; give it owner and mode of `before`, the file it replaces."""
     if before is not None and hasattr(os, "fchown"):
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(file.fileno(), before.st_uid, before.st_gid)
@@ -119,22 +119,22 @@ def _write(file: BinaryIO, content: Content, before: os.stat_result | None) -> N
 
 
 def _bytes_of(content: Content) -> bytes:
-    """Return content as bytes; a function writes into memory first."""
+    """Return content as bytes: text as UTF-8, and what a function writes."""
     if callable(content):  # into memory: writers of npz and Parquet seek, which a pipe cannot
         content(buffer := io.BytesIO())
         return buffer.getvalue()
     return content.encode() if isinstance(content, str) else content
 
 
-def _target(path: str | os.PathLike[str]) -> Path:
-    """Resolve the links of a path; refuse an empty one."""
+def _resolve_target(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path with symbolic links resolved; refuse an empty one."""
     if not os.fspath(path):
         raise FileError("the name of the file to write is empty (is a shell variable unset?)")
     return Path(os.path.realpath(path))
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether the path is a device or a pipe, such as /dev/null or /dev/stdout, which are written to as they are."""
+    """Whether the path is a device or a pipe, such as /dev/null or /dev/stdout; False if it does not exist."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -142,8 +142,8 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
-def _replaceable(target: Path) -> os.stat_result | None:
-    """Return what is known of the file to be replaced, None where there is none; refuse what must not be replaced."""
+def _check_replaceable(target: Path) -> os.stat_result | None:
+    """Return the status of the file to be replaced, None if there is none; refuse folders, devices, read-only and others' files."""
     try:
         state = target.lstat()
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def _replaceable(target: Path) -> os.stat_result | None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Swap two folders: in one step where the system can (renameat2 of Linux), else in three."""
+    """Swap two folders: atomically where the system can (renameat2 of Linux), else by three renames."""
     import ctypes
 
     at_current_folder, exchange = -100, 2
@@ -177,7 +177,7 @@ def _exchange(new: Path, old: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the new name itself on disk, where the system can."""
+    """Sync the entries of a folder to disk; nothing is done on Windows."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -189,7 +189,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise errors of writing as a FileError that names the path."""
+    """Raise OSError and ValueError of writing as a FileError that names the path."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -199,15 +199,15 @@ def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _reached(stage: str) -> None:
-    """Tests interrupt a write here: "opened", "written", "synced" (before the rename) and "renamed"."""
+    """Do nothing; tests replace it to interrupt a write at "opened", "written", "synced" (before the rename) or "renamed"."""
 
 
 # ----------------------------------------------------------------------------------------------------
 # Temporary files: locked while their writer lives, so that those of killed writers can be found and removed
 
 
-def _new_part(folder: Path) -> tuple[int, Path]:
-    """Create and lock a temporary file, with the permissions that the process gives to new files."""
+def _create_temporary(folder: Path) -> tuple[int, Path]:
+    """Create and lock a file .truecal-*.part with the mode of new files of this process; return its open handle and path."""
     while True:
         path = folder / f".truecal-{secrets.token_hex(8)}.part"
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
@@ -217,7 +217,7 @@ def _new_part(folder: Path) -> tuple[int, Path]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files and folders of processes that ended before they renamed them."""
+    """Remove the temporary files and folders of processes that ended before the rename: those whose lock is free."""
     names = [name for name in os.listdir(folder) if name.startswith(".truecal-") and name.endswith(".part")]
     for path in map(folder.joinpath, names):
         try:
@@ -256,16 +256,16 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
     with _named_errors(path):
         if _is_stream(path):
             return
-        target = _target(path)
+        target = _resolve_target(path)
         check_not_input(path, inputs)
-        _replaceable(target)
-        handle, temporary = _new_part(target.parent)  # the only test that holds for every file system
+        _check_replaceable(target)
+        handle, temporary = _create_temporary(target.parent)  # the only test that holds for every file system
         os.close(handle)
         temporary.unlink(missing_ok=True)
 
 
 def check_folder(path: str | os.PathLike[str], replaceable: str) -> None:
-    """Refuse to replace a file, or a folder that holds files of other names than `replaceable`."""
+    """Refuse to replace a file, or a folder that holds a file of another name than `replaceable`; a missing one is accepted."""
     target = Path(path)
     if target.exists() and not target.is_dir():
         raise FileError(f"cannot write {target}: it is a file, and a folder is to be written; name another")
@@ -275,8 +275,8 @@ def check_folder(path: str | os.PathLike[str], replaceable: str) -> None:
 
 
 def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse a file that is also read, under whatever name."""
-    target = _target(path)
+    """Refuse an output that is one of the inputs, also by links and patterns, or an existing data file in an input folder."""
+    target = _resolve_target(path)
     for name in [os.fspath(source) for source in inputs]:
         if not name or "://" in name or "\0" in name:
             continue
@@ -320,14 +320,14 @@ def locked(path: str | os.PathLike[str], seconds: float = _LOCK_SECONDS) -> Iter
     FileError
         If another process still holds the lock then; it is named by its number.
     """
-    target = _target(path)
+    target = _resolve_target(path)
     lock = target.parent / f".{target.name}.lock"
     owned: set[Path] = _thread.__dict__.setdefault("locks", set())
     if lock in owned:
         yield
         return
     with _named_errors(path):
-        handle = _take(lock, target, seconds)
+        handle = _acquire_lock(lock, target, seconds)
     owned.add(lock)
     try:
         yield
@@ -337,13 +337,16 @@ def locked(path: str | os.PathLike[str], seconds: float = _LOCK_SECONDS) -> Iter
             os.close(handle)
             with suppress(OSError):  # another process may have it open
                 lock.unlink()
-        else:  # removed while locked: whoever waits for it sees that it is gone, and makes another
+        else:  # removed while locked: a waiting process finds it unlinked and creates another
             lock.unlink(missing_ok=True)
             os.close(handle)
 
 
-def _take(lock: Path, target: Path, seconds: float) -> int:
-    """Open and lock a lock file, waiting for whoever has it."""
+def _acquire_lock(lock: Path, target: Path, seconds: float) -> int:
+    """Open and lock a lock file, waiting up to `seconds`; write the process number into it and return its handle.
+
+    Refuses to write `target` if another process still holds the lock then.
+    """
     end = time.monotonic() + seconds
     while True:
         handle = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -362,9 +365,9 @@ def _take(lock: Path, target: Path, seconds: float) -> int:
 
 
 def _try_lock(handle: int, *, without_locks: bool = True) -> bool:
-    """Lock an open file for this process; False where another one has it. Closing the file ends the lock.
+    """Lock an open file for this process; return whether that worked. Closing the file ends the lock.
 
-    `without_locks` is the answer on file systems that have none.
+    `without_locks` is returned on file systems that have no locks.
     """
     try:
         if os.name == "nt":
