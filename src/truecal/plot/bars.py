@@ -20,9 +20,9 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 
 
 def _bar_style(index: int) -> dict[str, Any]:
-    """Return colour and hatch of a bar by its index: no pair comes twice among 49."""
-    turn, count = index // len(_COLOURS), len(_COLOURS)
-    return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + turn) % count], "edgecolor": "white"}
+    """Return colour, hatch and edge colour of a bar by its index; 49 indices in a row give different pairs."""
+    cycle, count = index // len(_COLOURS), len(_COLOURS)
+    return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + cycle) % count], "edgecolor": "white"}
 
 
 def _draw_bars(
@@ -33,7 +33,11 @@ def _draw_bars(
     half_widths: Float64s,
     styles: Mapping[str, int],
 ) -> tuple[Float64s, float]:
-    """Draw a cluster of bars per group, with error bars of `half_widths` (2, rows); return their centres and width."""
+    """Draw a cluster of bars per distinct group, one bar per row; return the centres of the bars (rows,) and their width.
+
+    `names`, `groups` and `height` have an entry per row; `half_widths` (2, rows) are error bars, none where NaN. `styles` gives the
+    order of the names within a cluster, and the index of their style.
+    """
     order, ticks = list(styles), list(dict.fromkeys(groups))
     width = 0.84 / len(order)
     offset = (len(order) - 1) / 2
@@ -121,16 +125,16 @@ class InterventionsDisplay(Display):
         return max(8.0, 1.5 * len(set(self._frame["what"])) + 1), 4.5
 
     def _draw(self, ax: Any) -> None:
-        names, groups, spread = self._columns("intervention", "what", "sd")
+        names, groups, deviations = self._columns("intervention", "what", "sd")
         indices = self._frame["style"] if "style" in self._frame else range(len(names))
         styles = dict(sorted(zip(names, map(int, indices), strict=True), key=lambda pair: pair[1]))
-        mean, sd = self._frame["mean"].astype(float), np.array(spread, float)
+        mean, sd = self._frame["mean"].astype(float), np.array(deviations, float)
         x, width = _draw_bars(ax, names, groups, mean, np.stack([sd, sd]), styles)
         if "if_calibrated" in self._frame:
-            floor = np.array(self._columns("if_calibrated")[0], float)
-            rows = np.isfinite(floor)
+            if_calibrated = np.array(self._columns("if_calibrated")[0], float)
+            rows = np.isfinite(if_calibrated)
             style = {"colors": text_color(), "linewidth": 2, "label": "if it were calibrated"}
-            ax.hlines(floor[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
+            ax.hlines(if_calibrated[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set(ylabel=self.ylabel)
         add_legend(ax)

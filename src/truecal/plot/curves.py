@@ -42,7 +42,10 @@ def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss 
 
 
 def _end_where_flat(ax: Any, thresholds: Float64s, values: Float64s) -> None:
-    """End an axis of thresholds at the last one at which any curve is not flat."""
+    """End the horizontal axis at the last threshold with a value above `_FLAT` of the largest; unchanged if that is the last.
+
+    Thresholds and values are of all curves, row by row.
+    """
     steep = np.abs(values) > _FLAT * np.abs(values).max(initial=0.0)
     end = thresholds[steep].max(initial=0.0)
     if 0 < end < thresholds.max():

@@ -102,18 +102,18 @@ class Display(ABC):
 
     @abstractmethod
     def _draw(self, ax: Any) -> Sequence[Any] | None:
-        """Draw on axes; return other axes that were added."""
+        """Draw the numbers on axes; return further axes that were added, None if there are none."""
 
     def _plot_if(self, plot: bool, ax: Any) -> Self:
-        """Draw the display if `plot`, and return it."""
+        """Draw on `ax` (None: a new figure) if `plot`; return the display."""
         return self.plot(ax) if plot else self
 
     def _columns(self, *names: str) -> list[list[Any]]:
-        """Return columns as lists of plain values."""
+        """Return columns by name as lists of Python values."""
         return [self._frame[name].tolist() for name in names]
 
     def _series(self, name: str) -> Iterator[tuple[Any, NDArray[np.intp], dict[str, Any]]]:
-        """Yield each distinct value of a column, its rows and its style."""
+        """Yield each distinct value of a column, the positions of its rows, and its style, in the order of first occurrence."""
         values = self._frame[name].tolist()
         for i, value in enumerate(dict.fromkeys(values)):
             rows = np.flatnonzero([other == value for other in values])
@@ -129,16 +129,19 @@ class Display(ABC):
         labels: Mapping[str, str] | None = None,
         **line: Any,
     ) -> None:
-        """Draw a line per value of the column `series`, from left to right, and bands between pairs of columns."""
+        """Draw a line of `y` over rising `x` per value of the column `series`, and bands between the pairs of columns `bands`.
+
+        `labels` replaces the values of `series` in the legend; `line` are further keywords of `ax.plot`.
+        """
         for name, rows, style in self._series(series):
             order = rows[np.lexsort((self._frame[y][rows], self._frame[x][rows]))]
             across = self._frame[x][order]
             for low, high in bands:
                 fill_band(ax, across, self._frame[low][order], self._frame[high][order], style["color"])
             label = str(name) if labels is None else labels[name]
-            every = max(1, len(rows) // _MARKERS)
-            looks = {**style, "linewidth": 1.8, "markersize": 5, "markevery": every, **line}
-            ax.plot(across, self._frame[y][order], label=label, **looks)
+            marker_step = max(1, len(rows) // _MARKERS)
+            style_of_line = {**style, "linewidth": 1.8, "markersize": 5, "markevery": marker_step, **line}
+            ax.plot(across, self._frame[y][order], label=label, **style_of_line)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ class Display(ABC):
 
 
 def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
-    """Return the figure and axes to draw on: those given, or new ones."""
+    """Return figure and axes to draw on: those of `ax`, or new ones of `size` inches; refuse what is no axes."""
     pyplot = extra("matplotlib.pyplot")
     if isinstance(ax, pyplot.Axes):
         return ax.figure, ax
@@ -161,7 +164,7 @@ def text_color() -> str:
 
 
 def fill_band(ax: Any, x: Any, low: Any, high: Any, color: str, **more: Any) -> None:
-    """Fill the space between two curves lightly."""
+    """Fill the space between two curves in a transparent colour; `more` are keywords of `fill_between`."""
     ax.fill_between(x, low, high, **{"color": color, "alpha": 0.2, "linewidth": 0, **more})
 
 
@@ -171,7 +174,7 @@ def axes_width(ax: Any) -> float:
 
 
 def shrink_ticks(ax: Any) -> bool:
-    """Set ticks of narrow axes small and close; return whether the axes are narrow."""
+    """Return whether axes are narrower than `_NARROW` inches; if so, make ticks and the gaps to labels small."""
     narrow = axes_width(ax) < _NARROW
     if narrow:
         ax.tick_params(labelsize=SMALL, pad=2)
@@ -180,7 +183,10 @@ def shrink_ticks(ax: Any) -> bool:
 
 
 def wrap(words: str, inches: float, points: float) -> str:
-    """Break words into lines of a width, but not within n = 5 or [0.1, 0.2]; lines there are stay lines, indented as they are."""
+    """Break each line of text at spaces into lines of `inches` in type of `points`, at least 12 letters, keeping its indentation.
+
+    "n = 5" and "[0.1, 0.2]" are not broken.
+    """
     letters = max(12, int(inches * 72 / (_LETTER * points)))
     words = re.sub(r" = |(?<=\d), (?=\d)", lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), words)
     return "\n".join(
@@ -189,7 +195,10 @@ def wrap(words: str, inches: float, points: float) -> str:
 
 
 def fit_small(axes: Sequence[Any]) -> None:
-    """Fit text to narrow axes: small, and broken into lines; lay out a figure without a layout."""
+    """Fit the text of narrow axes of one figure: small type, broken into lines, few ticks.
+
+    The figure gets a tight layout if it has no layout engine.
+    """
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
     from matplotlib.text import Text
 
@@ -215,7 +224,7 @@ def fit_small(axes: Sequence[Any]) -> None:
 
 
 def _share_of_figure(ax: Any) -> tuple[float, float]:
-    """Return width and height in inches of the part of the figure that axes of a grid and their labels can use."""
+    """Return width and height in inches of the figure's part for axes of a grid with their labels; all without a grid."""
     width, height = ax.figure.get_size_inches()
     spec = ax.get_subplotspec()
     if spec is not None:
@@ -226,7 +235,7 @@ def _share_of_figure(ax: Any) -> tuple[float, float]:
 
 
 def _fit_ticks(axis: Any, inches: float) -> None:
-    """Space the ticks of numbers out; break long names at ticks into lines, unless they are slanted."""
+    """Set fewer ticks for numbers (2 to 5), and break names at fixed ticks into lines of `inches` unless they are slanted."""
     from matplotlib.ticker import AutoLocator, FixedLocator
 
     locator = axis.get_major_locator()
@@ -243,46 +252,47 @@ def _fit_ticks(axis: Any, inches: float) -> None:
 
 
 def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: int = 4) -> None:
-    """Add a legend over the axes, where it covers no data, in as many columns as fit."""
+    """Add a legend above the axes in as many columns as fit, at most `max_columns`; none for fewer than `min_entries` entries."""
     count = len(ax.get_legend_handles_labels()[1])
     points = SMALL if axes_width(ax) < _NARROW else 10.0
-    looks: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
-    looks |= {"borderaxespad": 0.2, "columnspacing": 1.2, "fontsize": points, "title": title or None}
+    style: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
+    style |= {"borderaxespad": 0.2, "columnspacing": 1.2, "fontsize": points, "title": title or None}
     if points == SMALL:
-        looks |= {"handlelength": 1.6, "handletextpad": 0.5, "labelspacing": 0.3}
+        style |= {"handlelength": 1.6, "handletextpad": 0.5, "labelspacing": 0.3}
     for columns in range(min(max_columns, count) if count >= min_entries else 0, 0, -1):
-        legend = ax.legend(ncols=columns, **looks)
+        legend = ax.legend(ncols=columns, **style)
         plain_text(legend)
         if legend.get_window_extent().width <= ax.get_window_extent().width:
             return
 
 
 def add_title(ax: Any, words: str, *, size: float = 10.0, loc: str = "left") -> None:
-    """Write a title, broken into lines, above the legend where there is one over the axes."""
+    """Set a title, broken into lines, above the axes and their legend if there is one; names are not read as formulas."""
     legend = ax.get_legend()
     above = 0.0 if legend is None else float(legend.get_window_extent().height) * 72 / float(ax.figure.dpi)
     ax.set_title(wrap(words, axes_width(ax), size), loc=loc, fontsize=size, parse_math=False, pad=6.0 + above)
 
 
 def plain_text(legend: Any) -> None:
-    """Show names in a legend as text, not as formulas."""
+    """Show the entries of a legend as text, not as formulas."""
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
-    """Write names beside points, where the axes have room and neither another name nor another point is; else not at all."""
+    """Write each name beside its point, in the first of four places that lies in the axes and covers no point or name; else not.
+
+    `across` and `up` are coordinates in the units of the axes, whose limits must be set.
+    """
     points = SMALL if axes_width(ax) < _NARROW else 9.0
     ax.figure.draw_without_rendering()  # settles limits, and the place that labels leave to the axes
     frame = ax.get_window_extent()
     pixels = ax.transData.transform(np.column_stack([across, up]))
     boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
-        for (drop, vertical), (shift, horizontal) in product(
-            ((2, "bottom"), (-2, "top")), ((5, "left"), (-5, "right"))
-        ):
+        for (dy, vertical), (dx, horizontal) in product(((2, "bottom"), (-2, "top")), ((5, "left"), (-5, "right"))):
             style = {"ha": horizontal, "va": vertical, "textcoords": "offset points", "fontsize": points}
-            text = ax.annotate(name, (x, y), (shift, drop), parse_math=False, **style)
+            text = ax.annotate(name, (x, y), (dx, dy), parse_math=False, **style)
             box = text.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
             if inside and not box.count_contains(pixels) and not box.padded(2).count_overlaps(boxes):
@@ -292,19 +302,19 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
 
 
 def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
-    """Return new axes under the given ones, in their part of the figure; sizes are shares of their height."""
+    """Split axes into two and return the new ones below; `height` and `gap` are shares of the upper ones' height."""
     ax.tick_params(labelbottom=False)
     spec = ax.get_subplotspec()
     if spec is None:
-        box, whole = ax.get_position(), 1 + height + gap
-        ax.set_position((box.x0, box.y0 + box.height * (height + gap) / whole, box.width, box.height / whole))
-        under = ax.figure.add_axes((box.x0, box.y0, box.width, box.height * height / whole))
+        box, total = ax.get_position(), 1 + height + gap
+        ax.set_position((box.x0, box.y0 + box.height * (height + gap) / total, box.width, box.height / total))
+        below = ax.figure.add_axes((box.x0, box.y0, box.width, box.height * height / total))
     else:
         parts = spec.subgridspec(2, 1, height_ratios=(1, height), hspace=gap)
         ax.set_subplotspec(parts[0])
-        under = ax.figure.add_subplot(parts[1])
-    shrink_ticks(under)
-    return under
+        below = ax.figure.add_subplot(parts[1])
+    shrink_ticks(below)
+    return below
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -312,7 +322,7 @@ def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
 
 
 def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[float, float]:
-    """Return limits of an axis of probabilities that fit the scores: 0 and 1 unless nearly all of them lie in a part of it.
+    """Return limits of an axis of probabilities that fit the central `coverage` of the scores; see `rounded_limits`.
 
     >>> import numpy as np, truecal as tc
     >>> fitted_limits(tc.profile.Profile.from_arrays(np.linspace(0.01, 0.3, 500), np.zeros(500)))
@@ -329,7 +339,7 @@ def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[
 
 
 def default_scheme(limits: tuple[float, float]) -> Literal["width", "mass"]:
-    """Return how bins are cut: equal width, and equal mass where an axis shows less than a third of the probabilities.
+    """Return "width" for limits that span at least a third of [0, 1], else "mass": bins of equal width would be few.
 
     >>> default_scheme((0.5, 1.0)), default_scheme((0.0, 0.1))
     ('width', 'mass')
@@ -338,7 +348,10 @@ def default_scheme(limits: tuple[float, float]) -> Literal["width", "mass"]:
 
 
 def rounded_limits(low: float, high: float) -> tuple[float, float]:
-    """Return round limits of an axis of probabilities from `low` to `high`: 0 and 1 unless that is a part of it."""
+    """Return round limits around [low, high] within [0, 1], with a margin of 5 % of its length.
+
+    An end is 0 or 1 if that is closer than half the length; both are if the length is 0 or above 0.6.
+    """
     span = high - low
     if span <= 0 or span > 0.6:
         return 0.0, 1.0

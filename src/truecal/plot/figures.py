@@ -56,7 +56,10 @@ _STYLE = {
 
 @dataclass(frozen=True)
 class External:
-    """A point from elsewhere, such as a published model: drawn beside the models, and in no analysis."""
+    """A point such as of a published model, drawn beside the models and in no analysis.
+
+    `error` and `value` are classification error and metric after `recalibrator`.
+    """
 
     name: str
     error: float
@@ -66,7 +69,7 @@ class External:
 
 @dataclass(frozen=True)
 class FigureChoice:
-    """What a figure shows; what is None is chosen by what is in the store.
+    """What a figure shows; fields that are None are chosen by the contents of the store.
 
     `colour` is a covariate by which models are coloured, marked and grouped instead of their family.
     """
@@ -85,7 +88,7 @@ class FigureChoice:
 
 @dataclass(eq=False)
 class StudyFigure:
-    """A figure of a study: panels in rows, the numbers behind them, and notes about them."""
+    """A figure of a study: panels in rows (None leaves a place empty), the numbers drawn, and notes about them."""
 
     name: str
     panels: Sequence[Sequence[Panel | None]]
@@ -99,11 +102,11 @@ class StudyFigure:
     figure_: Any = None
 
     def frame(self) -> Any:
-        """Return the numbers that are drawn, as a table."""
+        """Return the numbers that are drawn, as a polars frame."""
         return self.numbers
 
     def plot(self) -> StudyFigure:
-        """Draw on a new figure, in the sizes of a printed page."""
+        """Draw the panels on a new figure, `figure_`, in the sizes of a printed page; return the StudyFigure."""
         from matplotlib import pyplot
         from matplotlib.lines import Line2D
 
@@ -156,7 +159,10 @@ class FigureData:
 
     @classmethod
     def of(cls, store: Any, choice: FigureChoice) -> FigureData:
-        """Read the results of a store, and choose what the choice leaves open."""
+        """Read the results of a store and fill in the choice: metric, clean dataset, and temperature or the first recalibrator.
+
+        Refuses an empty store and names that are not in it.
+        """
         frame = store.frame()
         if not frame.height:
             raise InputError("the store holds no finished result yet; run the study first")
@@ -174,7 +180,7 @@ class FigureData:
 
     @cached_property
     def results(self) -> Any:
-        """The results of the metric and of the error."""
+        """Rows of the results with the metric or the error rate."""
         return self.frame.filter(pl.col("metric").is_in([self.metric, "error"]))
 
     @cached_property
@@ -183,29 +189,29 @@ class FigureData:
         return family_styles(self.frame["family"].unique().to_list())
 
     def options(self, recalibrator: str, **more: Any) -> dict[str, Any]:
-        """Return keyword arguments of an analysis."""
+        """Return keyword arguments of an analysis: lens, selection, recalibrator, and `more`."""
         return {"lens": self.choice.lens, "selection": self.choice.selection, "recalibrator": recalibrator, **more}
 
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
-        """Write the title of a panel: names are text, not formulas."""
+        """Set the title of a panel, "subject, before recalibration" or "subject, after <recalibrator>"; names are no formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
         words = f"{subject}, {when}" if subject else when
         add_title(ax, words, size=_STYLE["font.size"], loc="center")
 
     def models(self, dataset: str, recalibrator: str) -> Any:
-        """Return error and calibration of all models on one dataset."""
+        """Return the analysis of error against calibration metric of all models on one dataset."""
         settings = self.options(recalibrator, metric=self.metric, dataset=dataset)
         return tc.study.error_against_calibration(self.results, **settings)
 
     def natural_datasets(self) -> list[str]:
-        """Return the clean dataset, then all others that have no severities."""
+        """Return the clean dataset, then all others that have no severity above 0."""
         severity = self.frame.group_by("dataset", maintain_order=True).agg(pl.col("severity").max())
         names = severity.filter(pl.col("severity") == 0)["dataset"].to_list()
         return [self.clean, *(name for name in names if name != self.clean)]
 
 
 def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "") -> None:
-    """Refuse a name that is not among `names`."""
+    """Refuse a name that is not among `names`, listing them; `kind` and `where` word the message."""
     listed = sorted(map(str, names))
     if name not in listed:
         words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"
@@ -213,7 +219,7 @@ def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "")
 
 
 def _choose_metric(frame: Any, choice: FigureChoice) -> str:
-    """Return the metric of the choice or, without one, the preferred calibration error of the store."""
+    """Return the metric of the choice, else the first calibration error of the store, those in _PREFERRED before others."""
     where = f" with the lens {choice.lens!r}"
     metrics = frame.filter(frame["lens"].is_in([choice.lens, ""]))["metric"].unique().to_list()
     if choice.metric is not None:
@@ -239,13 +245,13 @@ def _choose_clean(store: Any, frame: Any, choice: FigureChoice) -> str:
     return str(names[0])
 
 
-def _on(table: Any, dataset: str) -> Any:
-    """Select the rows of a dataset at severity 0."""
+def _rows_unshifted(table: Any, dataset: str) -> Any:
+    """Return the rows of a table that are of a dataset at severity 0."""
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == 0))
 
 
-def _tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
-    """Return the tables of analyses (recalibrator, result, table) as one, and their distinct notes."""
+def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
+    """Return the tables of (recalibrator, result, table) as one with a column `recalibrator`, and the results' distinct notes."""
     tables = [table.with_columns(recalibrator=pl.lit(after)) for after, _, table in analyses]
     notes = dict.fromkeys(note for _, result, _ in analyses for note in result.notes)
     return pl.concat(tables, how="vertical_relaxed"), list(notes)
@@ -256,7 +262,10 @@ def _tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
 
 
 def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external: bool, ax: Any) -> Callable[[], None]:
-    """Draw models by error and metric, with the points from elsewhere that belong to a recalibrator."""
+    """Draw models by error and metric, and external points after this recalibrator; return a function that writes the names.
+
+    That is to be called once the limits of the axes are set. `external`: whether external points are drawn.
+    """
     frame = frame_of(table)
     draw_models(ax, frame, "error", "value", bars=table.height <= MAX_NAMED, styles=data.styles)
     for point in data.choice.external if external else ():
@@ -272,7 +281,7 @@ def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external
 def families(data: FigureData) -> StudyFigure:
     """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
     points = data.models(data.clean, "none")
-    table = _on(points.frame(), data.clean)
+    table = _rows_unshifted(points.frame(), data.clean)
     diagrams = _diagram_panels(data, table)
     first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none", True), *diagrams[:3]]
     rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
@@ -281,12 +290,15 @@ def families(data: FigureData) -> StudyFigure:
 
 
 def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
-    """Return reliability diagrams of the models asked for, or of the most accurate model of every family."""
+    """Return a panel per reliability diagram: of the models asked for, else of the most accurate model of every family.
+
+    The first seed of each is drawn; models without bins in the store are left out.
+    """
     best = table.sort("error").unique("family", keep="first", maintain_order=True)
     models = list(data.choice.models) or best["model"].to_list()[:_MAX_DIAGRAMS]
-    jobs = _on(data.frame, data.clean).filter(pl.col("model").is_in(models)).select("job", "model", "seed")
-    same = {"lens": data.choice.lens, "recalibrator": "none", "selection": data.choice.selection}
-    bins = data.store.diagrams().join(jobs.sort("seed").unique("model", keep="first"), on="job").filter(**same)
+    jobs = _rows_unshifted(data.frame, data.clean).filter(pl.col("model").is_in(models)).select("job", "model", "seed")
+    conditions = {"lens": data.choice.lens, "recalibrator": "none", "selection": data.choice.selection}
+    bins = data.store.diagrams().join(jobs.sort("seed").unique("model", keep="first"), on="job").filter(**conditions)
     scheme = "width" if "width" in bins["scheme"] else "mass"  # of equal mass, a histogram is flat
     bins = bins.filter(pl.col("scheme") == scheme).sort("bin")
     parts = {model: bins.filter(pl.col("model") == model) for model in models}
@@ -308,19 +320,19 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
 
 def recalibration(data: FigureData) -> StudyFigure:
     """Figure 2: calibration against error, before and after recalibration side by side."""
-    return _clouds(data, "recalibration", [data.clean], side_by_side=True)
+    return _cloud_figure(data, "recalibration", [data.clean], side_by_side=True)
 
 
 def natural(data: FigureData) -> StudyFigure:
     """Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
-    return _clouds(data, "natural", data.natural_datasets(), side_by_side=False)
+    return _cloud_figure(data, "natural", data.natural_datasets(), side_by_side=False)
 
 
-def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
-    """Make a figure of metric against classification error, a panel per dataset and recalibrator."""
+def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
+    """Return a figure of metric against error, a panel per dataset and recalibrator, in a row each, or all `side_by_side`."""
     keys = [(after, dataset) for after in data.recalibrators for dataset in datasets]
     results = [(after, data.models(dataset, after), dataset) for after, dataset in keys]
-    parts = [(after, points, _on(points.frame(), dataset)) for after, points, dataset in results]
+    parts = [(after, points, _rows_unshifted(points.frame(), dataset)) for after, points, dataset in results]
     panels: list[Panel | None] = [
         partial(_draw_cloud, data, table, dataset, after, side_by_side)
         for (after, dataset), (_, _, table) in zip(keys, parts, strict=True)
@@ -328,7 +340,7 @@ def _clouds(data: FigureData, name: str, datasets: list[str], *, side_by_side: b
     width = len(panels) if side_by_side else len(datasets)
     rows = [panels[i : i + width] for i in range(0, len(panels), width)]
     share_x: Literal["col", False] = False if side_by_side else "col"
-    return StudyFigure(name, rows, *_tables(parts), data.styles, share_y="all", share_x=share_x, from_zero=True)
+    return StudyFigure(name, rows, *_concat_tables(parts), data.styles, share_y="all", share_x=share_x, from_zero=True)
 
 
 def covariate(data: FigureData) -> StudyFigure:
@@ -338,13 +350,13 @@ def covariate(data: FigureData) -> StudyFigure:
     for after in data.recalibrators:
         settings = data.options(after, metric=data.metric, dataset=data.clean)
         trend = tc.study.covariate_trend(data.results, name, **settings)
-        table = _on(trend.frame(), data.clean)
+        table = _rows_unshifted(trend.frame(), data.clean)
         if data.choice.models:
             table = table.filter(pl.col("model").is_in(data.choice.models))
         if not table.height:
             raise InputError(f"no model on {data.clean} has a value of {name}")
         parts.append((after, trend, table))
-    table, notes = _tables(parts)
+    table, notes = _concat_tables(parts)
     levels = table[name].unique().sort().to_list()
     colours = _level_colours(levels)
     row = [partial(_draw_covariate, data, part, name, colours, after) for after, _, part in parts]
@@ -369,7 +381,7 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
 
 
 def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
-    """Return a colour of a sequential map for every level."""
+    """Return a colour of the map viridis for every level, in order."""
     import matplotlib
 
     return dict(zip(levels, matplotlib.colormaps["viridis"](np.linspace(0, 1, max(len(levels), 2))), strict=False))
@@ -379,8 +391,11 @@ def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
 # Corruptions of growing severity: Figures 4 and 5
 
 
-def _over_types(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
-    """Return means over types of corruption, and their table for one clean dataset: that of the figure, if it has any."""
+def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
+    """Return the analysis of means over types of corruption, and its table for one clean dataset.
+
+    That is the dataset of the figure if it has corruptions, else the most frequent one; families are filled in.
+    """
     reference = data.choice.reference or data.store.references() or None
     means = tc.study.shift_over_types(
         data.results, **data.options(recalibrator, metric=data.metric, reference=reference)
@@ -392,8 +407,8 @@ def _over_types(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
 
 def severities(data: FigureData) -> StudyFigure:
     """Figure 4: error and calibration of every family at every severity, mean over types of corruption; before and after."""
-    parts = [(after, *_over_types(data, after)) for after in data.recalibrators]
-    table, notes = _tables(parts)
+    parts = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
+    table, notes = _concat_tables(parts)
     levels = table["severity"].unique().sort().to_list()
     colours = _level_colours(levels)
     rows: list[list[Panel | None]] = []
@@ -406,7 +421,7 @@ def severities(data: FigureData) -> StudyFigure:
 
 
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
-    """Draw metric against error for the models of one family, a colour per severity."""
+    """Draw metric against error for one family, a colour per severity, with a line through models of known size."""
     from matplotlib.collections import LineCollection
 
     models = table.filter(pl.col("family") == family).sort("severity", "size", "model")
@@ -422,10 +437,10 @@ def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[fl
 
 def sizes(data: FigureData) -> StudyFigure:
     """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
-    results = [(after, *_over_types(data, after)) for after in data.recalibrators]
+    results = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     sized = pl.col("value_beside_largest").is_not_null()
     parts = [(after, means, table.filter(sized)) for after, means, table in results]
-    table, notes = _tables(parts)
+    table, notes = _concat_tables(parts)
     if not table.height:
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")
     rows = [[partial(_draw_sizes, data, part, y, after) for after, _, part in parts] for y in ("error", "value")]
@@ -433,7 +448,7 @@ def sizes(data: FigureData) -> StudyFigure:
 
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
-    """Draw a line per model over severities: its error or metric minus that of the largest model of its family."""
+    """Draw a line per model over severities: its error or metric (`y`: "value") minus that of the largest of its family."""
     ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
     for part in table.sort("severity").partition_by("model", maintain_order=True):
         width = 0.4 + 1.2 * float(part["relative_size"][0] or 0.3)
@@ -465,8 +480,11 @@ def costs(data: FigureData) -> StudyFigure:
 
 
 def _best_models(data: FigureData) -> list[str]:
-    """Return the most accurate model of every family, or the most accurate models of a single family."""
-    clean = _on(data.models(data.clean, "none").frame(), data.clean).sort("error")
+    """Return the most accurate model of every family, or the most accurate ones of a single family, up to _MAX_COMPARED.
+
+    Refuses fewer than two models.
+    """
+    clean = _rows_unshifted(data.models(data.clean, "none").frame(), data.clean).sort("error")
     best = clean.unique("family", keep="first", maintain_order=True)
     names: list[str] = (best if best.height > 1 else clean)["model"].to_list()[:_MAX_COMPARED]
     if len(names) < 2:
@@ -475,7 +493,7 @@ def _best_models(data: FigureData) -> list[str]:
 
 
 def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
-    """Draw the cost map of two models."""
+    """Draw the cost map of two models by name."""
     CostMapDisplay.from_result(cost_map, names=names, ax=ax)
     data.title(ax, f"{names[0]} (blue), {names[1]} (orange)", after)
 
@@ -488,18 +506,18 @@ def residuals(data: FigureData) -> StudyFigure:
     after = data.recalibrators[-1]
     unshifted = data.frame.filter(pl.col("severity") == 0)
     fits = tc.study.residuals(unshifted, metrics=[data.metric, *scores], **data.options(after))
-    table, notes = _tables([(after, fits, fits.frame())])
+    table, notes = _concat_tables([(after, fits, fits.frame())])
     quantities = [(data.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
     datasets = [name for name in data.natural_datasets() if name in table["dataset"]]
     rows: list[list[Panel | None]] = []
     for score, y in quantities:
-        parts = [_on(table, name).filter(pl.col("metric") == score) for name in datasets]
+        parts = [_rows_unshifted(table, name).filter(pl.col("metric") == score) for name in datasets]
         rows.append([partial(_draw_score, data, part, score, y, not rows) for part in parts])
     return StudyFigure("residuals", rows, table, notes, data.styles, (2.2, 1.6), share_y="row", share_x="col")
 
 
 def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
-    """Draw a score, or its residual, against the classification error."""
+    """Draw the score `name`, or its residual (`y`), against the classification error."""
     draw_models(ax, frame_of(table), "error", y, bars=False, styles=data.styles)
     if y == "residual":
         ax.axhline(0, **DOTTED)
@@ -515,15 +533,15 @@ def bins(data: FigureData) -> StudyFigure:
         trend = tc.study.bin_trend(data.frame, **data.options(after, dataset=data.clean))
         table = trend.frame().filter(pl.col("severity") == 0)
         parts.append((after, trend, table))
-        models = _on(trend.frame("models"), data.clean).with_columns(recalibrator=pl.lit(after))
+        models = _rows_unshifted(trend.frame("models"), data.clean).with_columns(recalibrator=pl.lit(after))
         scores = [(models.filter(pl.col("metric") == name), name) for name in _binned_metrics(table)]
         row: list[Panel | None] = [partial(_draw_score, data, part, name, "value", True) for part, name in scores]
         rows.append([*row, partial(_draw_bin_trend, data, table, after)])
-    return StudyFigure("bins", rows, *_tables(parts), data.styles, size=(2.4, 3.0))
+    return StudyFigure("bins", rows, *_concat_tables(parts), data.styles, size=(2.4, 3.0))
 
 
 def _binned_metrics(table: Any) -> list[str]:
-    """Return equal-mass errors with 15, 100 and 5000 bins, else with the fewest and the most bins; of the smallest norm."""
+    """Return the names of equal-mass errors with _BINS bins, or of fewest and most bins, in the smallest norm."""
     binned = table.filter(~pl.col("debiased") & (pl.col("scheme") == "mass")).sort("norm", "bins")
     binned = binned.filter(pl.col("norm") == pl.col("norm").min())
     few = binned.filter(pl.col("bins").is_in(_BINS))
@@ -533,7 +551,7 @@ def _binned_metrics(table: Any) -> list[str]:
 
 
 def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
-    """Draw the slope on the error by number of bins."""
+    """Draw the slope of binned errors on the classification error by number of bins."""
     BinTrendDisplay(frame_of(table)).plot(ax)
     ax.get_legend().remove()
     data.title(ax, data.clean, after)
@@ -550,7 +568,7 @@ def loglog(data: FigureData) -> StudyFigure:
     ]
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
     parts = [(after, fit, fit.frame("lines")) for after, fit in fits]
-    return StudyFigure("loglog", [row], *_tables(parts), data.styles, share_y="row")
+    return StudyFigure("loglog", [row], *_concat_tables(parts), data.styles, share_y="row")
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
@@ -582,8 +600,10 @@ def temperatures(data: FigureData) -> StudyFigure:
     if table.height:
         table = table.join(covariates, on="model", how="left")
     else:  # a table from elsewhere has the best temperatures on the judged rows
-        best = data.frame.filter((pl.col("metric") == "best-temperature") & (pl.col("dataset") == data.clean))
-        table = best.select("model", "dataset", pl.col("value").alias("temperature"), "family", "size")
+        best_temperatures = data.frame.filter(
+            (pl.col("metric") == "best-temperature") & (pl.col("dataset") == data.clean)
+        )
+        table = best_temperatures.select("model", "dataset", pl.col("value").alias("temperature"), "family", "size")
     if not table.height:
         raise InputError("the store holds no fitted temperatures; ask for the recalibrator temperature")
     table = table.sort("family", "model")
@@ -634,9 +654,10 @@ FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
 
 
 def draw_figure(store: Any, name: str, choice: FigureChoice | None = None) -> StudyFigure:
-    """Return a figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` its numbers.
+    """Return a figure of a store by its name in FIGURES, not drawn yet: `plot()` draws it, `frame()` has its numbers.
 
-    `store` may be a FigureData, which holds the results read and the choice, for several figures of one store.
+    `store` may be a FigureData, which holds the results read and the choice, for several figures of one store; `choice` is then
+    ignored.
     """
     options.choice(name, tuple(FIGURES), "figure")
     return FIGURES[name](store if isinstance(store, FigureData) else FigureData.of(store, choice or FigureChoice()))

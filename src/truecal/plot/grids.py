@@ -95,7 +95,7 @@ class CostMapDisplay(Display):
 
 
 def _cell_edges(values: Float64s) -> Float64s:
-    """Return edges of cells around sorted values, halfway between neighbours."""
+    """Return the n + 1 edges of cells around n rising values, halfway between neighbours; 0.025 to each side of a single one."""
     if len(values) == 1:
         return np.array([values[0] - 0.025, values[0] + 0.025])
     middle = (values[1:] + values[:-1]) / 2
@@ -122,7 +122,7 @@ class AgreementDisplay(ConditionDisplay):
     needed = ("metric_a", "metric_b", "tau")
 
     def names(self) -> list[str]:
-        """Return the metrics, in order."""
+        """Return the names of all metrics in alphabetical order."""
         first, second = self._columns("metric_a", "metric_b")
         return sorted({*first, *second})
 

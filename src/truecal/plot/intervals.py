@@ -16,8 +16,8 @@ _LETTERS = 24  # of a site's name; a longer one would leave no room for the inte
 _NUMBERS = {name: (title[0].upper() + title[1:], ideal) for name, title, ideal, _ in QUANTITIES}
 
 
-class _ListDisplay(Display):
-    """Draw one row per thing: a marker with its interval; the first row on top."""
+class _RowsDisplay(Display):
+    """Draw one line per row of a table: a marker with its interval; the first row on top."""
 
     width, row_height = 6.0, 0.4  # inches
 
@@ -25,18 +25,18 @@ class _ListDisplay(Display):
         return self.width, 1.2 + self.row_height * len(self._frame)
 
     def _draw_row(self, ax: Any, row: int, value: Any, low: Any, high: Any, color: str = BLUE, **marker: Any) -> None:
-        """Draw a value with its interval at a row."""
+        """Draw a value at height `row`, with its interval unless `low` is None; `marker` are keywords of `ax.plot`."""
         if low is not None:
             ax.hlines(row, low, high, color=color, linewidth=1.5)
         ax.plot(value, row, color=color, **{"marker": "o", **marker})
 
     def _name_rows(self, ax: Any, names: Iterable[str]) -> None:
-        """Label the rows, the first on top."""
+        """Label the rows by names, the first on top."""
         ax.set_yticks(range(len(self._frame)), list(names), parse_math=False)
         ax.set_ylim(len(self._frame) - 0.5, -0.5)
 
 
-class ForestDisplay(_ListDisplay):
+class ForestDisplay(_RowsDisplay):
     """Draw a forest plot: values with intervals, one line per site, a diamond for the mean over sites, a line for a new site.
 
     Parameters
@@ -144,7 +144,7 @@ class ForestDisplay(_ListDisplay):
         ax.tick_params(axis="y", length=0)
 
 
-class LikertDisplay(_ListDisplay):
+class LikertDisplay(_RowsDisplay):
     """Draw answer scales: the interval of each category as a bar, the observed frequency with its interval as a dot on it.
 
     Parameters
@@ -194,7 +194,7 @@ class LikertDisplay(_ListDisplay):
         ax.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")
 
 
-class AuditDisplay(_ListDisplay):
+class AuditDisplay(_RowsDisplay):
     """Draw segments as a tree: score minus outcome with its limits; orange squares are outside the tolerance.
 
     Parameters

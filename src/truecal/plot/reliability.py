@@ -44,7 +44,7 @@ _ACROSS = 3  # small diagrams side by side, which fit the column of a paper
 
 
 def bin_frame(bins: Bins | None, level: float) -> Frame:
-    """Return score, outcome with its limits, and count of every bin."""
+    """Return mean score, mean outcome with its limits (low, high) at `level`, and count of every bin."""
     assert bins is not None
     low, high = bins.interval(level)
     columns = (bins.mean_score, bins.mean_outcome, low, high, bins.counts)
@@ -52,20 +52,20 @@ def bin_frame(bins: Bins | None, level: float) -> Frame:
 
 
 def _smooth_frame(profile: tc.profile.Profile, estimate: tc.Estimate, level: float) -> Frame:
-    """Return the curve of the rank series with its simultaneous band."""
+    """Return score, outcome, low and high: the curve of the rank series with its simultaneous band."""
     assert estimate.curve is not None
     low, high = tc.inference.band(profile, level=level).at(estimate.curve.score)
     return Frame({"score": estimate.curve.score, "outcome": estimate.curve.outcome, "low": low, "high": high})
 
 
-def _histogram(profile: tc.profile.Profile, edges: Float64s) -> Frame:
-    """Return the share of predictions between rising edges; a last bar that ends at 1 includes 1."""
+def _histogram_frame(profile: tc.profile.Profile, edges: Float64s) -> Frame:
+    """Return left, right and share of the weight between rising edges; scores at 1 belong to a last bar that ends there."""
     rows = profile.places(edges.astype(profile.scores.dtype), "left")[0]
     if edges[-1] == 1:
         rows[-1] = profile.rows
     weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
-    share = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows]) / profile.total[0]
-    return Frame({"left": edges[:-1], "right": edges[1:], "share": share})
+    shares = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows]) / profile.total[0]
+    return Frame({"left": edges[:-1], "right": edges[1:], "share": shares})
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -87,7 +87,9 @@ class ReliabilityNumbers:
 def reliability_numbers(
     profile: tc.profile.Profile, *, bins: int = 15, scheme: Scheme | None = None, level: float = 0.95
 ) -> ReliabilityNumbers:
-    """Compute everything a reliability diagram of one dataset shows.
+    """Compute everything a reliability diagram of one dataset shows; refuse several datasets.
+
+    Without a `scheme`, bins are of equal width, or of equal mass if nearly all scores lie in less than a third of [0, 1].
 
     >>> import truecal as tc
     >>> numbers = reliability_numbers(tc.profile.Profile.from_arrays([0.2, 0.3, 0.8, 0.9], [0, 1, 1, 1]), bins=2)
@@ -109,7 +111,7 @@ def reliability_numbers(
         bins=bin_frame(binned.bins, level),
         smooth=_smooth_frame(profile, estimate, level),
         isotonic=Frame({"score": steps.score, "outcome": steps.outcome}),
-        histogram=_histogram(profile, np.linspace(*limits, _HISTOGRAM_BINS + 1)),
+        histogram=_histogram_frame(profile, np.linspace(*limits, _HISTOGRAM_BINS + 1)),
         estimate=estimate,
         limits=limits,
     )
@@ -329,13 +331,13 @@ class ReliabilityDisplay(Display):
         return below
 
     def _draw_bins(self, ax: Any) -> None:
-        """Draw bins with intervals, sized by their share of the rows."""
+        """Draw bins with intervals, dots growing with their share of the rows; counts beside up to _MAX_LABELS of them."""
         x, y, low, high, count = (self._frame[name] for name in ("score", "outcome", "low", "high", "count"))
         ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
         size = 20 + 180 * np.minimum(count / count.sum(), 0.5)
         first, last = self.numbers.limits
-        beyond = (x < first) | (x > last)  # else dots at 0 and 1 are drawn whole
-        style = {"color": BLUE, "edgecolor": ax.get_facecolor(), "linewidth": 0.8, "clip_on": bool(beyond.any())}
+        outside = (x < first) | (x > last)  # else dots at 0 and 1 are drawn whole
+        style = {"color": BLUE, "edgecolor": ax.get_facecolor(), "linewidth": 0.8, "clip_on": bool(outside.any())}
         ax.scatter(x, y, s=size, label="bins", zorder=4, **style)
         if "counts" in self._drawn and len(x) <= _MAX_LABELS and not self.narrow_:  # they would cover the points
             for across, up, number in zip(x, y, count, strict=True):
@@ -343,7 +345,7 @@ class ReliabilityDisplay(Display):
                 ax.annotate(f"{number:,.6g}", (across, up), (5, -9), **label)
 
     def _draw_histogram(self, above: Any) -> Any:
-        """Draw the histogram of the scores below other axes, and return its axes."""
+        """Draw the histogram of the scores below the axes `above`, and return its axes."""
         bars = self.numbers.histogram
         start, end = bars["left"], bars["right"]
         ax = self.histogram_ax_ = add_below(above, 0.22)
@@ -353,7 +355,7 @@ class ReliabilityDisplay(Display):
         return ax
 
     def _outcome_limits(self) -> tuple[float, float]:
-        """Return limits of the vertical axis: those of the scores, and what the larger bins in view reach."""
+        """Return limits of the vertical axis: those of the scores, widened to intervals of visible bins with 1 % of the rows."""
         low, high = self.numbers.limits
         frame = self.numbers.bins
         share = frame["count"] / np.sum(frame["count"])
@@ -362,7 +364,7 @@ class ReliabilityDisplay(Display):
         return float(min(ends)), float(max(ends))
 
     def _title(self) -> str:
-        """Return error, interval and n as text."""
+        """Return "name: RMS error value [low, high], n = rows", without the name if there is none."""
         estimate = self.numbers.estimate
         assert estimate.interval is not None
         limits = (float(estimate.interval.low), float(estimate.interval.high))
@@ -487,7 +489,7 @@ class ClassWiseDisplay(Display):
         return small
 
     def _draw_class(self, ax: Any, name: str) -> None:
-        """Draw the reliability diagram of one class."""
+        """Draw bins with intervals of one class, on equal axes that fit them, with its name and error as title."""
         rows = self._frame["class"] == name
         score, outcome, low, high = (self._frame[column][rows] for column in self.needed[1:])
         end = min(1.0, 1.08 * float(max(score.max(), high.max())))

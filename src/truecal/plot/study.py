@@ -15,13 +15,13 @@ from truecal.table import Frame
 NO_FAMILY = "no family"
 DOTTED = {"color": GREY, "linestyle": ":", "linewidth": 1}
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
-_MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families until a pair comes again
+_MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families with different pairs
 MAX_NAMED = 12  # models whose names fit beside their dots
 _FULL_WIDTH = 4.5  # inches of axes below which dots become smaller
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
-    """Return colour and marker of every family, in the order of their names."""
+    """Return colour and marker of every distinct family by name, in alphabetical order; None is NO_FAMILY."""
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
         name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
@@ -30,12 +30,15 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
 
 
 def families_of(frame: Frame) -> list[str]:
-    """Return the family of every row."""
+    """Return the family of every row as text, NO_FAMILY if it has none."""
     return [NO_FAMILY if family is None else str(family) for family in frame["family"].tolist()]
 
 
 def choose_rows(table: Any, **values: str | float | None) -> Frame:
-    """Return the rows with one value of each column named; where the value is None there must be only one."""
+    """Return the rows of a polars table with the given value in each named column.
+
+    A value of None needs a column with a single value; refuses several, and values that do not occur.
+    """
     for name, value in values.items():
         distinct = table[name].unique().sort().to_list()
         words = ", ".join(f"{v:g}" if isinstance(v, float) else repr(v) for v in distinct[:8])
@@ -50,7 +53,7 @@ def choose_rows(table: Any, **values: str | float | None) -> Frame:
 
 
 def frame_of(table: Any) -> Frame:
-    """Convert a polars table to a frame; what is null stays None, also among numbers."""
+    """Convert a polars table to a Frame; nulls become None, also among numbers."""
     return Frame({name: table[name].to_list() for name in table.columns})
 
 
@@ -64,10 +67,14 @@ def draw_models(
     filled: bool = True,
     styles: dict[str, dict[str, Any]] | None = None,
 ) -> None:
-    """Draw a dot per model in the style of its family, its area by `relative_size` or `size` within the family."""
+    """Draw a dot per row at columns `x` and `y` in the style of its family, with an area by `relative_size` or `size`.
+
+    `bars` draws intervals too, if the frame has them; `filled=False` draws outlines without entries in the legend. Styles are those
+    of `family_styles` unless given.
+    """
     across, up = (frame[name].tolist() for name in (x, y))
     shrink = min(1.0, (axes_width(ax) / _FULL_WIDTH) ** 2)
-    families, areas = families_of(frame), [area * shrink for area in _areas(frame)]
+    families, areas = families_of(frame), [area * shrink for area in _dot_areas(frame)]
     for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
         if not rows:
@@ -81,7 +88,10 @@ def draw_models(
 
 
 def _draw_whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
-    """Draw the intervals of x and y where the table has them."""
+    """Draw the intervals of `x` and `y` of some rows, where the frame has columns of limits and they are finite.
+
+    They are low and high for "value", else <column>_low and <column>_high.
+    """
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
         names = (other, *(("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")))
         if all(name in frame for name in names):
@@ -89,8 +99,8 @@ def _draw_whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color
             draw(*ends[:, np.isfinite(ends).all(axis=0)], color=color, linewidth=0.8, alpha=0.6)
 
 
-def _areas(frame: Frame) -> list[float]:
-    """Return the area of every dot: 30 to 120 by size within the family, 40 where sizes are unknown."""
+def _dot_areas(frame: Frame) -> list[float]:
+    """Return the area of every dot in points squared: 30 + 90 size / largest of the family, 40 if the size is unknown."""
     if "relative_size" in frame:
         relative = np.array(frame["relative_size"].tolist(), float)
     else:
@@ -103,13 +113,13 @@ def _areas(frame: Frame) -> list[float]:
 
 
 def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
-    """Write the names of few models beside their dots; limits of the axes are set before."""
+    """Write the names of at most MAX_NAMED models beside their dots, where there is room; limits must be set before."""
     if len(frame) <= MAX_NAMED:
         name_points(ax, *(frame[name].tolist() for name in ("model", x, y)))
 
 
 def family_legend(ax: Any, frame: Frame) -> None:
-    """Add a legend of the families over the axes, where there are any."""
+    """Add a legend of the families above the axes, unless no row has a family."""
     if set(families_of(frame)) != {NO_FAMILY}:
         add_legend(ax)
 
@@ -163,7 +173,7 @@ class ConditionDisplay(Display):
 
     @classmethod
     def _from_result(cls, frame: Frame, result: tc.study.Analysis) -> Self:
-        """Make a display of selected rows of a result."""
+        """Return the display of the selected rows of an analysis."""
         return cls(frame)
 
 
@@ -187,7 +197,7 @@ class MetricDisplay(ConditionDisplay):
         return cls(frame, metric=result.metric or str(frame["metric"][0]))
 
     def _draw_named(self, ax: Any, x: str, y: str, *, bars: bool = True, bottom: float | None = None) -> None:
-        """Draw models with their names and the legend of families."""
+        """Draw models with the legend of families and their names; `bottom` is the lower end of the vertical axis."""
         draw_models(ax, self._frame, x, y, bars=bars)
         ax.set_ylim(bottom=bottom)
         family_legend(ax, self._frame)
@@ -409,7 +419,7 @@ class BinTrendDisplay(ConditionDisplay):
 
 
 def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
-    """Draw slopes with their intervals."""
+    """Draw the slope of each row at `x` with its interval; `style` are keywords of `ax.errorbar`."""
     half_widths = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
     ax.errorbar(x, [row["slope"] for row in rows], half_widths, capsize=1.5, markersize=4, linewidth=1, **style)
 
