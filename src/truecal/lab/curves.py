@@ -68,7 +68,7 @@ class ScoreCurve(ABC):
         InputError
             If the curve is not strictly increasing and does not define its intervals, as `Steps` does.
         """
-        # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
+        # checked on a grid within [0.001, 0.999]: nearer to the ends float64 may round a rising map to equal values
         if np.any(np.diff(self(np.linspace(0.001, 0.999, 999))) <= 0):
             raise InputError(
                 "the recalibration is not strictly increasing: a map that merges scores must be given as Steps, which says "
@@ -82,7 +82,7 @@ Stretches = tuple[tuple[float, float], ...]
 
 
 def as_curve(curve: ScoreCurve | Callable[[Array], Array], name: str) -> ScoreCurve:
-    """Return a curve unchanged, and a function of scores as `AnyCurve`."""
+    """Return a curve unchanged and a function of scores as `AnyCurve`; refuse others, by the name of the argument."""
     if isinstance(curve, ScoreCurve):
         return curve
     if not callable(curve):

@@ -120,7 +120,10 @@ class Detection(Rate):
 
 
 def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
-    """Count the `real` estimates above the (1 - alpha) quantile of the `calibrated` ones.
+    """Count the estimates `real` (m,) above the critical value, the (1 - alpha) quantile of those `calibrated` (any number).
+
+    `critical_share` of the result is half the difference of the rates at the quantiles one standard error of their level below
+    and above.
 
     >>> detect(np.arange(100.0), np.arange(50.0, 150.0), 0.05).rate
     0.54
@@ -192,7 +195,7 @@ def coverage(
 
 
 def contains(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
-    """Return which of the intervals, rows (value, low, high), contain the true error, known to about 1e-9."""
+    """Return which intervals contain the true error, shape (m,); `bounds` (3, m) has estimates, lower and upper limits (+-1e-9)."""
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
@@ -494,7 +497,7 @@ def samples_needed(
     with (run or Run()).with_pool() as running:
 
         def reached(n: int) -> bool:
-            """Simulate n rows and compare the power with the target."""
+            """Simulate the power at n rows, add it to `tried`, and return whether it is at least the target."""
             tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=running)
             return tried[n].rate >= target
 
@@ -521,14 +524,14 @@ def samples_needed(
 
 
 def _fit_monotone(rates: Array, errors: Array) -> Array:
-    """Fit the non-decreasing curve nearest to the rates, weighted by their precision."""
+    """Fit non-decreasing powers to rates (k,), clipped to [0, 1], by least squares with weights 1 / error^2; shape (k,)."""
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(np.clip(rates, 0.0, 1.0), weights=errors**-2.0).x)
 
 
 def _solve_size(sizes: Array, curve: Array, target: float) -> float:
-    """Solve for the n at which a curve of powers, linear in log n, reaches the target; the last n where it does not."""
+    """Solve for the n at which a curve of powers, linear in log n, reaches the target; at most the last n, at least the first."""
     k = int(np.searchsorted(curve, target))
     if k == 0 or k == len(curve):
         return float(sizes[min(k, len(curve) - 1)])

@@ -75,19 +75,22 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
     total = 0.0
     for _ in range(_MAX_HALVINGS):
         middle = 0.5 * (low + high)
-        lower_half, left_unseen = _panel_sums(piece, integrand, low, middle)
+        left, left_unseen = _panel_sums(piece, integrand, low, middle)
         right, right_unseen = _panel_sums(piece, integrand, middle, high)
-        rough = np.abs(lower_half + right - whole) + left_unseen + right_unseen > _TOLERANCE
-        total += float(np.sum((lower_half + right)[~rough]))
+        rough = np.abs(left + right - whole) + left_unseen + right_unseen > _TOLERANCE
+        total += float(np.sum((left + right)[~rough]))
         if not rough.any():
             return total
         low, high = np.concatenate([low[rough], middle[rough]]), np.concatenate([middle[rough], high[rough]])
-        whole = np.concatenate([lower_half[rough], right[rough]])
+        whole = np.concatenate([left[rough], right[rough]])
     return total + float(np.sum(whole))
 
 
 def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> tuple[Array, Array]:
-    """Integrate each panel [low, high]; return also a bound for what a jump beyond its outer nodes could change."""
+    """Integrate over each panel [low, high], (panels,); return also bounds (panels,) for a jump that the nodes do not see.
+
+    The bound is the mismatch between the ends and the polynomial through the nodes, times the width beyond the outer nodes.
+    """
     half = 0.5 * (high - low)[:, None]
     t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
     c, rest, mass = piece.position(t)
@@ -125,7 +128,7 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 
 def _interpolate_logits(table: Array, u: Array) -> Array:
-    """Interpolate logit c at the uniform numbers u in the table of a Beta distribution."""
+    """Interpolate logit c, shape (n,), at uniform numbers u (n,) in [0, 1), in a table of `_tabulate_quantiles`."""
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
     np.log(position, out=position)
@@ -142,7 +145,7 @@ def _interpolate_logits(table: Array, u: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _tabulate_quantiles(alpha: float, beta: float) -> Array:
-    """Tabulate logit c as a function of logit u: coefficients of t^0 to t^3 in each panel, shape (4, panels)."""
+    """Tabulate logit c as a cubic function of logit u: coefficients of t^0 to t^3, t in [0, 1] in each panel; shape (4, panels)."""
     s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
     slope *= s[1] - s[0]
@@ -153,7 +156,7 @@ def _tabulate_quantiles(alpha: float, beta: float) -> Array:
 
 
 def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
-    """Compute logit c and its slope in s, where c is the quantile at u = 1 / (1 + exp(-s)).
+    """Compute logit c and its derivative by s, of the shape of s, where c is the quantile of Beta(alpha, beta) at u = expit(s).
 
     The incomplete Beta function is inverted at the smaller of u and 1 - u, for c and for 1 - c.
     """
@@ -306,6 +309,7 @@ class Beta(Scores):
         log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
 
         def position(v: Array) -> tuple[Array, Array, Array]:
+            """Compute c, 1 - c and the mass per unit of the coordinate v = d^power."""
             log_distance = np.log(v) / power
             distance = np.exp(log_distance)
             mass = np.exp((near - power) * log_distance + (far - 1.0) * np.log1p(-distance) - log_scale)
@@ -428,7 +432,7 @@ class Discrete(Scores):
 
     @property
     def _arrays(self) -> tuple[Array, Array]:
-        """Values and their probabilities as arrays."""
+        """Values and their probabilities as arrays, each of shape (k,)."""
         return np.asarray(self.values), np.asarray(self.probabilities)
 
     def describe(self) -> str:

@@ -137,14 +137,16 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
     w = weights[inside]
     sums = (float(w @ np.log(scores[inside])), float(w @ np.log1p(-scores[inside])), float(w.sum()))
     likelihood = _Likelihood(*sums, float(weights[scores == 0].sum()), float(weights[scores == 1].sum()), eps)
-    best = minimize(likelihood.loss, np.log(_match_moments(scores[inside], w)), jac=likelihood.slope, method="BFGS")
+    best = minimize(likelihood.loss, np.log(_match_moments(scores[inside], w)), jac=likelihood.gradient, method="BFGS")
     # Newton steps reduce the error of 1e-5 to rounding error: the fit is a continuous function of the scores
     optimum = best.x
     for _ in range(3):
-        hessian = [(likelihood.slope(optimum + h) - likelihood.slope(optimum - h)) / 2e-4 for h in 1e-4 * np.eye(2)]
+        hessian = [
+            (likelihood.gradient(optimum + h) - likelihood.gradient(optimum - h)) / 2e-4 for h in 1e-4 * np.eye(2)
+        ]
         inverse = np.linalg.inv(hessian)
-        optimum = optimum - inverse @ likelihood.slope(optimum)
-    if not np.abs(likelihood.slope(optimum)).max() < 1e-9:
+        optimum = optimum - inverse @ likelihood.gradient(optimum)
+    if not np.abs(likelihood.gradient(optimum)).max() < 1e-9:
         raise InputError(f"the Beta fit did not converge: {best.message}")
     alpha, beta = np.exp(optimum)
     errors = np.array([alpha, beta]) * np.sqrt(np.diag(inverse) / weights.sum())
@@ -155,7 +157,11 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """Sufficient statistics: sums of log c and log(1-c) over scores inside (0, 1), and the weights of 0 and 1."""
+    """Log-likelihood of a Beta distribution from its sufficient statistics.
+
+    `log_c` and `log_rest` are weighted sums of log c and log(1 - c) over scores inside (0, 1), `mass` their weight; `zeros` and
+    `ones` are the weights of scores of exactly 0 and 1, which stand for distances below `eps`.
+    """
 
     log_c: float
     log_rest: float
@@ -170,23 +176,29 @@ class _Likelihood:
 
         alpha, beta = np.exp(parameters)
         value = (alpha - 1) * self.log_c + (beta - 1) * self.log_rest - self.mass * betaln(alpha, beta)
-        value += self._end(self.zeros, alpha, beta) + self._end(self.ones, beta, alpha)
+        value += self._end_term(self.zeros, alpha, beta) + self._end_term(self.ones, beta, alpha)
         return -float(value) / (self.mass + self.zeros + self.ones)
 
-    def slope(self, parameters: Array) -> Array:
-        """Differentiate the loss: d/d alpha log B = psi(alpha) - psi(alpha + beta); the ends by differences."""
+    def gradient(self, parameters: Array) -> Array:
+        """Compute the gradient of the loss by (log alpha, log beta), shape (2,); that of the ends by differences."""
         from scipy.special import digamma
 
         alpha, beta = np.exp(parameters)
         psi_sum = digamma(alpha + beta)
         by_alpha = self.log_c - self.mass * (digamma(alpha) - psi_sum)
         by_beta = self.log_rest - self.mass * (digamma(beta) - psi_sum)
-        by_alpha += _derivative(lambda a: self._end(self.zeros, a, beta) + self._end(self.ones, beta, a), alpha)
-        by_beta += _derivative(lambda b: self._end(self.zeros, alpha, b) + self._end(self.ones, b, alpha), beta)
+        by_alpha += _derivative(
+            lambda a: self._end_term(self.zeros, a, beta) + self._end_term(self.ones, beta, a),
+            alpha,
+        )
+        by_beta += _derivative(
+            lambda b: self._end_term(self.zeros, alpha, b) + self._end_term(self.ones, b, alpha),
+            beta,
+        )
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
-    def _end(self, mass: float, exponent: float, far_exponent: float) -> float:
-        """Compute mass * log P(distance < eps) of the end with this exponent; 0 without mass."""
+    def _end_term(self, mass: float, exponent: float, far_exponent: float) -> float:
+        """Compute mass * log P(distance to an end < eps), with the exponent of this end and of the other; 0 without mass."""
         from scipy.special import betainc
 
         return mass * float(np.log(betainc(exponent, far_exponent, self.eps))) if mass else 0.0
@@ -260,7 +272,11 @@ class CurveFit:
 
 
 def candidates() -> list[tuple[Function, Function, Terms]]:
-    """Return the links, transforms and terms of curves that can rise inside [0, 1], and one constant curve per link."""
+    """List (link, transform, terms) of the candidate curves.
+
+    With link logit every transform, with the other links only the same transform, each with terms b1 and b0_b1; and for every
+    link one constant curve, b0.
+    """
     results: list[tuple[Function, Function, Terms]] = []
     for link, inner in product(get_args(Function), repeat=2):
         if link in ("logit", inner):
@@ -348,7 +364,7 @@ def fit_curve(
 def _maximise(
     link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
 ) -> tuple[Array, float, Array]:
-    """Maximise the log-likelihood from b within [low, high] by projected Newton steps; return coefficients, value and Hessian.
+    """Maximise the log-likelihood from b within [low, high] by projected Newton steps; return coefficients, value, Hessian.
 
     Line search ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow
     without comparing values, whose differences would be rounding errors.
@@ -358,21 +374,21 @@ def _maximise(
         step = _newton_step(gradient, hessian, ~(((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))))
         if gradient @ step < 1e-12 * max(1.0, abs(value)):
             break
-        share = 1.0
-        while share > 1e-12:
-            trial = np.clip(b + share * step, low, high)
-            new = _log_likelihood(link, X, y, w, trial)
-            if new[0] > value:
+        step_length = 1.0
+        while step_length > 1e-12:
+            trial = np.clip(b + step_length * step, low, high)
+            candidate = _log_likelihood(link, X, y, w, trial)
+            if candidate[0] > value:
                 break
-            share /= 2
+            step_length /= 2
         else:
             break
-        b, (value, gradient, hessian) = trial, new
+        b, (value, gradient, hessian) = trial, candidate
     for _ in range(2):
-        last = np.clip(b + _newton_step(gradient, hessian, (b > low) & (b < high)), low, high)
-        new = _log_likelihood(link, X, y, w, last)
-        if new[0] > value - 1e-9 * max(1.0, abs(value)):
-            b, (value, gradient, hessian) = last, new
+        full_step = np.clip(b + _newton_step(gradient, hessian, (b > low) & (b < high)), low, high)
+        candidate = _log_likelihood(link, X, y, w, full_step)
+        if candidate[0] > value - 1e-9 * max(1.0, abs(value)):
+            b, (value, gradient, hessian) = full_step, candidate
     return b, value, hessian
 
 
@@ -384,20 +400,20 @@ def _newton_step(gradient: Array, hessian: Array, free: npt.NDArray[np.bool_]) -
 
 
 def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> tuple[float, Array, Array]:
-    """Sum w (y log T + (1 - y) log(1 - T)), g(T) = X b; return also its gradient and Hessian in b."""
+    """Sum w (y log T + (1 - y) log(1 - T)) over rows, g(T) = X b; return also its gradient (k,) and Hessian (k, k) by b (k,)."""
     eta = np.einsum("ij,j->i", X, b)
     if link == "logit":
         value = y * eta - np.logaddexp(0.0, eta)
         T = np.exp(eta - np.logaddexp(0.0, eta))
         first, second = y - T, -T * (1 - T)
     else:
-        # One side of the outcome has probability exp(eta); eta = 0 would make the other side impossible.
-        easy = y if link == "log" else 1.0 - y
+        # the outcome marked in `on_side` has probability exp(eta); at eta = 0 the other would be impossible
+        on_side = y if link == "log" else 1.0 - y
         eta = np.minimum(eta, -1e-100)
         with np.errstate(over="ignore"):
             odds = 1.0 / np.expm1(-eta)  # exp(eta) / (1 - exp(eta)); 0 for eta far below 0
-        value = easy * eta + (1 - easy) * np.log(-np.expm1(eta))
-        first, second = easy - (1 - easy) * odds, -(1 - easy) * odds * (1 + odds)
+        value = on_side * eta + (1 - on_side) * np.log(-np.expm1(eta))
+        first, second = on_side - (1 - on_side) * odds, -(1 - on_side) * odds * (1 + odds)
     # without BLAS, whose threads cost more than they save at two columns
     slope = np.einsum("ij,i->j", X, w * first)
     return float(np.sum(w * value)), slope, np.einsum("ij,i,ik->jk", X, w * second, X)
@@ -548,7 +564,7 @@ def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -
 
 
 def _impute_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
-    """Return c and 1-c, with 0 and 1 replaced by the geometric mean of the Beta's distances within the resolution."""
+    """Return c and 1 - c (n,); where one is 0 it is replaced by exp(log(resolution) - 1 / exponent) of the fitted Beta."""
     c, rest = scores.copy(), 1.0 - scores
     near_zero, near_one = (
         np.exp(np.log(beta.resolution) - 1.0 / exponent) for exponent in (beta.scores.alpha, beta.scores.beta)

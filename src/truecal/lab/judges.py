@@ -44,6 +44,6 @@ def labels_needed(width: float, judge_accuracy: float = 0.5, *, level: float = 0
     options.between(rate, "rate", 0.0, 1.0)
     options.level(level)
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    variance, yes = rate * (1 - rate), judge_accuracy * rate + (1 - judge_accuracy) * (1 - rate)
-    correlation = (2 * judge_accuracy - 1) * (variance / (yes * (1 - yes))) ** 0.5
+    variance, judged_rate = rate * (1 - rate), judge_accuracy * rate + (1 - judge_accuracy) * (1 - rate)
+    correlation = (2 * judge_accuracy - 1) * (variance / (judged_rate * (1 - judged_rate))) ** 0.5
     return max(ceil((2 * z / width) ** 2 * variance * (1 - correlation**2)), 1)

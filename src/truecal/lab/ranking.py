@@ -28,7 +28,7 @@ _WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.1
 
 @dataclass(frozen=True)
 class Wave(ScoreCurve):
-    """T(c) = c - height sin(3 pi (c - 0.2) / 0.8): below the scores, above, and below again."""
+    """Curve T(c) = c - height sin(3 pi (c - 0.2) / 0.8) on [0.2, 1]: below the scores, above, and below again."""
 
     height: float
 
@@ -212,7 +212,7 @@ def leaderboard(
 def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
-    """Compute, by name, the share of 90 % intervals that contain the true error, for estimators with an interval in closed form."""
+    """Compute the share of 90 % intervals that contain the true error, by name of the estimators with a closed-form interval."""
     with_interval = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
     cells = [
         Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in with_interval.values()))

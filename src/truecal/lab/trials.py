@@ -44,13 +44,16 @@ def digest(value: object) -> str | None:
     True
     """
     try:
-        return sha256(json.dumps(value, sort_keys=True, default=_content).encode()).hexdigest()
+        return sha256(json.dumps(value, sort_keys=True, default=_to_json_value).encode()).hexdigest()
     except TypeError:
         return None
 
 
-def _content(value: object) -> object:
-    """Convert values that JSON lacks: numpy's numbers and arrays, dataclasses, functions of modules; refuse others by TypeError."""
+def _to_json_value(value: object) -> object:
+    """Convert a value that JSON lacks to one it has, for `digest`; raise TypeError for others.
+
+    Arrays become dtype, shape and hash; dataclasses module, name and fields; functions of modules module and name.
+    """
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -72,7 +75,7 @@ def _as_float(value: object) -> object:
 
 
 def name_words(name: str) -> tuple[int, ...]:
-    """Compute four 32-bit words from a name, the key of its random streams."""
+    """Compute four 32-bit whole numbers from the hash of a name, the key of its random streams."""
     words = sha256(name.encode()).digest()
     return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 
@@ -496,7 +499,7 @@ def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) ->
     order = sorted(missing, key=lambda position: -missing[position].rows)
     with run.with_pool() as running, running.reporting("simulating") as progress:
         progress(parallel.Step("simulating", done, total))
-        for i, computed in running.processes.each(_compute, [missing[position] for position in order]):
+        for i, computed in running.processes.each(_measure_batch, [missing[position] for position in order]):
             batch = missing[order[i]]
             if store is not None:
                 store.add(batch.key, {str(digest(batch.cell.measures[k])): part for k, part in computed.items()})
@@ -513,7 +516,7 @@ def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) ->
 
 
 def seed_number(rng: Seed) -> int:
-    """Return a whole seed as it is; draw one from a generator or seed sequence, or from fresh entropy for None."""
+    """Return a whole number of at least 0 as it is; else draw one below 2^63 (None: from fresh entropy)."""
     if isinstance(rng, int | np.integer):
         options.whole(rng, "rng", 0)
         return int(rng)
@@ -521,15 +524,18 @@ def seed_number(rng: Seed) -> int:
 
 
 def batch_sizes(n: int, m: int) -> list[int]:
-    """Split m datasets of n rows into batches, whose size depends on n alone except for the last."""
+    """Return the numbers of datasets of the batches of m datasets of n rows: max(1, 2^18 // n) each, the last one fewer."""
     options.whole(n, "n", 1, 100_000_000)
     n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
     return [full] * (m // full) + ([m % full] if m % full else [])
 
 
-def _compute(batch: _Batch) -> dict[int, Array]:
-    """Draw the datasets of a batch; return its missing measures by position, each of shape (values, size)."""
+def _measure_batch(batch: _Batch) -> dict[int, Array]:
+    """Draw the datasets of a batch; return its missing measures by position, each of shape (values, size).
+
+    Refuse a measure that fails, has another shape, or gives a number that is not finite.
+    """
     cell = batch.cell
     draw_stream, measure_stream = batch.stream.spawn(2)
     scores, outcomes = cell.world.draw(cell.n, batch.size, rng=np.random.default_rng(draw_stream))

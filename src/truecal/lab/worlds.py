@@ -25,7 +25,7 @@ _MAX_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again for workin
 
 
 def make_generator(rng: Seed | Sequence[int]) -> np.random.Generator:
-    """Return the generator of a seed, of a sequence of whole numbers, or, for None, of fresh entropy."""
+    """Return the generator of a seed or sequence of seeds, or a generator unchanged; None gives one of fresh entropy."""
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
             options.whole(part, "rng", 0)
@@ -166,7 +166,7 @@ class World:
         return float(moment ** (1.0 / norm))
 
     def accuracy(self) -> float:
-        """Compute P(y = 1)."""
+        """Compute P(y = 1), the expectation of the curve over the scores, by quadrature."""
         return self.scores.expectation(self._curve.at)
 
     def recalibrated(self, recalibration: ScoreCurve | Callable[[Array], Array]) -> World:
@@ -263,20 +263,19 @@ class World:
         -----
         The share s is `remaining_error` divided by the error of the raw scores.
         """
-        raw = replace(self, recalibration=Identity())
-        now = raw.true_error(norm)
+        raw_world = replace(self, recalibration=Identity())
+        now = raw_world.true_error(norm)
         if not 0 <= remaining_error <= now:
             raise InputError(f"remaining_error must be in [0, {now:.4g}], the error of the raw scores")
         return self.recalibrated(Blend(self._curve, Identity(), remaining_error / now if now else 0.0))
 
     def with_calibrated_outcomes(self) -> World:
-        """Return the world with the same shown scores and outcomes y ~ Bernoulli(shown score), the null hypothesis of a
-        test.
+        """Return the world with the same shown scores and calibrated outcomes, y ~ Bernoulli(shown score).
 
         Returns
         -------
         World
-            A world whose true error is 0.
+            A world whose true error is 0: the null hypothesis of a test of calibration.
         """
         return replace(self, curve=self._map)
 
@@ -322,9 +321,11 @@ class World:
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
     def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
-        """Compute P(c in these intervals), and the mean of shown score less curve there."""
+        """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have none."""
 
         def within(integrand: Integrand) -> Integrand:
+            """Return the integrand times 1 within the intervals and 0 outside."""
+
             def cut(c: Array, rest: Array) -> Array:
                 inside = np.any([(low <= c) & (c < high) for low, high in stretches], axis=0)
                 return np.where(inside, integrand(c, rest), 0.0)
@@ -350,7 +351,7 @@ def _refuse_outside_unit_interval(curve: ScoreCurve, name: str) -> Callable[[Arr
 
 
 def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
-    """Raise where a draw would be empty, or larger than memory."""
+    """Refuse n or m that is no whole number of at least 1, and draws of more than 2^28 numbers (n x m x classes)."""
     if not (options.is_whole(n) and options.is_whole(m)) or n < 1 or m < 1:
         raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n={n!r}, m={m!r}")
     count = int(n) * int(m) * int(classes)
