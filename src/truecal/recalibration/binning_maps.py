@@ -29,7 +29,10 @@ _MAX_CUT_CELLS = 512  # cuts of shared bins are searched between so many cells o
 
 
 def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> Float64s:
-    """Return the inner edges of bins of equal weight; equal scores share a bin, so there may be fewer bins than `bins`."""
+    """Return the inner edges, rising, of bins of equal weight; equal scores share a bin, so there may be fewer than `bins` - 1.
+
+    Refuse fewer rows than bins.
+    """
     profile = tc.profile.Profile.from_arrays(scores, outcomes, weights)
     if profile.rows < bins:
         raise InputError(f"{profile.rows} rows cannot fill {bins} bins; use at most bins={profile.rows}")
@@ -40,7 +43,7 @@ def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bi
 
 
 def edges_between(low: Float64s, high: Float64s) -> Float64s:
-    """Return edges halfway between pairs of neighbouring scores, above the lower one in floating point too."""
+    """Return edges halfway between scores `low` < `high`, of their shape, above the lower one also after rounding."""
     middle = low + (high - low) / 2
     return np.where(middle > low, middle, high)
 
@@ -63,7 +66,7 @@ class CountedStepMap(StepMap):
     positive: Float64s
 
     def interval(self, scores: Float64s, alpha: float) -> tuple[Float64s, Float64s]:
-        """Return the Clopper-Pearson interval of the bin of each score, at 1 - alpha for a single bin."""
+        """Return the Clopper-Pearson limits of the bin of each score, of the shape of `scores`, at 1 - alpha for a single bin."""
         low, high = clopper_pearson(self.positive, self.rows, alpha / 2)
         bin_of = np.searchsorted(self.edges, scores, side="right")
         return low[bin_of], high[bin_of]
@@ -301,7 +304,7 @@ class SharedBinning(ScoreRecalibrator):
         options.whole(self.bins, "bins", 1, 2 * _MAX_CUT_CELLS)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
-        """Cut the scores into at most `bins` bins of least weighted entropy; a bin's value is the rate of its outcomes."""
+        """Cut the scores into at most `bins` bins of least weighted entropy; a bin's value is the weighted mean of its outcomes."""
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         start = _start_cells(w, ones)
         mass, positive = np.add.reduceat(w, start), np.add.reduceat(ones, start)
@@ -353,11 +356,11 @@ def cut_by_entropy(mass: Float64s, positive: Float64s, bins: int) -> Indices:
     for _ in range(min(bins, count) - 1):
         candidates = best[:, None] + entropy
         predecessor = candidates.argmin(axis=0)
-        best_with_more = candidates[predecessor, np.arange(count + 1)]
-        if not best_with_more[count] < best[count] - 1e-12 * cumulative[-1]:
+        best_with_one_more = candidates[predecessor, np.arange(count + 1)]
+        if not best_with_one_more[count] < best[count] - 1e-12 * cumulative[-1]:
             break
         predecessors.append(predecessor)
-        best = best_with_more
+        best = best_with_one_more
     cuts, end = [], count
     for predecessor in reversed(predecessors):
         end = int(predecessor[end])

@@ -190,19 +190,19 @@ class ClassOrder:
         if sorted(ours) != sorted(theirs):
             odd = sorted(set(theirs) - set(ours)) or sorted(set(ours) - set(theirs))
             raise InputError(
-                f"the recalibrator was fitted on the classes {_shorten(ours)}, but the predictions have "
-                f"{_shorten(theirs)}; {odd[0]!r} is not in both"
+                f"the recalibrator was fitted on the classes {_join_names(ours)}, but the predictions have "
+                f"{_join_names(theirs)}; {odd[0]!r} is not in both"
             )
         return np.array([theirs.index(name) for name in ours])
 
     def describe(self, positions: Sequence[int]) -> str:
         """Return the class names of columns as text, at most five."""
         names = self.columns.tolist()
-        return _shorten([names[k] for k in positions])
+        return _join_names([names[k] for k in positions])
 
 
-def _shorten(names: Sequence[object]) -> str:
-    """Join at most five names by commas."""
+def _join_names(names: Sequence[object]) -> str:
+    """Join the first five names by commas, with ", ..." for others."""
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
@@ -211,7 +211,8 @@ def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
     count = outputs.shape[1]
     columns = np.unique(np.linspace(0, count - 1, min(count, _PROJECTED_COLUMNS)).astype(np.intp))
     direction = np.random.default_rng(0).normal(size=len(columns) + 1)
-    values = np.clip(outputs[:, columns].astype(np.float64), -1e6, 1e6)  # logits of LOG_ZERO would drown the others
+    # beside logits of LOG_ZERO the others would be lost in rounding
+    values = np.clip(outputs[:, columns].astype(np.float64), -1e6, 1e6)
     return np.sort((values * direction[:-1]).sum(axis=1) + direction[-1] * labels)
 
 
@@ -538,7 +539,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return kinds
 
     def _to_content(self) -> dict[str, Any]:
-        """Return settings and fit as plain values."""
+        """Return kind, constructor arguments, columns, classes and learned numbers as the types of JSON."""
         return {**serialization.settings(self), **self._fit_to_json()}
 
     @staticmethod
@@ -559,7 +560,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         }
 
     def _fit_from_json(self, content: Mapping[str, Any]) -> None:
-        """Restore columns, classes and learned values from the content that `_fit_to_json` returns."""
+        """Restore columns, classes and learned numbers from the content that `_fit_to_json` returns; refuse other content."""
         self.n_features_in_ = serialization.read_whole(content, "columns", low=1)
         names = serialization.read_class_names(content, self.n_features_in_)
         self._set_classes(ClassOrder.of(names if self.classes is not None else None, len(names)))
@@ -615,7 +616,7 @@ def warn_if_constant(recalibrator: Recalibrator, correct: Float64s) -> None:
 
 
 def _count_numbers(state: Any) -> int:
-    """Count the numbers in a nested state of dicts and lists."""
+    """Count the numbers, booleans not included, in a nested state of dicts and lists."""
     if isinstance(state, Mapping):
         return sum(_count_numbers(value) for value in state.values())
     if isinstance(state, list):

@@ -199,7 +199,10 @@ class Evaluation(Tabular):
         return self._recommendation()[1]
 
     def _recommendation(self) -> tuple[str, str]:
-        """Choose the map with the fewest parameters of those tied for the best score, without loss of accuracy; say why."""
+        """Choose the map with the fewest parameters of those tied for the best score; return its name and the reason in words.
+
+        Maps whose accuracy is significantly lower are left out, unless all are. "uncalibrated" where it is tied for the best.
+        """
         if BEFORE in self.tied:
             return BEFORE, f"no map lowers the {self._score_name()} significantly at {self.level:.0%}"
         accurate = [name for name in self.tied if self[name].accuracy_change.high >= 0]
@@ -239,7 +242,7 @@ class Evaluation(Tabular):
         return "\n".join(lines)
 
     def _score_name(self) -> str:
-        """Name the score by which maps are ranked."""
+        """Return the name of the score by which maps are ranked, as it is printed."""
         return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
@@ -361,7 +364,10 @@ class _Recalibrated:
 
 
 def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
-    """Assign a fold to each row: in turn over shuffled rows of each class, or over shuffled clusters."""
+    """Assign a fold (0 to folds - 1) to each row (n,): in turn over shuffled rows, class by class, or over shuffled clusters.
+
+    Refuse fewer clusters than folds, and fewer than two rows per fold.
+    """
     random = options.generator(rng)
     if preds.clusters is not None:
         count = int(preds.clusters.max()) + 1
@@ -379,7 +385,11 @@ def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
 
 
 def cross_fit(recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of: Indices) -> _Recalibrated:
-    """Recalibrate each fold by a clone fitted to the other folds; count the parameters of the largest fit."""
+    """Recalibrate each fold by a clone fitted to the other folds; return all rows, and the parameters of the largest fit.
+
+    `X` holds the outputs that the recalibrator reads, `fold_of` (n,) the fold of each row. A row that makes a fit impossible is
+    refused by its number among all rows.
+    """
     probs = np.empty(preds.probs.shape, np.float64)
     parameters = 0
     for fold in range(int(fold_of.max()) + 1):
@@ -416,7 +426,10 @@ def _name_recalibrators(recalibrators: Mapping[str, Recalibrator] | Sequence[Rec
 def _select_outputs(
     named: Mapping[str, Recalibrator], preds: tc.Predictions, logits: ArrayLike | None
 ) -> dict[str, Any]:
-    """Select what each recalibrator reads: the probabilities, or the logits given beside them."""
+    """Select by name what each recalibrator reads: the probabilities of `preds`, or the logits.
+
+    For binary predictions the logits become log odds z_1 - z_0, shape (n,). Refuse a recalibrator of missing logits.
+    """
     z = None if logits is None else read_outputs(logits, "logits")
     if z is not None and len(z) != len(preds):
         raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
@@ -495,7 +508,7 @@ class _Scoring:
         )
 
     def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreParts:
-        """Split a mean loss into calibration and refinement, the mean loss of the best map."""
+        """Split the mean loss of a map into refinement, the least mean loss of all maps, and calibration, the rest."""
         reference = losses[min(losses, key=lambda candidate: self._mean(losses[candidate]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
@@ -506,7 +519,10 @@ class _Scoring:
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
 
     def _change(self, new: Float64s, old: Float64s) -> Interval:
-        """Compute the normal interval of the weighted mean of new - old over rows or clusters; infinite if a loss is."""
+        """Compute the normal interval of the weighted mean of new - old, both (n,), paired over rows or clusters.
+
+        Where a loss is infinite so are limits: (inf, inf) for a new one, (-inf, -inf) for an old one, (-inf, inf) for both.
+        """
         from scipy.special import ndtri
 
         preds, z = self.results[BEFORE].preds, float(ndtri((1 + self.level) / 2))
@@ -521,12 +537,12 @@ class _Scoring:
         mean = float(w @ gap) / total
         if preds.clusters is not None:
             sums = np.bincount(preds.clusters, w * (gap - mean)).astype(np.float64)
-            squares, count = float(sums @ sums), float(len(sums))
+            square_sum, units = float(sums @ sums), float(len(sums))
         elif bool((w == np.rint(w)).all()):  # a whole weight is that many independent rows
-            squares, count = float(w @ (gap - mean) ** 2), total
+            square_sum, units = float(w @ (gap - mean) ** 2), total
         else:
-            squares, count = float(w**2 @ (gap - mean) ** 2), float(kish(w))
-        error = z * sqrt(squares * count / max(count - 1, 1.0)) / total
+            square_sum, units = float(w**2 @ (gap - mean) ** 2), float(kish(w))
+        error = z * sqrt(square_sum * units / max(units - 1, 1.0)) / total
         how = "normal, paired" + (" over clusters" if preds.clusters is not None else "")
         return Interval(mean - error, mean + error, self.level, how)
 
@@ -717,7 +733,11 @@ def choose_bins(
 
 
 def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: float) -> BinCandidate:
-    """Estimate squared and calibration errors of recalibrated rows, with upper limits from the counts `draws` (resamples, n)."""
+    """Estimate squared and calibration errors of recalibrated rows, of the second of two classes or of all classes.
+
+    Upper limits are the root of the squared error plus a normal quantile times its standard deviation over the resamples, whose
+    counts of rows are `draws` (resamples, n).
+    """
     from scipy.special import ndtri
 
     columns = [preds.probs] if preds.binary else list(preds.probs.T)

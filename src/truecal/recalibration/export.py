@@ -48,7 +48,7 @@ class Graph:
         return Tracer(self, 0)
 
     def record(self, operation: str, operands: Sequence[Any]) -> "Tracer":
-        """Append an operation; operands that are no tracers become constants."""
+        """Append an operation and return the tracer of its result; operands that are no tracers become constants."""
         if operation not in OPERATIONS:
             raise NotImplementedError(f"{operation} cannot be exported")
         positions = tuple(x.position if isinstance(x, Tracer) else self._add_constant(x) for x in operands)

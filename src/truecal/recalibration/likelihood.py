@@ -180,7 +180,11 @@ def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[
 
 @dataclass(frozen=True)
 class InverseTemperature:
-    """Inverse temperature, and how the search ended: "optimum", "flat" (the optimum is at or beyond uniform) or "separable"."""
+    """Inverse temperature b, and how its search ended.
+
+    "optimum"; "flat": the optimum is at or beyond uniform probabilities, or all logits of a row are equal (b = 1); "separable":
+    every label has its row's largest logit, so b is that of `laplace_inverse_temperature`.
+    """
 
     value: float
     ending: str
@@ -332,7 +336,7 @@ def fit_squared_inverse(data: LabelledLogits) -> float:
 
 
 def _minimise_near(loss: Callable[[float], float], start: float, reach: float, tolerance: float) -> float:
-    """Minimise a loss within `reach` of `start`; return `start` where nothing is better."""
+    """Minimise a loss of one number within `reach` of `start`, to `tolerance`; return `start` where the result is no better."""
     from scipy.optimize import minimize_scalar
 
     bounds = (start - reach, start + reach)

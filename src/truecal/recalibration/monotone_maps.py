@@ -248,7 +248,12 @@ def fit_centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> PiecewiseLine
 def _end_knots(
     x: Float64s, w: Float64s, centre: Float64s, value: Float64s, positive: float
 ) -> tuple[Float64s, Float64s]:
-    """Return the knots of the first block, from its inner end outwards (its scores `x` fall); `positive`: all positive outcomes."""
+    """Return knots (x, y) for the first block of an isotonic fit, from its inner end outwards.
+
+    `x` (falling) and `w` are the scores and weights of the block, `centre` and `value` (blocks,) the centres and mean outcomes of
+    all blocks, `positive` the weight of all positive outcomes. A block of value 0 falls like 1 / depth outwards; another is
+    continued from its centre with the slope towards the next, by at most 2 % of its value.
+    """
     if value[0] > 0:
         if centre[0] <= x[-1]:
             return centre[:1], value[:1]
@@ -467,7 +472,7 @@ def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
 
 
 def _pop_above(stack: list[tuple[float, float]], x: float, y: float) -> None:
-    """Drop corners on or above the line from (x, y), further left, to the corner after them."""
+    """Remove from the top of the stack the corners on or above the line from (x, y), left of them, to the corner after each."""
     while len(stack) > 1:
         (x0, y0), (x1, y1) = stack[-1], stack[-2]
         if (y0 - y) * (x1 - x) < (y1 - y) * (x0 - x):

@@ -43,7 +43,8 @@ class ScoreMap(ABC):
     """A learned map from scores (probabilities or log odds) to probabilities, element by element."""
 
     @abstractmethod
-    def __call__(self, scores: Float64s) -> Float64s: ...
+    def __call__(self, scores: Float64s) -> Float64s:
+        """Return the probability of each score, of the shape of `scores`."""
 
     def state(self) -> dict[str, Any]:
         """Return the learned numbers, for JSON."""
@@ -158,7 +159,7 @@ def renormalize(probs: Float64s, classes: int) -> Float64s:
 
 
 def replace_top(probs: Float64s, outputs: Float64s, scores: Float64s, score_map: ScoreMap, classes: int) -> Float64s:
-    """Give the class of the largest output the probability that a map assigns to its score; see `set_confidence`."""
+    """Replace in probabilities (n, K) that of the largest output by `score_map` of its score (n, K); see `set_confidence`."""
     top = is_row_maximum(outputs, classes)
     confidence = score_map(np.where(top, scores, 0.0).sum(axis=1, keepdims=True))
     return set_confidence(probs, top, confidence, classes)
@@ -275,7 +276,7 @@ class BetaMap(ScoreMap):
     a: float
     b: float
     c: float
-    certain: bool = False  # whether the fit has seen probabilities of 0 or 1 that came true
+    certain: bool = False  # whether the fit has seen probabilities of 0 or 1, all of which agreed with the outcome
 
     def __call__(self, scores: Float64s) -> Float64s:
         """Evaluate the curve at log odds, which may be infinite."""
@@ -284,7 +285,7 @@ class BetaMap(ScoreMap):
         return probs
 
     def _multiply(self, slope: float, logs: Float64s) -> Float64s:
-        """Return slope * logs; with slope 0, minus infinity stays (as with small slopes) if `certain`, and else counts as 0."""
+        """Return slope * logs, where minus infinity stays; with slope 0 it does so only if `certain`, and else counts as 0."""
         infinite = logs <= LOG_ZERO / 2
         limit = -np.inf if slope or self.certain else 0.0
         return np.where(infinite, limit, slope * np.where(infinite, 0.0, logs))
@@ -397,7 +398,7 @@ class BetaCalibration(ScoreRecalibrator):
             if not finite.any():
                 self._warn("every probability is exactly 0 or 1 and comes true; they are left as they are")
                 return BetaMap(1.0, 1.0, 0.0, certain=True)
-            # a row whose 0 or 1 came true has likelihood 1 under every curve that keeps 0 and 1
+            # a row with a probability of 0 or 1 that agrees with its outcome has likelihood 1 under every curve that keeps both
             scores, outcomes, weights = scores[finite], outcomes[finite], weights[finite]
         targets = outcomes
         varies = bool(scores.max() > scores.min())

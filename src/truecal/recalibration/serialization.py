@@ -96,7 +96,7 @@ def read_matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
 
 
 def write_document(content: Mapping[str, Any]) -> str:
-    """Write the JSON text of a fitted recalibrator."""
+    """Write the JSON text of a fitted recalibrator: its content, with format and version; refuse NaN and infinity."""
     return json.dumps({"format": _FORMAT, "version": _VERSION, **content}, indent=1, allow_nan=False)
 
 
@@ -114,7 +114,7 @@ def read_document(text: str) -> dict[str, Any]:
 
 
 def settings(recalibrator: Any) -> dict[str, Any]:
-    """Return {"kind": class name, "params": constructor arguments}; arguments that are recalibrators likewise."""
+    """Return {"kind": class name, "params": constructor arguments}; an argument that is a recalibrator is written the same way."""
     params = recalibrator.get_params(deep=False)
     return {"kind": type(recalibrator).__name__, "params": {name: to_json(value) for name, value in params.items()}}
 

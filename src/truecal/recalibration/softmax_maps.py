@@ -80,7 +80,11 @@ class ScaledSoftmax(Recalibrator):
         return scaled_softmax(logits, *self._scale_and_bias())
 
     def _labelled_logits(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
-        """Return the rows to learn from, floored where the floor was fitted to them; sets `floor_`."""
+        """Return the logits to learn from, with labels and weights, and set `floor_`.
+
+        zeros="keep": the floor is infinite, and a row whose true class has probability 0 is refused. zeros="floor": with such a
+        row the floor is fitted, and logits are raised to it; else it is 2 T log(n + 1), for later rows alone.
+        """
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         impossible = data.impossible()
         self.floor_ = inf
@@ -421,6 +425,7 @@ def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) ->
     top = logits.argmax(axis=1)
 
     def loss(u: float) -> float:
+        """Compute the weighted binary log loss of the confidence at inverse temperature e^u."""
         # the log odds of the leading class against the others, exact where its probability rounds to 1
         with np.errstate(over="ignore"):
             scaled = np.maximum(logits.astype(np.float64) * exp(u), LOG_ZERO)

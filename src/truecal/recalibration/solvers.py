@@ -34,8 +34,9 @@ _PENALTY_FEW_ROWS = 0.7
 def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
     """Fit scales (one for all classes, or K, as in `start`) and K biases by penalised maximum likelihood.
 
-    Returns scale, bias and whether some parameters let every label lead its row, so that the likelihood alone has no optimum. The
-    penalty is stronger then, and where rows are few; not where a class never occurs, whose bias should fall far.
+    Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of the
+    search gave every label the largest probability of its row, so that the likelihood alone has no optimum. The penalty is
+    stronger then, and where rows are few; not where a class never occurs, whose bias should become very negative.
     """
     classes = data.logits.shape[1]
     scale, bias, separable = _fit_penalised(data, start, _PENALTY)
@@ -46,7 +47,7 @@ def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s,
 
 
 def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tuple[Float64s, Float64s, bool]:
-    """Minimise the mean loss + (K / n) penalty (|scale / start - 1|^2 + |bias|^2); return also whether every label led its row.
+    """Minimise the mean loss + (K / n) penalty (|scale / start - 1|^2 + |bias|^2); return also whether the data are separable.
 
     The problem is convex. Scales are optimised as multiples of `start`, so that logits of any size give a well-conditioned
     problem. The bias is defined up to a constant; its mean is 0.
@@ -126,7 +127,10 @@ class SmoothLogs:
 
 
 def fit_matrix(data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> tuple[Float64s, Float64s]:
-    """Fit D (K, K), or its diagonal (K,), and b by L-BFGS from 0, in variables scaled by the expected curvature."""
+    """Fit D and b, the minimum stated above, by L-BFGS from 0, in variables scaled by the expected curvature.
+
+    Returns D of shape (K, K), or its diagonal (K,) where `penalty.off_diagonal` is None, and b (K,).
+    """
     from scipy.optimize import minimize
 
     problem = MatrixProblem.of(data, smooth, penalty)
@@ -185,7 +189,10 @@ class MatrixProblem:
             yield self.smooth(self.data.logits[block], self.dtype), self.data.labels[block], weights
 
     def _curvature(self) -> Float64s:
-        """Approximate the second derivatives of the loss at D = 0, b = 0, in the shape of the parameters."""
+        """Approximate the second derivatives of the loss at D = 0, b = 0, by parameter, in the shape of `strengths`.
+
+        Off the diagonal that of D_jk is sum_i w_i p_ij (1 - p_ij) times sum_i w_i x_ik^2, as if the two were independent.
+        """
         count = self.data.logits.shape[1]
         variance, squares, diagonal = np.zeros(count), np.zeros(count), np.zeros(count)
         for x, _, w in self._blocks():
@@ -226,6 +233,8 @@ class MatrixProblem:
 def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Float64s) -> Float64s:
     """Fit shares a >= low, sum 1, of softmax(b_j z) and, last, the uniform distribution, by least squared error.
 
+    `inverses` are the b_j; `low` and the result have one number for each and one for the uniform distribution.
+
     The error is a' G a - 2 r' a, with the products G of the parts and their values r at the labels. Every choice of parts at their
     lowest share is tried (parts are few); the first with the least error counts.
     """
@@ -243,8 +252,8 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
         shares[free] = 0.0
         system = np.ones((len(free) + 1, len(free) + 1))
         system[:-1, :-1], system[-1, -1] = products[np.ix_(free, free)], 0.0
-        goal = np.append((at_labels - products @ shares)[free], 1 - shares.sum())
-        shares[free] = np.linalg.lstsq(system, goal, rcond=None)[0][:-1]
+        right_side = np.append((at_labels - products @ shares)[free], 1 - shares.sum())
+        shares[free] = np.linalg.lstsq(system, right_side, rcond=None)[0][:-1]
         error = float(shares @ products @ shares - 2 * at_labels @ shares)
         if (shares >= low - 1e-12).all() and error < best_error - 1e-15:
             best, best_error = np.maximum(shares, low), error
@@ -263,7 +272,9 @@ def platt_targets(outcomes: Float64s, weights: Float64s) -> Float64s:
 
 
 def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s, *, squared: bool = False) -> Float64s:
-    """Fit sigmoid(features @ slopes + c) with slopes >= 0 by maximum likelihood, or by least squares; c comes last.
+    """Fit sigmoid(features @ slopes + c) with slopes >= 0 by maximum likelihood, or by least squares (`squared`).
+
+    Features are (n, k) with k at most 2, targets in [0, 1] and weights (n,). Returns slopes and c, shape (k + 1,).
 
     Where the free optimum has a negative slope some slope is 0: every choice of zeros is tried, for one or two features at most
     three more fits.
@@ -292,7 +303,7 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
 
 
 def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
-    """Fit a logistic curve by least squares (Levenberg-Marquardt), starting from maximum likelihood."""
+    """Fit slopes and intercept (k + 1,) of a logistic curve by least squares (Levenberg-Marquardt) from maximum likelihood."""
     from scipy.optimize import least_squares
 
     design = np.column_stack([features, np.ones(len(features))])
@@ -303,6 +314,7 @@ def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s)
         return root * (special.expit(design @ coefficients) - targets)
 
     def jacobian(coefficients: Float64s) -> Float64s:
+        """Compute the derivatives of the residuals (n, k + 1)."""
         p = special.expit(design @ coefficients)
         return (root * p * (1 - p))[:, None] * design
 
@@ -335,7 +347,10 @@ def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:
 
 @dataclass(frozen=True, eq=False)
 class _SplineProblem:
-    """Penalised negative log likelihood of sigmoid(theta @ design), with every unknown but the last >= 0."""
+    """Penalised negative log likelihood of sigmoid(theta @ design), with every unknown but the last (the intercept) >= 0.
+
+    The loss is the weighted cross-entropy of `targets` plus theta' penalty theta / 2; unknowns are (knots + 1,).
+    """
 
     design: Float64s  # one row per unknown: the slopes, then the intercept
     targets: Float64s
@@ -359,24 +374,24 @@ class _SplineProblem:
 
         size = len(theta)
         bounds = (np.append(np.zeros(size - 1), -np.inf), np.full(size, np.inf))
-        loss, gradient, likelihood = self.terms(theta)
+        loss, gradient, likelihood_hessian = self.terms(theta)
         for _ in range(_MAX_STEPS):
-            hessian = likelihood + self.penalty
+            hessian = likelihood_hessian + self.penalty
             hessian += (1e-11 * np.trace(hessian) + 1e-12) * np.eye(size)
-            root = np.linalg.cholesky(hessian).T
-            goal = root @ theta - np.linalg.solve(root.T, gradient)
-            step = lsq_linear(root, goal, bounds, method="bvls", tol=1e-14).x - theta
+            upper_factor = np.linalg.cholesky(hessian).T
+            target = upper_factor @ theta - np.linalg.solve(upper_factor.T, gradient)
+            step = lsq_linear(upper_factor, target, bounds, method="bvls", tol=1e-14).x - theta
             decrement = -float(gradient @ step)
             if decrement <= 1e-13 * max(1.0, abs(loss)):
                 break
-            length = 1.0
-            while self.terms(theta + length * step)[0] > loss - 0.1 * length * decrement:
-                length /= 2
-                if length <= 1e-9:
+            step_length = 1.0
+            while self.terms(theta + step_length * step)[0] > loss - 0.1 * step_length * decrement:
+                step_length /= 2
+                if step_length <= 1e-9:
                     return theta
-            theta = theta + length * step
+            theta = theta + step_length * step
             theta[:-1] = np.maximum(theta[:-1], 0.0)
-            loss, gradient, likelihood = self.terms(theta)
+            loss, gradient, likelihood_hessian = self.terms(theta)
         return theta
 
     def akaike(self, theta: Float64s) -> float:
@@ -392,7 +407,8 @@ class _SplineProblem:
 def fit_slopes(x: Float64s, w: Float64s, ones: Float64s, knots: Float64s) -> tuple[Float64s, float]:
     """Fit slopes at the knots and an intercept to distinct scores x, their weights w and weights of positive outcomes `ones`.
 
-    The strength of the penalty on differences between neighbouring slopes is that of the least Akaike criterion.
+    Returns slopes (knots,) and the log odds at the first knot. The strength of the penalty on differences between neighbouring
+    slopes is that of the least Akaike criterion.
     """
     total, positive = float(w.sum()), float(ones.sum())
     centre = float(w @ x) / total
@@ -408,7 +424,7 @@ def fit_slopes(x: Float64s, w: Float64s, ones: Float64s, knots: Float64s) -> tup
     mean = float(w @ targets) / total
     theta = np.append(np.zeros(count), special.logit(mean))
     best, best_akaike = theta, np.inf
-    # from the stiffest curve to the freest, each starting where the last ended
+    # from the strongest penalty to the weakest, each search starting at the result of the one before
     for strength in _PENALTIES[::-1]:
         problem = _SplineProblem(design, targets, w, strength * roughness)
         theta = problem.solve(theta)

@@ -559,7 +559,7 @@ class PriorShift(Recalibrator):
         return np.where(occurs, frequency / np.where(occurs, self.source_, 1.0), 1.0)
 
     def _calibrate(self, outputs: Float64s) -> Float64s:
-        """Recalibrate checked outputs (n, K); without a recalibrator return them."""
+        """Recalibrate checked outputs (n, K) to probabilities by the fitted map; without a recalibrator return them unchanged."""
         return outputs if self.recalibrator is None else self.recalibrator_._apply(outputs)
 
     def _apply(self, outputs: Float64s) -> Float64s:
@@ -626,8 +626,8 @@ class SegmentOffsets(Recalibrator):
 
     d is the shift of highest likelihood and s its standard error: shifts that are not significant are shrunk to nearly 0. Binary
     predictions shift P(positive); with more classes the probability of the most probable class shifts, and the others share
-    the remainder as before. Segments come in the order of the audit, each fitted to what the earlier ones left, so that nested
-    segments add up.
+    the remainder as before. Segments come in the order of the audit, each fitted after the shifts of the earlier ones, so that
+    shifts of nested segments add up.
 
     Parameters
     ----------
