@@ -26,7 +26,7 @@ _MAX_WRITTEN = 2_000_000  # derived: rows of 16 MB a column; of larger counts a 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The bin of every row: `bin_of` in 0..count-1. `bins`, for a cut along one probability, are the sums of its Profile."""
+    """The bin of every row: `bin_of`, shape (n,), in 0..count-1. For a cut along one probability `bins` are its sums, else None."""
 
     bin_of: Indices
     count: int
@@ -35,7 +35,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class VectorBinning(ABC):
-    """Sample -> Partition."""
+    """A rule that assigns the rows of a Sample to bins."""
 
     @abstractmethod
     def partition(self, vector: Sample) -> Partition:
@@ -49,6 +49,7 @@ class VectorBinning(ABC):
         Returns
         -------
         Partition
+            Bins may be empty.
         """
 
     @abstractmethod
@@ -145,7 +146,7 @@ class EqualMass(VectorBinning):
 
 
 def _partition_event(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
-    """Partition rows by cuts of the probability of the judged event."""
+    """Partition rows of two events by cuts between groups of equal probabilities of `vector.event`, with the sums of the bins."""
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
@@ -176,7 +177,7 @@ class VectorBins:
 
     @classmethod
     def of(cls, vector: Sample, partition: Partition) -> "VectorBins":
-        """Gather the rows of every bin, in float64."""
+        """Sum the weights, probabilities and outcomes of every bin of a partition, in float64."""
         b, d = partition.count, vector.dimension
         w, bin_of = vector.weights, partition.bin_of
         sums = partition.bins
@@ -233,7 +234,7 @@ class VectorBins:
         return self.outcome_sum / self.safe
 
     def of_event(self, event: int) -> Bins:
-        """Return the sums of one event in the same bins."""
+        """Return the sums of one event in the same bins, as those of a single probability."""
         return Bins(
             self.weight[None],
             self.output_sum[None, :, event],
@@ -244,7 +245,11 @@ class VectorBins:
 
 
 def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
-    """Take one row for every row that a whole-number weight stands for; other weights, and those of units, stay."""
+    """Repeat every row as often as its whole-number weight says, without weights; the same for the partition.
+
+    Both are returned as they are without weights, with weights that are all 1 or not whole, with units, and for more than two
+    million rows.
+    """
     weights = sample.weights
     if (
         weights is None
@@ -264,7 +269,10 @@ def weighted(values: Floats, weights: Float64s | None) -> Floats:
 
 
 def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Float64s:
-    """Insert what the explicit columns leave of `total` as the column of the implied event."""
+    """Insert `total` (b,) minus the sum of the explicit columns (b, e) as the column of the implied event, shape (b, e + 1).
+
+    Without an implied event the explicit columns are returned.
+    """
     if implied is None:
         return explicit
     return np.insert(explicit, implied, total - explicit.sum(axis=-1), axis=-1)
@@ -354,6 +362,7 @@ class KDTree(VectorBinning):
         Returns
         -------
         Tree
+            Nodes of at least `minimum` are split where their predictions differ.
         """
         return grow(vector.columns, vector.weights, self.minimum(vector))
 
@@ -380,7 +389,10 @@ class Tree:
     depth: int
 
     def pruned(self, minimum: float) -> Partition:
-        """Partition rows by the tree in which only nodes of size at least `minimum` are split."""
+        """Partition rows by the tree in which only nodes of size at least `minimum` are split; all bins hold rows.
+
+        With a minimum below that of the tree, its leaves are the bins.
+        """
         # The bin that a node belongs to: itself, or the highest one not to be split
         top = list(range(len(self.parent)))
         for node, above in enumerate(self.parent):
@@ -394,15 +406,18 @@ class Tree:
 
 
 def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
-    """Split nodes of at least `minimum` (rows, or weight) until none is left that can be. `columns` has shape (events, n)."""
+    """Grow a tree: split nodes of at least `minimum` (rows, or weight) by `lower_side`. `columns` have shape (events, n).
+
+    A node whose predictions are all equal is a leaf.
+    """
     rows = np.arange(columns.shape[1])
     leaf_of = np.empty(len(rows), np.intp)
     parent: list[int] = []
     size: list[float] = []
     deepest = 0
-    waiting: list[tuple[Floats, Float64s | None, Indices, int, int]] = [(columns, weights, rows, 0, 0)]
-    while waiting:
-        columns, weights, rows, above, depth = waiting.pop()
+    stack: list[tuple[Floats, Float64s | None, Indices, int, int]] = [(columns, weights, rows, 0, 0)]
+    while stack:
+        columns, weights, rows, above, depth = stack.pop()
         node = len(parent)
         parent.append(above)
         size.append(float(len(rows)) if weights is None else float(weights.sum()))
@@ -414,12 +429,15 @@ def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
         for side in (~low, low):  # the low side is taken up first
             chosen = np.flatnonzero(side)
             side_weights = None if weights is None else weights.take(chosen)
-            waiting.append((columns.take(chosen, axis=1), side_weights, rows.take(chosen), node, depth + 1))
+            stack.append((columns.take(chosen, axis=1), side_weights, rows.take(chosen), node, depth + 1))
     return Tree(leaf_of, parent, size, deepest)
 
 
 def lower_side(columns: Floats, weights: Float64s | None) -> NDArray[np.bool_] | None:
-    """Find the rows strictly below the mean of the coordinate of highest variance; None when one side would be empty."""
+    """Find the rows strictly below the mean of the column of highest variance, bool (n,); None if one side would be empty.
+
+    `columns` have shape (events, n), weights (n,). Of equal variances the first column is taken.
+    """
     total = columns.shape[1] if weights is None else weights.sum()
     mean = (columns.sum(axis=1, dtype=np.float64) if weights is None else columns @ weights) / total
     spread = np.empty(len(mean))

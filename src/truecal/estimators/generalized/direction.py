@@ -3,7 +3,7 @@
 Outputs q_k proportional to p_k^a exp(b_k) are fitted by maximum likelihood. The exponent a is for over- and
 underconfidence. An offset b_k is fitted for the event that stands for all others (the rest of a top-k lens, the complement
 of one probability), and for events whose surplus is beyond chance. So the direction depends on the labels by one or two
-numbers; truth 0 is left to the test of calibration.
+numbers. It has no meaning for a calibrated model, which the test of calibration is for.
 """
 
 from collections.abc import Iterator
@@ -27,20 +27,24 @@ _FALSE_SURPLUS = 0.05  # derived: probability that any event or cell of a calibr
 
 
 def fitted_outputs(sample: Sample) -> Float64s:
-    """Recalibrate all outputs by one exponent and an offset per event, fitted by maximum likelihood, shape (d, n)."""
+    """Recalibrate all outputs to q_k proportional to p_k^a exp(b_k), fitted by maximum likelihood, shape (d, n).
+
+    Offsets other than 0 are those of the implied event and of events whose surplus is beyond chance. Above two million
+    probabilities every m-th row is fitted.
+    """
     columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    weight = weight * float(kish(weight) / weight.sum())  # as many as the rows they are worth
-    every = slice(None, None, max(1, -(-columns.size // _FITTED)))
+    weight = weight * float(kish(weight) / weight.sum())  # the sum is the effective number of rows
+    every_mth = slice(None, None, max(1, -(-columns.size // _FITTED)))
     free = np.zeros(len(columns), bool)
     if sample.implied is not None:
         free[sample.implied] = True
-    logs, weight = log_outputs(columns[:, every]), weight[every]
-    counts = np.bincount(sample.labels[every], weight, len(logs)).astype(np.float64)
-    likelihood = float(weight @ logs[sample.labels[every], np.arange(len(weight))])
+    logs, weight = log_outputs(columns[:, every_mth]), weight[every_mth]
+    counts = np.bincount(sample.labels[every_mth], weight, len(logs)).astype(np.float64)
+    likelihood = float(weight @ logs[sample.labels[every_mth], np.arange(len(weight))])
     exponent, offset = _newton(logs, weight, counts, likelihood, free, 1.0, np.zeros(len(logs)))
     outputs = _softmax(exponent * logs + offset[:, None])
-    units = None if sample.units is None else sample.units[every]
+    units = None if sample.units is None else sample.units[every_mth]
     one_bin = np.zeros(len(weight), np.intp)
     surplus = beyond_chance((counts - outputs @ weight)[None], outputs, weight, one_bin, units)[0] & ~free
     if surplus.any():
@@ -52,7 +56,7 @@ def fitted_outputs(sample: Sample) -> Float64s:
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Split rows into slices of `_BLOCK` rows, which stay in cache."""
+    """Yield consecutive slices of up to 16,384 rows, which stay in cache."""
     return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
 
 
@@ -70,9 +74,10 @@ def _newton(
     exponent: float,
     offset: Float64s,
 ) -> tuple[float, Float64s]:
-    """Maximise the likelihood over the exponent and the free offsets, from a start.
+    """Maximise the weighted log-likelihood over the exponent and the `free` offsets, from the given ones; return both.
 
-    `counts` of the events and the log-likelihood of the outputs themselves are the sufficient statistics.
+    `logs` of the outputs have shape (d, n), `weight` (n,), `free`, bool, and `offset` (d,). The sufficient statistics are the
+    `counts` of labels, shape (d,), and the log-`likelihood` of the outputs themselves. The exponent stays between 0.02 and 10.
     """
     offset = offset.copy()
     squares, of_free = logs**2, logs[free]
@@ -96,9 +101,11 @@ def _newton(
 def beyond_chance(
     surplus: Float64s, outputs: Float64s, weight: Float64s | None, bin_of: Indices, units: Indices | None
 ) -> NDArray[np.bool_]:
-    """Decide which surpluses (b, d) of labels over outputs (d, n) chance does not explain, for rows in bins `bin_of`.
+    """Decide which surpluses of labels over outputs are too large for chance, bool (b, d), in bins `bin_of`, shape (n,).
 
-    By Bernstein's inequality with normal quantiles, P(any) <= 5 %. Labels of one unit are taken as fully correlated.
+    `surplus` is the weighted number of labels minus the sum of `outputs` (d, n) of every bin and event. The bound is Bernstein's
+    inequality with normal quantiles: a calibrated model has any with probability 5 % at most. Labels of one unit are taken as
+    fully correlated.
     """
     from scipy.special import ndtri
 
@@ -112,14 +119,14 @@ def beyond_chance(
     variance = np.empty_like(surplus)
     for k, q in enumerate(outputs):
         deviation = weighted(np.sqrt(q * (1 - q)), weight)
-        each = deviation if units is None else np.bincount(pair, deviation)
-        variance[:, k] = np.bincount(bin_of_pair, each**2, b)
+        pair_deviation = deviation if units is None else np.bincount(pair, deviation)
+        variance[:, k] = np.bincount(bin_of_pair, pair_deviation**2, b)
     z = float(-ndtri(_FALSE_SURPLUS / 2 / max(surplus.size, 1)))
     return np.abs(surplus) > z * np.sqrt(variance) + z * z / 3 * largest
 
 
 def _softmax(logits: Float64s) -> Float64s:
-    """Normalise over the first axis."""
+    """Compute the softmax of logits (d, n) over the first axis, in place."""
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=0)

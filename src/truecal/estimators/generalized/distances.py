@@ -46,7 +46,7 @@ class Distance(ABC):
 
     @abstractmethod
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Differentiate the distance by the gap of every event; where it is 0, the way out of that range.
+        """Differentiate the distance by the gap of every event, by a subgradient where it is not smooth.
 
         Parameters
         ----------
@@ -60,6 +60,7 @@ class Distance(ABC):
         Returns
         -------
         array of shape (..., events)
+            0 for a gap of 0; for a distance from an interval, -1 or 1 by the nearer end, also inside.
         """
 
     def __str__(self) -> str:
@@ -86,7 +87,7 @@ class Distance(ABC):
         return True
 
     def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Evaluate the linear function of the gap with these slopes, which touches the distance from below.
+        """Evaluate the linear function of the gap with slopes of :meth:`slope`, which is at most the distance.
 
         Parameters
         ----------
@@ -106,7 +107,7 @@ class Distance(ABC):
         return (slope * gap).sum(axis=-1)
 
     def moved_outward(self, gap: Float64s, outcome: Float64s, event: int, reach: float) -> Float64s:
-        """Measure the distance of outcomes that are further out by `reach`.
+        """Bound the distance of outcomes whose distance may be larger by `reach`.
 
         Parameters
         ----------
@@ -117,11 +118,12 @@ class Distance(ABC):
         event : int
             The event of interest, where there are two.
         reach : float
-            How far the outcomes are moved.
+            Increase of the distance.
 
         Returns
         -------
         array of shape (...)
+            Distance plus reach; for a distance from an interval, 0 for outcomes farther than reach inside it.
         """
         return self.between(gap, outcome, event) + reach
 
@@ -438,7 +440,7 @@ class InterInterval(Distance):
         return np.maximum(self._excess(_numbers(outcome, "outcomes")), 0.0)
 
     def _excess(self, rate: Float64s) -> Float64s:
-        """Return the distance to the interval, negative inside."""
+        """Return the distance of rates to the interval; inside it is minus the distance to the nearer end."""
         return np.maximum(self.low - rate, rate - self.high)
 
     @property

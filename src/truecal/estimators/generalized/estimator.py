@@ -185,6 +185,7 @@ class GeneralizedECE(VectorEstimator):
         Returns
         -------
         BinnedSample
+            Whole-number weights are written out as rows; see `write_out`.
         """
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
@@ -215,6 +216,7 @@ class GeneralizedECE(VectorEstimator):
         Returns
         -------
         Estimate
+            Without interval and p-value where `level` is None; with a warning where the median bin has fewer than 10 rows.
         """
         binned = self.binned(sample, partition, bins)
         interval, p_value, chance = None, None, None
@@ -277,7 +279,7 @@ class GeneralizedECE(VectorEstimator):
         return binned.value, drawn, binned.calibrated_errors(rng)[1]
 
     def _class_wise(self, samples: Iterable[Sample], shares: Float64s) -> Estimate:
-        """Combine the errors of all classes to their power mean, without an interval."""
+        """Combine the errors of all classes by their shares to their power mean, without an interval; `parts` are the errors."""
         estimator = replace(self, level=None)
         estimates = [estimator.measure_sample(sample, np.random.default_rng(0)) for sample in samples]
         parts = np.array([float(estimate.value) for estimate in estimates])
@@ -295,5 +297,5 @@ class GeneralizedECE(VectorEstimator):
         )
 
     def _estimate(self, sample: Sample, value: float) -> Estimate:
-        """Build the Estimate of a sample from its value."""
+        """Build the Estimate of a sample from its value, without an interval."""
         return sample_estimate(self, sample, value, value if self.norm in (1, np.inf) else value**self.norm)

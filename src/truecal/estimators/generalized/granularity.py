@@ -1,4 +1,4 @@
-"""How much of a generalized error is its binning: the error against the size of the bins.
+"""The generalized error against the size of the bins, which shows how much of it depends on the binning.
 
 Too few bins average errors away; too many turn chance into error. Between the two lies, if anywhere, the value to quote.
 """
@@ -179,14 +179,14 @@ def sweep_granularity(
 
 
 def _stable_region(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
-    """Find the window of `_WINDOW` fractions over which the value varies least; return its first and last index.
+    """Find the window of three fractions over which the value varies least; return its first and last index.
 
-    Fractions with the same number of bins count once. Windows with few bins or small median bins are used only if there is
-    no other. All arguments have shape (fractions,).
+    Fractions with the same number of bins as the one before count once. Windows with fewer than 4 bins at the start or fewer than
+    10 rows in the median bin at the end are used only if there is no other. All arguments have shape (fractions,).
     """
     changes = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
     length = min(_WINDOW, len(changes))
     windows = [changes[i : i + length] for i in range(len(changes) - length + 1)]
-    eligible = [r for r in windows if bins[r[0]] >= _MIN_BINS and median[r[-1]] >= _MIN_MEDIAN]
-    best = min(eligible or windows, key=lambda r: float(np.ptp(value[r])))
+    eligible = [w for w in windows if bins[w[0]] >= _MIN_BINS and median[w[-1]] >= _MIN_MEDIAN]
+    best = min(eligible or windows, key=lambda w: float(np.ptp(value[w])))
     return int(best[0]), int(best[-1])

@@ -89,15 +89,18 @@ class BinnedSample:
         return float(bins.share @ parts), slopes
 
     def debiased(self) -> float:
-        """Compute the error along the fitted direction: not above the value, not below 0."""
+        """Compute the error (1) along the fitted direction, limited to the range from 0 to the value."""
         return float(np.clip(self.directed[0], 0.0, self.value))
 
     def deviation(self) -> float:
-        """Compute the standard error of the value, to first order; bins without a gap have none."""
+        """Compute the standard error of the value, to first order; bins without a gap contribute nothing."""
         return self._standard_error(self._slopes(self.bins.gap, self.bins.mean_outcome))
 
     def resample(self, resamples: int, rng: np.random.Generator) -> Float64s:
-        """Resample units; compute the error along the fitted direction, to first order, shape (resamples,)."""
+        """Resample rows or units; compute the error (1) along the fitted direction, with fixed slopes, shape (resamples,).
+
+        Negative errors are returned as 0.
+        """
         error, slopes = self.directed
         noise = self._unit_noise(slopes)
         counts = unit_counts(len(noise), resamples, rng)
@@ -106,7 +109,11 @@ class BinnedSample:
     def infer(
         self, level: float, rng: np.random.Generator, *, debiased: bool
     ) -> tuple[float, Interval, float | None, float]:
-        """Compute the value, its interval, the p-value (None without a test), and the mean error of a calibrated model."""
+        """Compute the value, its interval, the p-value (None without a test), and the mean error of a calibrated model.
+
+        The value is that along the fitted direction if `debiased`, within the interval. The limits are derived in the docstring
+        of the module.
+        """
         from scipy.special import ndtri
 
         value, distance = self.value, self.distance
@@ -142,12 +149,15 @@ class BinnedSample:
         sharpened = self._sharpening(columns)
         slopes = self.bins.share[:, None] * self.distance.slope(sharpened, sharpened, self.sample.event)
         drawn = [(self._error(g, ideal + g), np.tensordot(g, slopes, axes=2)) for g in self._null_gaps(columns, rng)]
-        errors, tilts = (np.concatenate(part) for part in zip(*drawn, strict=True))
-        tilt = float((slopes * self.bins.gap).sum())
-        return errors, joint_p_value((errors, np.abs(tilts)), (self.value, abs(tilt)))
+        errors, overconfidences = (np.concatenate(part) for part in zip(*drawn, strict=True))
+        overconfidence = float((slopes * self.bins.gap).sum())
+        return errors, joint_p_value((errors, np.abs(overconfidences)), (self.value, abs(overconfidence)))
 
     def _null_gaps(self, columns: Float64s, rng: np.random.Generator) -> Iterator[Float64s]:
-        """Draw mean outcome minus mean output of every bin if outputs were `columns`, shape (redraws, b, d), in blocks."""
+        """Draw mean outcome minus mean output of every bin under calibration of the outputs `columns`, shape (d, n).
+
+        Yields blocks of shape (redraws, b, d). Labels are redrawn; with units, signs of their residuals are.
+        """
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape
         redraws = int(np.clip(_LABELS // max(len(sample), 1), _MIN_REDRAWS, max(self.redraws, _MIN_REDRAWS)))
         if sample.units is not None:
@@ -159,8 +169,8 @@ class BinnedSample:
         for start in range(0, redraws, step):
             size = min(step, redraws - start)
             code = (np.arange(size)[:, None] * b + bin_of) * d + redraw_labels(ends, size, rng)
-            each = None if sample.weights is None else np.broadcast_to(sample.weights, code.shape).ravel()
-            counts = np.bincount(code.ravel(), each, size * b * d).reshape(size, b, d)
+            weights = None if sample.weights is None else np.broadcast_to(sample.weights, code.shape).ravel()
+            counts = np.bincount(code.ravel(), weights, size * b * d).reshape(size, b, d)
             yield (counts - sums) / self.bins.safe
 
     def _flipped_gaps(self, columns: Float64s, redraws: int, rng: np.random.Generator) -> Iterator[Float64s]:
@@ -181,24 +191,29 @@ class BinnedSample:
             yield gap.reshape(-1, b, d) / self.bins.safe
 
     def _sharpening(self, columns: Float64s) -> Float64s:
-        """Differentiate the summed outputs of every bin by the exponent of outputs raised to a power, shape (b, d)."""
+        """Differentiate the summed outputs of every bin by the exponent a of q_k proportional to p_k^a at a = 1, shape (b, d)."""
         weights, changes = self.sample.weights, np.empty_like(columns)
         for rows in row_blocks(len(self.sample)):
             outputs, logs = columns[:, rows], log_outputs(columns[:, rows])
             scaled = weighted(outputs, None if weights is None else weights[rows])
             np.multiply(scaled, logs - (outputs * logs).sum(axis=0), out=changes[:, rows])
-        return np.stack([np.bincount(self.partition.bin_of, each, self.partition.count) for each in changes], axis=1)
+        return np.stack(
+            [np.bincount(self.partition.bin_of, change, self.partition.count) for change in changes], axis=1
+        )
 
     def _error(self, gap: Float64s, outcome: Float64s) -> Float64s:
-        """Compute the error of gaps and mean outcomes, shape (..., b, d)."""
+        """Compute the error of gaps and mean outcomes of bins, shape (..., b, d) each; the result has shape (...)."""
         return self._mean(self.distance.between(gap, outcome, self.sample.event))
 
     def _mean(self, distances: Float64s) -> Float64s:
-        """Average distances of bins, shape (..., b), in the norm, weighted by the share of each bin."""
+        """Average distances of bins, shape (..., b), in the norm, weighted by the share of each bin; shape (...)."""
         return root(power_mean(distances, self.bins.share, self.norm), self.norm)
 
     def _slopes(self, gap: Float64s, outcome: Float64s, *, boundary: bool = False) -> Float64s:
-        """Differentiate the error by the gap of every event in every bin, shape (b, d); 0 at distance 0 unless `boundary`."""
+        """Differentiate the error by the gap of every event, divided by the share of the bin, shape (b, d): the slopes s of (1).
+
+        Bins at distance 0 have slopes of 0, unless `boundary`.
+        """
         distances, share = self.distance.between(gap, outcome, self.sample.event), self.bins.share
         dual = np.ones_like(distances)
         if self.norm == np.inf:
@@ -217,14 +232,14 @@ class BinnedSample:
         for rows in row_blocks(len(sample)):
             bin_of = self.partition.bin_of[rows]
             mean = np.zeros(len(bin_of))
-            for each, q in zip(by_event, self.fitted, strict=True):
-                mean += each.take(bin_of) * q[rows]
+            for event_slopes, q in zip(by_event, self.fitted, strict=True):
+                mean += event_slopes.take(bin_of) * q[rows]
             np.subtract(slopes.take(bin_of * slopes.shape[1] + sample.labels[rows]), mean, out=noise[rows])
         shares = noise * (1.0 if sample.weights is None else sample.weights) / float(self.bins.weight.sum())
         return shares if sample.units is None else np.bincount(sample.units, shares).astype(np.float64, copy=False)
 
     def _standard_error(self, slopes: Float64s) -> float:
-        """Compute the standard error of (1), with two pseudo-units of even odds and of the largest weight there is."""
+        """Compute the standard error of (1) with given slopes (b, d), with two pseudo-units of even odds and the largest weight."""
         noise, weights, units = self._unit_noise(slopes), self.sample.weights, self.sample.units
         largest = 1.0 if weights is None else float(weights.max())
         if units is not None:
@@ -234,9 +249,10 @@ class BinnedSample:
 
 
 def joint_p_value(redrawn: Sequence[Float64s], observed: Sequence[float]) -> float:
-    """Test by the rarer of several statistics, corrected for the choice; `redrawn` are arrays of shape (redraws,).
+    """Compute the p-value of the most significant of several statistics, corrected for the choice.
 
-    Each dataset has one rank by each statistic; the smallest of its ranks is compared with those of the others.
+    `redrawn` are the statistics of redraws, shape (redraws,) each, `observed` those of the data, large when calibration fails.
+    Each dataset has a rank by each statistic; the smallest of its ranks is compared with those of the redraws.
     """
     ranks = []
     for statistics, value in zip(redrawn, observed, strict=True):
@@ -247,7 +263,10 @@ def joint_p_value(redrawn: Sequence[Float64s], observed: Sequence[float]) -> flo
 
 
 def largest_error(mean: float, chance: float) -> float:
-    """Find the largest error whose values can have this mean, where a calibrated model shows `chance`."""
+    """Find the error at which S m(error / S) is `mean`, with S m(0) = `chance`, the mean value of a calibrated model.
+
+    m is the mean of a folded normal, as in the docstring of the module: 0 for a mean of at most `chance`, and at most `mean`.
+    """
     size = chance * np.sqrt(np.pi / 2)
     means = size * folded_mean(_GRID, np.ones_like(_GRID))
     return mean if mean >= means[-1] else float(np.interp(mean, means, size * _GRID))

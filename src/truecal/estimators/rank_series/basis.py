@@ -33,7 +33,7 @@ _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margi
 
 
 def max_order(n: Float64s) -> Float64s:
-    """Return the largest number of terms for n rows: sqrt(n) / 2, between 3 and 64."""
+    """Return the largest number of terms for n rows or clusters, floor(sqrt(n) / 2) between 3 and 64, of the shape of n."""
     return np.clip(np.floor(np.sqrt(n) / 2), MIN_ORDER, MAX_ORDER)
 
 
@@ -71,7 +71,7 @@ class RankCells:
 
     @cached_property
     def few_scores(self) -> NDArray[np.bool_]:
-        """Decide whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
+        """Whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
         return self.distinct[: len(self.counts)] <= max_order(self.units)
 
     @cached_property
@@ -86,12 +86,12 @@ class RankCells:
 
     @cached_property
     def null_covariance(self) -> Float64s:
-        """Covariance (10) of their coefficients under calibration, shape (m, K, K)."""
+        """Covariance (10) of the coefficients of `basis` under calibration, shape (m, K, K)."""
         return coefficient_covariance(self.basis, self.null_variances, self.n)
 
     @cached_property
     def sides(self) -> Sides:
-        """The sides of 1/2 and the ranks within them."""
+        """The sides of 1/2 and the ranks within them (3a)."""
         upper_share = np.vecdot(self.shares, self.upper)
         lower_share = 1 - upper_share
         small_share = np.minimum(upper_share, lower_share)
@@ -112,7 +112,10 @@ class RankCells:
 
 
 def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], RankCells]]:
-    """Join the rows of single datasets of any sizes in rank cells, and stack neighbours in batches of bounded memory."""
+    """Join the rows of single datasets of any sizes in rank cells; yield consecutive datasets in batches of bounded memory.
+
+    Each batch comes with the list of its profiles, in the order given.
+    """
     batch: list[Profile] = []
     largest = total = 0
     for profile in profiles:
@@ -126,7 +129,7 @@ def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], 
 
 
 def stack_cells(profiles: Sequence[Profile]) -> RankCells:
-    """Join the rows of single datasets in rank cells, which are stored with them, and stack these in a batch.
+    """Join the rows of single datasets in rank cells, which are stored in their caches, and stack these in one batch.
 
     Datasets with fewer cells than others end with empty cells of the rank of their last one.
     """
@@ -137,10 +140,11 @@ def stack_cells(profiles: Sequence[Profile]) -> RankCells:
         datasets.append(profile.cache["rank cells"])
     if len(datasets) == 1:
         return datasets[0]
-    cells = max(each.scores.shape[1] for each in datasets)
+    cells = max(dataset.scores.shape[1] for dataset in datasets)
 
     def stack(name: str) -> np.ndarray:
-        values = [getattr(each, name)[0] for each in datasets]
+        """Stack a field of all datasets, shape (m,) or (m, cells)."""
+        values = [getattr(dataset, name)[0] for dataset in datasets]
         if np.ndim(values[0]) == 0:
             return np.array(values)
         stacked = np.zeros((len(values), cells), values[0].dtype)
@@ -154,7 +158,7 @@ def stack_cells(profiles: Sequence[Profile]) -> RankCells:
 
 
 def cell_parts(profile: Profile) -> Iterator[RankCells]:
-    """Join the rows of a batch in rank cells, in parts of bounded memory."""
+    """Join the rows of a batch in rank cells; yield them in parts of bounded memory, datasets in order."""
     if profile.batch == 1:
         yield stack_cells([profile])
         return
@@ -198,7 +202,10 @@ def rank_cells(profile: Profile) -> RankCells:
 
 
 def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
-    """Cut into 1024 cells of equal mass that keep ties together; the cut nearest to `lower_rows` is moved there."""
+    """Cut into 1024 cells of equal mass that keep ties together; the cut nearest to `lower_rows` is moved there.
+
+    `lower_rows`, shape (m or 1, 1), is the number of rows on the lower side of 1/2; where it is none or all, no cut is moved.
+    """
     total = profile.total[: 1 if profile.weights is None or profile.alike else None, None]
     masses = np.arange(MAX_CELLS + 1) * total / MAX_CELLS
     masses = np.ceil(masses) if profile.counted else masses
@@ -212,7 +219,7 @@ def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
 
 
 def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
-    """Make a cell of every row."""
+    """Make a cell of every row of unweighted datasets; cells from `lower_rows`, shape (m or 1, 1), on are above 1/2."""
     scores = profile.scores.astype(np.float64, copy=False)
     residuals = profile.outcomes - scores
     if (profile.distinct < profile.rows).any():
@@ -239,7 +246,10 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
 
 
 def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArray[np.bool_]) -> RankCells:
-    """Make a cell of the rows between two neighbouring cuts, by differences of prefix sums."""
+    """Make a cell of the rows between any two consecutive cuts, by differences of prefix sums.
+
+    `distinct` and `upper` are those of `RankCells`. Importance weights are scaled to the effective sample size.
+    """
     scale = (profile.size / profile.total)[:, None]
     same_counts = profile.alike or (
         profile.weights is None and not profile.has_ties and len(cut.below) == len(upper) == 1
@@ -275,10 +285,10 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArra
 def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = False) -> Float64s:
     """Compute functions of the score that are orthonormal over the cells (4), shape (m or 1, K, G).
 
-    K is `order`, by default as many as the number of units allows. With `by_side` they are functions of the rank within
-    each side of 1/2 (4a). Each function is multiplied by the root of the share of its cell, so that it is a vector of
-    length 1. It is zero in empty cells and beyond a dataset's own number of terms. Datasets of as many rows on each
-    side without ties share their basis.
+    K is `order`, by default as many as the number of units allows, and at most the distinct ranks. With `by_side` they are
+    functions of the rank within each side of 1/2 (4a). Each function is multiplied by the root of the share of its cell, so
+    that it is a vector of length 1. It is zero in empty cells and beyond the dataset's number of terms. Datasets of as many
+    rows on each side without ties share their basis.
     """
     orders = cells.orders if order is None else np.minimum(float(order), cells.distinct[: len(cells.counts)])
     if by_side:
@@ -339,7 +349,7 @@ def squared_norm(covariance: Float64s) -> Float64s:
 def _cached_basis(
     shares: bytes, ranks: bytes, small: bytes, small_share: float, small_order: float, order: float
 ) -> Float64s:
-    """Compute the basis of one dataset; arguments are bytes so that equal datasets share the cache. Read-only."""
+    """Compute the basis of one dataset, shape (1, K, G), read-only; arrays are given as bytes, so that equal datasets share it."""
     numbers = np.array([small_share]), np.array([small_order]), np.array([order])
     basis = _two_sided_functions(
         np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.frombuffer(small, bool)[None], *numbers
@@ -349,7 +359,10 @@ def _cached_basis(
 
 
 def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
-    """Compute the indicators of distinct scores (4b), vectors of length 1."""
+    """Compute the indicators of distinct ranks (4b) times the roots of `shares`, as vectors of length 1, (m, terms, cells).
+
+    Indicators beyond the distinct ranks of a dataset are 0.
+    """
     steps = np.diff(ranks, axis=1, prepend=ranks[:, :1]) > _EQUAL_RANKS
     group, roots = np.cumsum(steps, axis=1), np.sqrt(shares)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
@@ -364,7 +377,12 @@ def _two_sided_functions(
     small_order: Float64s,
     orders: Float64s,
 ) -> Float64s:
-    """Combine polynomials in the rank within each side (4a)."""
+    """Combine polynomials in the rank within each side of 1/2 (4a), shape (m, terms, cells).
+
+    `shares`, `ranks` and `small` have shape (m, cells), the others (m,); `orders` are the numbers of terms. As many polynomials as
+    both sides have come in pairs, with opposite and with equal signs on both sides; then those of the large side alone.
+    Without a small side they are the polynomials in the rank of all rows.
+    """
     if not small.any():
         return _polynomials(shares, ranks, orders)
     large_vectors = _side_polynomials(shares, ranks, ~small, orders)
@@ -372,11 +390,11 @@ def _two_sided_functions(
     large_count, small_count = (vectors.any(axis=2).sum(axis=1)[:, None] for vectors in (large_vectors, small_vectors))
     pairs = np.minimum(large_count, small_count)
     term = np.arange(large_vectors.shape[1])
-    paired, confidence = term < 2 * pairs, term % 2 == 0
+    paired, opposite_signs = term < 2 * pairs, term % 2 == 0
     index = np.where(paired, term // 2, term - pairs)
     a, b = np.sqrt(1 - small_share)[:, None], np.sqrt(small_share)[:, None]
-    of_large = np.where(paired, np.where(confidence, a, b), 1.0)
-    of_small = np.where(paired, np.where(confidence, -b, a), 1.0) * (index < small_count)
+    of_large = np.where(paired, np.where(opposite_signs, a, b), 1.0)
+    of_small = np.where(paired, np.where(opposite_signs, -b, a), 1.0) * (index < small_count)
     basis = np.empty_like(large_vectors)
     datasets = np.arange(len(shares))
     for t in term:
@@ -389,7 +407,10 @@ def _two_sided_functions(
 
 
 def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool_], orders: Float64s) -> Float64s:
-    """Orthonormalise powers of the rank within the cells of one side, shape (m, terms, cells); zero elsewhere."""
+    """Orthonormalise powers of the rank over the cells `inside` one side, bool (m, cells); zero in the others.
+
+    Shape (m, terms, cells), as of `_polynomials`.
+    """
     side_shares = positive(np.vecdot(shares, inside))[:, None]
     if len(shares) > 1:
         return _polynomials(shares * inside / side_shares, ranks, orders)

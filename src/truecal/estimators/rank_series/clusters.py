@@ -42,7 +42,7 @@ _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds 
 
 
 def cluster_order(clusters: int) -> int:
-    """Return the largest number of terms for so many clusters."""
+    """Return the largest number of terms for so many clusters: `max_order` as an integer."""
     return int(max_order(np.array(clusters)))
 
 
@@ -50,8 +50,8 @@ def cluster_order(clusters: int) -> int:
 class ClusteredSeries:
     """The rank series of one dataset with products within clusters left out (20).
 
-    Its variance is the cluster-robust one, but not below that of independent calibrated rows: outcomes that are all
-    equal do not show how clusters differ. Quantiles are Student's with J - 1 degrees of freedom.
+    Its variance is the cluster-robust one, but not below that of independent calibrated rows, because outcomes that are all
+    equal have no variance between clusters. Quantiles are Student's with J - 1 degrees of freedom.
     """
 
     cells: RankCells
@@ -64,7 +64,10 @@ class ClusteredSeries:
 
     @classmethod
     def of(cls, data: Sample | Profile, units: Units | None = None) -> "ClusteredSeries":
-        """Fit the series of a sample whose rows belong to `units`, or of a profile that stores the units of its rows."""
+        """Fit the series of a sample whose rows belong to `units`, or of a profile that stores the units of its rows.
+
+        A single unit is refused. A profile counts only units with a row of positive weight.
+        """
         if isinstance(data, Sample):
             assert units is not None
             units.refuse_one()
@@ -100,7 +103,7 @@ class ClusteredSeries:
 
     @cached_property
     def sums(self) -> Float64s:
-        """What every cluster adds to the coefficients, s of (20), shape (J, K)."""
+        """Contribution of every cluster to the coefficients, s of (20), shape (J, K)."""
         products = np.tile(self.functions[: self.terms], 2) * self._residuals
         return self._cluster_sums(products) / self.n
 
@@ -121,7 +124,7 @@ class ClusteredSeries:
 
     @cached_property
     def order(self) -> int:
-        """Number of terms that minimises the risk, all of them where scores are few (4b)."""
+        """Number of terms that minimises the risk; all of them where scores are few (4b)."""
         return len(self.theta) if self.cells.few_scores[0] else int(np.argmin(self._risk)) + 1
 
     @cached_property
@@ -131,7 +134,7 @@ class ClusteredSeries:
 
     @cached_property
     def value(self) -> float:
-        """The root-mean-square error, corrected by Jensen's inequality (14)."""
+        """The root-mean-square error, corrected by Jensen's inequality (14) where it is significant; between 0 and 1."""
         power, chosen = self.theta[self.order - 1], self._covariance[: self.order, : self.order]
         if power > SIGNIFICANCE_GATE * np.sqrt(2 * (chosen**2).sum()) and not self.cells.few_scores[0]:
             power = jensen_corrected(power, self._slope, self._curvature)
@@ -144,7 +147,7 @@ class ClusteredSeries:
 
     @cached_property
     def _rows(self) -> Float64s:
-        """Rows of every cluster, shape (J,)."""
+        """Sum of weights of every cluster, shape (J,)."""
         return np.asarray(self.weights.sum(axis=0))
 
     @cached_property
@@ -205,7 +208,7 @@ class ClusteredSeries:
 
     @cached_property
     def pivot(self) -> Pivot:
-        """The pivot of the series with all its terms."""
+        """The estimate of the series with all its terms and its variance, for (17)."""
         center = float(self.theta[-1])
         return Pivot(
             center=np.array([center]),
@@ -217,7 +220,10 @@ class ClusteredSeries:
         )
 
     def estimate(self, level: float, norm: float = 2) -> tuple[float, float, Interval]:
-        """Compute the error, its signed power, and its confidence interval, which contains the error."""
+        """Compute the error of norm 1 or 2, its signed power, and its confidence interval, which contains the error.
+
+        Where Student's quantile is above 8, as for two clusters at 95 %, the limits are 0 and 1.
+        """
         from scipy.special import ndtr, stdtrit
 
         quantile = float(stdtrit(self._clusters - 1, 0.5 + level / 2))
@@ -233,7 +239,10 @@ class ClusteredSeries:
         return value, power, Interval(low, high, level, "clustered rank series")
 
     def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
-        """Test calibration by the statistic (18) with signs of whole clusters flipped (wild bootstrap, Liu 1988)."""
+        """Test calibration by the statistic (18) with signs of whole clusters flipped (wild bootstrap, Liu 1988).
+
+        Returns the statistic and its p-value; 0 and 1 where no cluster has a residual.
+        """
         options.resamples(resamples)
         generator = options.generator(rng)
         squares = self.sums.T @ self.sums
@@ -254,7 +263,7 @@ class ClusteredSeries:
         return float(weights @ (window_residuals**2 - _line_sums(residuals.power(2))))
 
     def _window_sums(self, windows: int) -> tuple[Any, Any]:
-        """Sum the rows and the residuals of every cluster in every window, sparse (windows or more, J) each."""
+        """Sum the weights and the residuals of every cluster in every window, sparse matrices of shape (windows or more, J)."""
         from scipy.sparse import csr_array
 
         window = np.tile(window_index(self.cells, np.array([windows]))[0], 2)
@@ -264,10 +273,10 @@ class ClusteredSeries:
         return rows, residuals
 
     def _unexpected_outcomes(self) -> UnexpectedOutcomes:
-        """Count unexpected outcomes, in units of independent ones.
+        """Count unexpected outcomes, divided by their design effect.
 
-        Their design effect is the variance of a cluster's number over that of independent rows. One cluster of them is
-        added to both, since a number of 0 does not show how they are correlated.
+        The design effect is the variance of the number of a cluster over that of independent rows, and at least 1. One cluster
+        of unexpected outcomes is added to both, since none would leave it undefined.
         """
         prediction = predicted_outcome(self.scores)
         by_cluster = self._cluster_sums(np.concatenate([prediction, 1 - prediction]))

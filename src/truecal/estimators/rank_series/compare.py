@@ -30,17 +30,17 @@ _MIN_VARIANCE = 1e-40  # of an estimate, so that no division is by 0
 
 @dataclass(frozen=True, eq=False)
 class UnitNoise:
-    """What every unit (row, cluster, cell) adds to the estimate of one model."""
+    """Contributions of every unit (row, cluster, cell) to the noise of the estimate of one model."""
 
     coefficients: Float64s  # (K,)
-    sums: Float64s  # (units, K) noise of every coefficient
-    squares: Float64s  # (units,) deviation of the mean squared gap
+    sums: Float64s  # (units, K) noise of every coefficient: its covariance is sums' sums
+    squares: Float64s  # (units,) squared gaps of the unit minus their expectation, over n
     order: int = 0  # terms of the fitted curve, 0 where the error is 0
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One model of a comparison."""
+    """One model of a comparison: its error, the pivot of its estimate, and the noise by units that both models may share."""
 
     value: float
     pivot: Pivot
@@ -48,7 +48,11 @@ class Side:
     clusters: int | None = None  # whose noise is Student's; None: independent rows
 
     def limits(self, other: "Side", level: float, *, paired: bool) -> tuple[float, float, float]:
-        """Compute limits of this error minus the other's, and the p-value of no difference."""
+        """Compute the lower and upper limit of this error minus the other's, and the two-sided p-value of no difference.
+
+        `paired` says that both models have the same units in the same order. Limits contain 0 if p is at least 1 - level; of the
+        same model twice they are 0, with p = 1.
+        """
         if paired and self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums):
             return 0.0, 0.0, 1.0  # the same model twice
         if float(self.pivot.center[0]) < float(other.pivot.center[0]):  # the same draws whichever comes first
@@ -66,7 +70,10 @@ class Side:
 
 
 def comparison_side(data: Sample | Profile, units: Units | None = None) -> Side:
-    """Compute what a comparison needs of one model; without units its rows are paired with none, as those of a sketch."""
+    """Build one model of a comparison from its rows by `units`, of at least two; without units it can only be compared unpaired.
+
+    The latter is for a profile, as of a sketch, or for a sample of other rows than those of the other model.
+    """
     if units is None:
         return _unpaired_side(data.profile if isinstance(data, Sample) else data)
     assert isinstance(data, Sample)
@@ -75,13 +82,13 @@ def comparison_side(data: Sample | Profile, units: Units | None = None) -> Side:
 
 
 def _series_by_side(profile: Profile) -> SeriesFit:
-    """Fit the series by side of 1/2 (4a), so that the terms of two models are comparable whatever series their values have."""
+    """Fit the series by side of 1/2 (4a), so that two models have the same terms also where one of their values is by all ranks."""
     cells = rank_cells(profile)
     return unrefuted(fit_basis(cells, rank_basis(cells, by_side=True)))
 
 
 def _unpaired_side(profile: Profile) -> Side:
-    """Take cells as units: the noise has the covariance of the fit."""
+    """Build one model with cells as units: the noise has the covariance of the fitted coefficients at the fitted rates."""
     value, fit = float(next(fit_series(profile)).value[0]), _series_by_side(profile)
     deviations = np.sqrt(fit.rate * (1 - fit.rate) / fit.cells.n[0])
     sums = (fit.basis[0] * deviations).T
@@ -89,7 +96,7 @@ def _unpaired_side(profile: Profile) -> Side:
 
 
 def _row_side(sample: Sample, units: Units) -> Side:
-    """Take rows as units, or the rows of one key."""
+    """Build one model with rows, or with rows of the same key, as units."""
     value = float(next(fit_series(sample.profile)).value[0])
     grouped = sample.with_units(units.of_row)
     cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
@@ -101,7 +108,10 @@ def _row_side(sample: Sample, units: Units) -> Side:
 
 
 def _cluster_side(sample: Sample, units: Units) -> Side:
-    """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
+    """Build one model with clusters as units, and more terms than the value has.
+
+    Noise that both models share cancels in a difference, so that more terms are affordable; the bias of too few does not cancel.
+    """
     series = ClusteredSeries.of(sample.with_units(units.of_row), units)
     longer = replace(series.by_side, terms=len(series.functions))
     value, gap = series.lower_risk.value, longer.gap[None]
@@ -121,7 +131,10 @@ def _cluster_side(sample: Sample, units: Units) -> Side:
 def _unit_noise(
     coefficients: Float64s, functions: Float64s, order: int, scores: Float64s, weights: object
 ) -> UnitNoise:
-    """Sum functions times residuals of the fit, and squared gaps, over units; `weights` as of `incidence`."""
+    """Sum functions times residuals of the fit, and squared gaps, by unit; `weights` are those of `incidence`, (2 G, units).
+
+    `functions` have shape (K, G), of which the first `order` make the fit; `scores` have shape (G,).
+    """
     zeros, ones = weights[: len(scores)], weights[len(scores) :]  # type: ignore[index]
     rows = zeros + ones
     n = float(rows.sum())
@@ -137,7 +150,7 @@ def _unit_noise(
 
 @dataclass(frozen=True, eq=False)
 class CommonNoise:
-    """What the estimates of two models have in common; nothing by default, as on different rows."""
+    """Correlations of the estimates of two models on the same units; by default none, as on different rows."""
 
     null_correlation: float = 0.0  # of both X without an error
     linear_variance: float | None = None  # D: variance of the linear part of X_1 - X_2
@@ -145,7 +158,7 @@ class CommonNoise:
 
     @classmethod
     def of_pair(cls, one: UnitNoise, other: UnitNoise) -> "CommonNoise":
-        """Compute it from the noise of the same units in both models."""
+        """Compute the correlations from the noise of the same units in both models."""
         joint, terms = _joint_covariance(one, other, paired=True), len(one.coefficients)
         blocks = joint[:terms, :terms], joint[terms:, terms:], joint[:terms, terms:]
         squares = [float((block**2).sum()) for block in blocks]
@@ -156,13 +169,16 @@ class CommonNoise:
 
 
 def _joint_covariance(one: UnitNoise, other: UnitNoise, *, paired: bool) -> Float64s:
-    """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2)."""
+    """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2); not `paired`: blocks of zeros."""
     cross = one.sums.T @ other.sums if paired else np.zeros((len(one.coefficients), len(other.coefficients)))
     return np.block([[one.sums.T @ one.sums, cross], [cross.T, other.sums.T @ other.sums]])
 
 
 def _linear_variance(one: UnitNoise, other: UnitNoise, joint: Float64s) -> float:
-    """Estimate D from all terms of the difference of both coefficients and the chosen terms of their mean."""
+    """Estimate the variance D of the linear part of X_1 - X_2 from the coefficients of both models; not below 0.
+
+    It has all terms of their difference, and the chosen terms of their mean. `joint` is the covariance of the coefficients.
+    """
     counts = len(one.coefficients), len(other.coefficients)
     signs = np.repeat([1.0, -1.0], counts)
     contrast = joint * np.outer(signs, signs)
@@ -179,7 +195,7 @@ def _linear_variance(one: UnitNoise, other: UnitNoise, joint: Float64s) -> float
 
 
 class JointDistribution:
-    """The distribution (21) of the estimates X of two models at any pair of true errors."""
+    """The distribution (21) of the estimates X of two models at any pair of true errors, by 2000 fixed draws."""
 
     def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
         self._pivots = one.pivot, other.pivot
@@ -213,7 +229,10 @@ class JointDistribution:
     # ------------------------------------------------------------------ tails and limits
 
     def tail(self, differences: Float64s) -> Float64s:
-        """Compute the smaller tail of the statistic at every difference; the larger one of series and windows."""
+        """Compute the smaller tail probability of the statistic (22) at every difference of errors, shape (differences,).
+
+        Where windows give other estimates than the series, each tail is the larger one of both.
+        """
         tails = np.zeros((2, len(differences)))
         for observed in self._observed:
             drawn = _statistic(differences[:, None], *self.draw(self.nearest_errors(differences, observed)))
@@ -222,7 +241,7 @@ class JointDistribution:
         return tails.min(axis=0)
 
     def limit(self, end: float, tail: float) -> float:
-        """Search the last difference, from that of the estimates towards `end`, whose tail is not below the given one."""
+        """Find the last difference, from that of the estimates towards `end` (-1 or 1), whose `tail` is not below the given one."""
         # Start where T_d of (22) is zero
         one, other = self._observed[0]
         accepted = float(np.sqrt(max(one, 0.0)) - np.sqrt(max(other, 0.0)))
@@ -240,7 +259,10 @@ class JointDistribution:
         return float(accepted)
 
     def nearest_errors(self, differences: Float64s, observed: tuple[float, float]) -> tuple[Float64s, Float64s]:
-        """Find the pair of errors with each difference that is nearest to the observed X, by the covariance there."""
+        """Find the pair of errors of each difference that is nearest to the observed X, two arrays of shape (differences,).
+
+        Nearest in the Mahalanobis distance by the covariance of X at the nearest pair, found by two rounds.
+        """
         smallest = np.abs(differences)
         largest = 2.0 - smallest
         total = sum(observed)
@@ -260,7 +282,10 @@ class JointDistribution:
     # ------------------------------------------------------------------ moments and draws
 
     def linear_deviations(self, errors: tuple[Float64s, Float64s]) -> tuple[list[Float64s], Float64s]:
-        """Compute the standard deviations of 2 e L of both models, consistent with D, and the correlation of L."""
+        """Compute the standard deviations of 2 e L of both models at each pair of errors, and the correlation of L, (pairs,) each.
+
+        With D known they are raised, where needed, so that the variance of their difference can be D.
+        """
         slopes = [np.sqrt(p.slope_at(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
         deviations = [e * slope for e, slope in zip(errors, slopes, strict=True)]
         if self._common.linear_variance is None:
@@ -280,7 +305,7 @@ class JointDistribution:
         return deviations, np.where(product > 0, np.clip(cosine, -1.0, 1.0), without_error)
 
     def covariance(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s, Float64s]:
-        """Compute the variances of X of both models and their covariance."""
+        """Compute the variances of X of both models and their covariance at each pair of errors, shape (pairs,) each."""
         linear, correlation = self.linear_deviations(errors)
         curved = [np.sqrt(s) * e**2 for s, e in zip(self._curvatures, errors, strict=True)]
         variances = [
@@ -320,13 +345,13 @@ def _correlate(standard: Float64s, correlation: Float64s) -> tuple[Float64s, Flo
 
 
 def _statistic(difference: Float64s, one: Float64s | float, other: Float64s | float) -> Float64s:
-    """Compute T_d of (22)."""
+    """Compute T_d of (22) for estimates of two squared errors; 0 where the estimates have the difference d of their roots."""
     error_sum = np.sqrt(np.maximum(2 * (one + other) - difference**2, 0.0))
     return np.asarray(one - other - difference * np.maximum(error_sum, np.abs(difference)))
 
 
 def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:
-    """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,)."""
+    """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,); exponential below a share of 2 %."""
     draws = drawn.shape[1]
     counted = int(_COUNTED_TAIL * draws)
     top = np.partition(drawn, draws - counted, axis=1)[:, draws - counted :]

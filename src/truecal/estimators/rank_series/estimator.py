@@ -120,7 +120,7 @@ class RankSeries(Estimator):
         return self._of_fit(fit_cells(cells), profiles)
 
     def _of_fit(self, fit: SeriesFit, profiles: Sequence[Profile]) -> Iterator[Estimate]:
-        """Estimate single datasets from their fits."""
+        """Estimate single datasets, in order, from the fit of their batch."""
         cells, powers, (low, high) = fit.cells, _signed_power(fit, self.norm), self._limits(fit)
         for i, profile in enumerate(profiles):
             filled = cells.counts[i] > 0
@@ -130,7 +130,10 @@ class RankSeries(Estimator):
             yield report(self, profile, Findings(powers[i : i + 1], None, warnings, curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
-        """Compute the limits of every dataset, widened to contain the value."""
+        """Compute the limits of the error of every dataset, shape (m,) each, widened to contain the value.
+
+        Where all scores are equal they are those of `one_score_limits`.
+        """
         value = fit.error(self.norm)
         if self.norm == 1:
             lower, upper = absolute_interval(fit, self.level)
@@ -177,7 +180,7 @@ class RankSeries(Estimator):
 
 
 def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
-    """Compute the power of the error of every dataset, negative where the estimate with the chosen terms is."""
+    """Compute the error to the power `norm` of every dataset, shape (m,), or the signed estimate (8) where that is not positive."""
     return np.where(fit.value > 0, fit.error(norm) ** norm, np.minimum(fit.power, 0.0))
 
 
@@ -195,11 +198,11 @@ def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:
 
 
 def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float:
-    """Probe how far the value of all rows may be from that of the cells of a sketch.
+    """Estimate how far the value of all rows may be from that of the cells of a sketch; 1 with importance weights.
 
     The bound is probed, not proved, because the number of terms can change with any row. Rows inside the cells are put
-    into the orders that change the value most, and four times the largest change is stated, or that of any number of
-    terms whose risk may then be the smallest.
+    into orders that change the value much, and four times the largest change is returned, or that to the value with any other
+    number of terms whose risk may then be the smallest.
     """
     if not profile.counted:
         return 1.0  # the spread of importance weights inside cells is not stored
@@ -220,14 +223,14 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
 
 
 def _probes(profile: CellProfile, estimate: Estimate) -> list[SeriesFit]:
-    """Fit rows in probed orders, apart and tied, and cells in these orders."""
+    """Fit the series to the cells as ties, and to rows in the probed orders, split in two per cell and in small pieces."""
     orders = _probed_orders(profile, estimate)
     profiles = profile.tied(), split_mixed_cells(profile, orders), profile.ordered(MAX_CELLS, orders)
     return [fit_cells(rank_cells(rows)) for rows in profiles]
 
 
 def _probed_orders(profile: CellProfile, estimate: Estimate) -> NDArray[np.bool_]:
-    """Put ones last where the fitted gap rises, where it falls, everywhere and nowhere, shape (4, cells)."""
+    """Return four orders: cells where zeros come first are those where the fitted gap rises, falls, all, none; bool (4, cells)."""
     everywhere = np.ones(profile.rows, bool)
     rises = everywhere
     if estimate.curve is not None and profile.rows > 1:

@@ -2,8 +2,8 @@
 
 p-values from B redraws cannot go below 1/(B + 1), and a correction for 60 tests then rejects nothing. A family has one
 joint null instead: the largest statistic of all datasets is compared with the largest of redraws of all of them (max-T,
-Westfall and Young 1993), and stepping down leaves out those rejected already. Statistics are first expressed in units of
-their own tail, because those of rare events have longer ones: the excess over the 90 % quantile of the redraws, divided
+Westfall and Young 1993), and stepping down leaves out those rejected already. Statistics are first scaled by the tail of their
+null distribution, because those of rare events have longer tails: the excess over the 90 % quantile of the redraws, divided
 by the mean excess beyond it, which is shrunk halfway to that of all datasets.
 """
 
@@ -37,8 +37,8 @@ _REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
 def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: np.random.Generator) -> float:
     """Compute the p-value of calibration in all classes, by labels redrawn from the probabilities of their rows.
 
-    The statistic is the weighted sum over classes of (18). One label per row keeps the outcomes of different classes
-    correlated as they are. The samples are those of a class-wise lens on independent rows.
+    The statistic is the sum over classes of (18), weighted by `shares`, shape (classes,). One label is drawn per row, so that the
+    outcomes of different classes are correlated as in the data. The samples are those of a class-wise lens on independent rows.
     """
     probs = np.stack([sample.scores.astype(np.float64) for sample in samples])
     labels = redraw_labels(label_ends(probs), redraws, rng)
@@ -55,7 +55,10 @@ def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: n
 
 
 def _class_statistics(sample: Sample, draw: Indices, row: Indices, redraws: int) -> tuple[float, Float64s]:
-    """Compute the statistic of one class, observed and redrawn; `row` has the class as its label in redraw `draw`."""
+    """Compute the statistic (18) of one class, observed and redrawn, shape (redraws,); 0 where its scores are all 0 or 1.
+
+    The class is the label of `row[i]` in redraw `draw[i]`, both of shape (ones,).
+    """
     from scipy.sparse import csr_array
 
     sorted_rows = sample.with_units(np.arange(len(sample))).profile
@@ -99,7 +102,7 @@ class Family:
         self._groups: list[int] = []
 
     def add(self, sample: Sample, group: Indices) -> None:
-        """Add one dataset for every group of rows (numbers from 0 on; rows of -1 belong to none).
+        """Add one dataset for every group of rows; `group`, shape (n,), numbers groups from 0 on, and -1 leaves a row out.
 
         A group may be added several times, as one dataset per class: its largest statistic counts.
         """
@@ -115,7 +118,7 @@ class Family:
             self._append(number, *self._test_units(part, flips))
 
     def add_profiles(self, profiles: Iterable[Profile], groups: Iterable[int]) -> None:
-        """Add one dataset of independent rows, or of the cells of a sketch, for each of these groups."""
+        """Add one dataset of independent rows, or of the cells of a sketch, for each of these groups, in the same order."""
         cells = (collapse(profile, _FAMILY_CELLS) for profile in profiles)
         tests = (test for _, batch in stacked_cells(cells) for test in smooth_tests(batch))
         for number, (statistic, null) in zip(groups, tests, strict=True):
@@ -128,7 +131,7 @@ class Family:
         self._nulls.append(null)
 
     def adjusted(self) -> Float64s:
-        """Compute family-wise p-values of all groups, by stepping down."""
+        """Compute family-wise p-values of all groups, shape (groups,), by stepping down from the largest statistic."""
         observed, null = self._by_group()
         order = np.argsort(-observed, kind="stable")
         largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
@@ -138,28 +141,31 @@ class Family:
         return adjusted
 
     def _by_group(self) -> tuple[Float64s, Float64s]:
-        """Express statistics (groups,) and redraws (groups, redraws) in units of their tails; the largest of each group."""
+        """Scale statistics by their tails; return the largest of each group (groups,) and of its redraws (groups, redraws)."""
         observed, null, member = np.array(self._statistics), np.array(self._nulls), np.array(self._groups)
         # The data count like one more redraw, but not by more than twice the largest.
-        every = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
-        start = np.quantile(every, _TAIL, axis=1)
-        excess = np.maximum(every - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * every.shape[1])
+        statistics = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
+        start = np.quantile(statistics, _TAIL, axis=1)
+        excess = np.maximum(statistics - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * statistics.shape[1])
         tail = np.maximum((excess + excess.mean()) / 2, _ROUNDING)
         observed, null = (observed - start) / tail, (null - start[:, None]) / tail[:, None]
         groups = int(member.max()) + 1
-        worst, worst_null = np.full(groups, -np.inf), np.full((groups, self.resamples), -np.inf)
-        np.maximum.at(worst, member, observed)
-        np.maximum.at(worst_null, member, null)
-        return worst, worst_null
+        largest, largest_null = np.full(groups, -np.inf), np.full((groups, self.resamples), -np.inf)
+        np.maximum.at(largest, member, observed)
+        np.maximum.at(largest_null, member, null)
+        return largest, largest_null
 
     def _test_units(self, sample: Sample, flips: Float64s) -> tuple[float, Float64s]:
-        """Test clustered rows; return the statistic and those of sign flips of all clusters, shape (resamples,)."""
+        """Compute the statistic of clustered rows and those of sign flips, shape (resamples,); 0 for a single cluster.
+
+        `flips`, shape (resamples, clusters), has the signs of all clusters of the family, numbered as `sample.units`.
+        """
         assert sample.units is not None
         units = Units.of(sample, self._rng)
         if units.count < 2:
             return 0.0, np.zeros(self.resamples)
         sums, codes = ClusteredSeries.of(sample, units).sums, np.unique(sample.units)
-        # Above 16,384 units they are joined at random, and each dataset flips signs of its own.
+        # Above 16,384 units they are joined at random, differently in each dataset, so signs are drawn for this one.
         signs = flips[:, codes] if len(codes) == len(sums) else draw_signs(self.resamples, len(sums), self._rng)
         return flipped_statistics(sums, signs, sums.T @ sums)
 
@@ -168,7 +174,10 @@ class Family:
 
 
 def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) -> tuple[float, Float64s]:
-    """Compute the statistic (18) of sums over units, shape (J, K), and those with signs (flips, J); 0 without variance."""
+    """Compute the statistic (18) of the total of sums by unit, shape (J, K), and those with signs (flips, J), shape (flips,).
+
+    Both are 0 where the covariance (K, K) has no positive variance.
+    """
     if not (covariance.diagonal() > 0).any():
         return 0.0, np.zeros(len(signs))
     statistic = float(smooth_test_statistic(sums.sum(axis=0), covariance))
@@ -178,7 +187,7 @@ def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) ->
 class JointSigns:
     """A sign-flip test of calibration for many datasets on the same clusters (or blocks in time).
 
-    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster's sign is flipped in all datasets.
+    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster has the same sign in all datasets.
     """
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
@@ -187,10 +196,10 @@ class JointSigns:
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
     def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
-        """Add a dataset by its sums over clusters, shape (J, K), and their covariance where that is known (10).
+        """Add a dataset by its sums by cluster, shape (J, K), with the weight `share` of its statistic.
 
-        Shapes are (J, K) and (K, K); `share` weighs the statistic. A covariance estimated from few ones is correlated with
-        the sums, so that tests of many rare calibrated classes would reject too often.
+        `covariance`, shape (K, K), is that of their total under calibration where it is known (10), else it is estimated from the
+        sums. One estimated from few ones is correlated with them: tests of many rare calibrated classes would reject too often.
         """
         covariance = sums.T @ sums if covariance is None else covariance
         statistic, flipped = flipped_statistics(sums, self._signs, covariance)
@@ -198,6 +207,6 @@ class JointSigns:
         self._flipped += share * flipped
 
     def p_value(self) -> float:
-        """Compute the p-value of calibration in all datasets."""
+        """Compute the p-value of calibration in all datasets: (1 + flips that reach the statistic) / (1 + flips)."""
         limit = self._statistic - _ROUNDING * abs(self._statistic)
         return (1 + int(np.count_nonzero(self._flipped >= limit))) / (1 + len(self._flipped))

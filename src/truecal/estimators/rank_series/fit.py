@@ -77,7 +77,7 @@ class SeriesFit:
 
     @cached_property
     def moments(self) -> CurveMoments:
-        """Moments of the fitted gap."""
+        """Moments of the fitted gap; without a gap the slope is that of a gap of one size, and the curvature 0."""
         shares, n, square = self.cells.shares, self.cells.n, self.gap * self.gap
         variance = self.rate * (1 - self.rate)
         mean_square = np.vecdot(shares, square)
@@ -96,7 +96,7 @@ class SeriesFit:
 
     @cached_property
     def value(self) -> Float64s:
-        """The root-mean-square error, corrected by Jensen's inequality (14), shape (m,)."""
+        """The root-mean-square error, corrected by Jensen's inequality (14) where it is significant, shape (m,); in [0, 1]."""
         cells, power = self.cells, np.maximum(self.power, 0.0)
         # The covariance itself is needed only where a bound does not decide on significance: the basis has length 1, so
         # |V|_F <= max c (1 - c) sqrt(terms) / n.
@@ -136,7 +136,7 @@ def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:
 
 
 def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
-    """Correct an estimate of theta whose root is taken (14)."""
+    """Correct an estimate of theta whose root is taken (14): theta + (b + e theta) / 4, with slope b and curvature e."""
     return power + (slope + curvature * power) / 4
 
 
@@ -144,7 +144,10 @@ def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float6
 
 
 def fit_series(profile: Profile) -> Iterator[SeriesFit]:
-    """Fit a batch in parts of bounded memory; the fit of a single dataset is stored with its profile."""
+    """Fit the series of a batch; yield fits of consecutive datasets, in parts of bounded memory.
+
+    The fit of a single dataset is stored in the cache of its profile.
+    """
     if profile.batch > 1:
         yield from map(fit_cells, cell_parts(profile))
         return
@@ -162,7 +165,7 @@ def fit_cells(cells: RankCells) -> SeriesFit:
 
 
 def fit_basis(cells: RankCells, basis: Float64s) -> SeriesFit:
-    """Fit the series in given functions, with the number of terms that minimises the risk."""
+    """Fit the series in given functions (m or 1, K, G), with the number of terms that minimises the risk; see `SeriesFit`."""
     residuals = cells.residual_sums / np.sqrt(positive(cells.counts))
     projections = np.vecdot(basis, residuals[:, None, :])  # sqrt(n) times (5)
     theta, risk = _leave_one_out(cells, basis, residuals, projections)
@@ -196,9 +199,9 @@ def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
 
 
 def unrefuted(fit: SeriesFit) -> SeriesFit:
-    """Take the smallest number of terms that is not refuted where the chosen one is.
+    """Replace a refuted number of terms by the smallest one that is not refuted (9b); return the fit itself if there is none.
 
-    A number is refuted if the estimate with all terms is significantly above that with so many (9b).
+    A number is refuted if the estimate with all terms is significantly above that with so many, at 5 % one-sided.
     """
     theta = np.maximum(fit.power, 0.0)
     excess = fit.theta[:, -1] - theta
@@ -230,6 +233,7 @@ def _leave_one_out(
 
     `residuals` are sums over cells divided by the root of the count, so that a cell contributes (e r + v) / (1 - h) and
     (e^2 + v) / (1 - h)^2 to the two sums of (19), with e = r - fit and v the variation of residuals within the cell.
+    `projections`, shape (m, K), are their products with the basis. Cells of a leverage above 0.95 are left out of all sums.
     """
     counts, n = positive(cells.counts)[:, None], cells.n[:, None]
     r, within = residuals[:, None], (cells.square_sums - residuals**2)[:, None]

@@ -26,9 +26,8 @@ _CONVERGED = 1e-12  # change of a squared error at which the iteration ends
 _HALF_ROUNDING = 1e-9  # derived: rounding of the mean score of a cell
 
 # Tuned on none of the worlds of benchmarks/candidates; effects there.
-OTHER_SHAPE = (
-    0.5  # of what b_2 adds; none: 2 to 5 % shorter, an error among few rows that vary covered 0.70 of the time
-)
+# Share of the slope that b_2 adds; none: 2 to 5 % shorter, an error among few rows that vary covered 0.70 of the time
+OTHER_SHAPE = 0.5
 WINDOWS_PER_TERM = (2, 4)  # none: 0 to 7 % shorter, staircases and waves covered less
 MIN_WINDOW_ROWS = 16  # mean rows of a window; 8: 3 % longer at n = 300, none: 8 % longer at n = 100
 
@@ -45,7 +44,7 @@ class UnexpectedOutcomes(NamedTuple):
 
     @classmethod
     def of_cells(cls, cells: RankCells) -> "UnexpectedOutcomes":
-        """Count them in every dataset of a batch of cells."""
+        """Count unexpected outcomes, and sum their probabilities, in every dataset of a batch of cells."""
         counts, scores = cells.counts, cells.scores
         ones = np.clip(cells.residual_sums + counts * scores, 0.0, counts)
         prediction = predicted_outcome(scores)
@@ -54,7 +53,7 @@ class UnexpectedOutcomes(NamedTuple):
         return cls(np.maximum(observed.sum(axis=1), 0.0), expected.sum(axis=1), cells.n)
 
     def raise_limit(self, upper: Float64s, level: float) -> Float64s:
-        """Raise upper limits to the exact one of Clopper and Pearson (16d)."""
+        """Raise upper limits of the error, shape (m,), to the exact one of Clopper and Pearson (16d) where that is larger."""
         # By Hoeffding's inequality the exact limit is seldom the larger one; then scipy need not be loaded.
         bound = (self.observed + 1) / self.rows + np.sqrt(-np.log(0.5 - level / 2) / (2 * self.rows))
         if (bound - self.expected / self.rows <= upper).all():
@@ -63,7 +62,7 @@ class UnexpectedOutcomes(NamedTuple):
         return np.maximum(upper, limit - self.expected / self.rows)
 
     def p_value(self, error: float) -> Float64s:
-        """Compute the probability of so few if `error` more of all rows are expected."""
+        """Compute the binomial probability of at most `observed` of `rows` at the rate expected / rows + error, shape (m,)."""
         from scipy.special import betaincc
 
         others = np.maximum(self.rows - self.observed, 0.0)
@@ -72,7 +71,7 @@ class UnexpectedOutcomes(NamedTuple):
 
 
 def predicted_outcome(scores: Float64s) -> Float64s:
-    """Round scores to 0 or 1, and those within the rounding of a mean from 1/2 to 1/2."""
+    """Round scores to 0.0 or 1.0, and those within 1e-9 of 1/2 to 0.5."""
     return np.where(np.abs(scores - 0.5) <= _HALF_ROUNDING, 0.5, np.where(scores > 0.5, 1.0, 0.0))
 
 
@@ -102,9 +101,9 @@ class Pivot:
     unexpected: UnexpectedOutcomes | None = None
 
     def slope_at(self, theta: Float64s | float) -> Float64s:
-        """Compute b(theta) of (16a): the slope of the fitted curve enlarged to theta, or of an error of another shape.
+        """Compute b(theta) of (16a), shape (m,): the slope of the fitted curve enlarged to theta, or of an error of another shape.
 
-        It never falls, so that intervals of different levels nest.
+        It does not decrease with theta, so that intervals of different levels nest. Without `slope_steps` it is constant.
         """
         if self.fitted_square is None or self.slope_steps is None:
             return self.slope + 0 * theta
@@ -118,7 +117,7 @@ class Pivot:
         return enlarged + OTHER_SHAPE * np.maximum(other_shape - enlarged, 0.0)
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
-        """Compute the roots of both ends of the set (17)."""
+        """Compute the limits of the error, the roots of both ends of the set (17), shape (m,) each; raised by (16d)."""
         z_squared = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         lower = self._solve(self.center, self.slope, z_squared)[0]
         upper = self._solve(self.upper_center, self.slope, z_squared)[1]
@@ -131,7 +130,7 @@ class Pivot:
         return np.sqrt(lower), upper if self.unexpected is None else self.unexpected.raise_limit(upper, level)
 
     def _solve(self, center: Float64s, slope: Float64s, z_squared: float) -> tuple[Float64s, Float64s]:
-        """Solve the quadratic of (17) for both values of theta, which is at most 1."""
+        """Solve the quadratic of (17) with a constant slope for both values of theta, in [0, 1], shape (m,) each."""
         x = np.maximum(center, 0.0)
         leading = np.maximum(1 - z_squared * self.curvature, 0.0)
         half, product = x + z_squared * slope / 2, x**2 - z_squared * self.null_variance
@@ -139,7 +138,7 @@ class Pivot:
         return np.maximum(product, 0.0) / positive(top), np.where(top < leading, top / positive(leading), 1.0)
 
     def z_score(self, error: float) -> Float64s:
-        """Standardise X of the upper limit at theta = error^2."""
+        """Standardise X of the upper limit at theta = error^2: (X - theta) / sqrt(Var(X)), shape (m,)."""
         theta = error**2
         variance = self.null_variance + self.slope_at(theta) * theta + self.curvature * theta**2
         return (self.upper_center - theta) / np.maximum(np.sqrt(variance), np.finfo(float).tiny)
@@ -186,7 +185,10 @@ def slope_steps(cells: RankCells, gap: Float64s, slope: Float64s) -> Float64s:
 
 
 def upper_center(cells: RankCells, center: Float64s) -> Float64s:
-    """Take the largest of the series' estimate and those of windows (16c), shape (m,)."""
+    """Compute the largest of the series' estimate `center` and those of windows (16c), shape (m,).
+
+    Windows are used where they have at least 16 rows on average, and not where scores are few (4b).
+    """
     order = np.broadcast_to(max_order(cells.units), cells.n.shape).astype(np.intp)
     for multiple in WINDOWS_PER_TERM:
         windows = multiple * order
@@ -246,7 +248,10 @@ def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]
 
 
 def _signed_mean(fit: SeriesFit, gap: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance."""
+    """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance, (m,) each.
+
+    `gap`, shape (m, G), is the fit with all terms. Cells of a leverage above 0.95 count 0.
+    """
     from scipy.special import ndtr
 
     cells, counts = fit.cells, fit.cells.counts
@@ -258,8 +263,10 @@ def _signed_mean(fit: SeriesFit, gap: Float64s) -> tuple[Float64s, Float64s]:
     ones = np.clip(cells.residual_sums + counts * cells.scores, 0.0, counts)
     total, square = np.zeros(len(cells.n)), np.zeros(len(cells.n))
     for rows, residual in ((ones, 1 - cells.scores), (counts - ones, -cells.scores)):
-        others = np.where(usable, (gap - leverage * residual) / np.where(usable, 1 - leverage, 1.0), 0.0)  # (7)
-        sign = 2 * ndtr(others / np.where(deviation > 0, deviation, np.finfo(float).tiny)) - 1
+        gap_without_row = np.where(
+            usable, (gap - leverage * residual) / np.where(usable, 1 - leverage, 1.0), 0.0
+        )  # (7)
+        sign = 2 * ndtr(gap_without_row / np.where(deviation > 0, deviation, np.finfo(float).tiny)) - 1
         product = sign * residual
         total += np.vecdot(rows, product)
         square += np.vecdot(rows, product**2)

@@ -16,9 +16,10 @@ _MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a sq
 
 
 def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
-    """Compute the largest standardised sum of excess squares of the first coefficients (18).
+    """Compute the largest standardised sum of excess squares of the first coefficients (18), shape (...).
 
-    `coefficients` have the shape (..., K), `covariance` is theirs under calibration.
+    max_k sum_{j <= k} (b_j^2 - V_jj) / sqrt(2 sum_{i, j <= k} V_ij^2), with the coefficients b of shape (..., K) and their
+    covariance V under calibration, shape (K, K), of which a diagonal entry is positive.
     """
     # Relative to the largest variance, squares of tiny scores do not underflow.
     variances = covariance.diagonal()
@@ -33,14 +34,17 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
 def smooth_tests(cells: RankCells, *, share_redraws: bool = False) -> Iterator[tuple[float, NullDistribution]]:
     """Yield the statistic (18) of every dataset of a batch and its distribution under calibration.
 
-    Where no outcome can vary the statistic is 0, or infinite for an unexpected outcome, and those of redraws are 0. With
-    `share_redraws` neighbouring datasets with the same scores have the same distribution. Tests have the terms in the rank
-    of all rows whatever series the value has: no outcome has chosen them.
+    Where all scores are 0 or 1 the statistic is 0, or infinite for an outcome of probability 0, and those of redraws are 0. With
+    `share_redraws` consecutive datasets with the same scores have the same distribution. The terms are those in the rank of all
+    rows, also where the estimate is by side of 1/2: a choice by the outcomes would change the distribution.
     """
     previous = -1
     for i in range(len(cells.n)):
         k = i % len(cells.counts)
-        end, terms = np.flatnonzero(cells.counts[k])[-1] + 1, int(cells.orders[k])  # without what fills the batch up
+        end, terms = (
+            np.flatnonzero(cells.counts[k])[-1] + 1,
+            int(cells.orders[k]),
+        )  # without the empty cells of `stack_cells`
         counts, scores, residuals = cells.counts[k, :end], cells.scores[i, :end], cells.residual_sums[i, :end]
         covariance = cells.null_covariance[i, :terms, :terms]
         if not (covariance.diagonal() > 0).any():
@@ -69,7 +73,7 @@ def _redrawn_statistics(
 
 
 def test_calibration(profile: Profile, redraws: int, rng: np.random.Generator) -> RedrawTest:
-    """Compute statistic and p-value of every dataset of independent rows."""
+    """Compute statistic (18) and p-value, by up to `redraws` redraws, of every dataset of independent rows, shape (batch,)."""
     statistics, p_values = [], []
     for cells in cell_parts(profile):
         for statistic, null in smooth_tests(cells, share_redraws=True):
