@@ -120,7 +120,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     Dimitriadis et al. 2023, with 40 groups of equal mass instead of every pair of scores). Outcomes of different rates are less
     scattered than binomial ones, so Clopper-Pearson stays valid (Hoeffding 1956). Runs overlap, so the joint level is that of
     the largest of all sums of neighbouring normal variables, over their standard deviations: at 90 % and 40 groups 3.36
-    standard deviations, where Bonferroni's correction for 820 runs would ask for 3.84.
+    standard deviations, where Bonferroni's correction for 820 runs would require 3.84.
 
     Where the diagonal leaves the band, the model is shown to be miscalibrated there.
 

@@ -211,8 +211,8 @@ def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) ->
     if paired and np.array_equal(_errors(a), _errors(b)):
         down = up = 0.0  # the same model twice
     normal, difference = NormalDist(), a.value - b.value
-    reach = down if difference > 0 else up
-    z = normal.inv_cdf(0.5 + level / 2) * abs(difference) / reach if reach > 0 else 0.0
+    toward_zero = down if difference > 0 else up  # distance from the difference to the limit on the side of 0
+    z = normal.inv_cdf(0.5 + level / 2) * abs(difference) / toward_zero if toward_zero > 0 else 0.0
     return difference - down, difference + up, min(max(2 * normal.cdf(-z), float(np.finfo(float).tiny)), 1.0)
 
 
@@ -251,7 +251,7 @@ def _quantile_limits(a: ComparedModel, b: ComparedModel, level: float) -> tuple[
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabular):
-    """Hold the error of model `a` minus that of model `b`; positive means that b is better calibrated.
+    """Error of model `a` minus that of model `b`, with interval and test; positive means that b is better calibrated.
 
     Attributes
     ----------

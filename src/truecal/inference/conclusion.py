@@ -77,7 +77,7 @@ class GroupError:
 
     @classmethod
     def of(cls, name: str, estimate: Estimate, *, adjusted: float | None = None) -> "GroupError":
-        """Take over an estimate that has an interval.
+        """Make the record of a group from its estimate, which has an interval.
 
         Parameters
         ----------
@@ -307,13 +307,15 @@ def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
     adjusted = 1 - (1 - level) / count
     worst, largest = None, 0.0
     for starts in partitions:
-        for region, strict in zip(_regions(profile, starts, level), _regions(profile, starts, adjusted), strict=True):
-            if region.highest - region.lowest > _MAX_WIDTH or strict.low <= strict.mean_score <= strict.high:
+        regions = _regions(profile, starts, level)
+        for region, at_adjusted in zip(regions, _regions(profile, starts, adjusted), strict=True):
+            is_covered = at_adjusted.low <= at_adjusted.mean_score <= at_adjusted.high
+            if region.highest - region.lowest > _MAX_WIDTH or is_covered:
                 continue
             noise = region.frequency * (1 - region.frequency) / max(region.rows, 1)
-            part = region.rows * ((region.mean_score - region.frequency) ** 2 - noise)
-            if part > largest:
-                worst, largest = region, part
+            contribution = region.rows * ((region.mean_score - region.frequency) ** 2 - noise)
+            if contribution > largest:
+                worst, largest = region, contribution
     return worst
 
 
@@ -391,9 +393,9 @@ class Conclusion(Tabular):
     losses : tuple of LossAt
         What miscalibration costs at the thresholds that the user acts at.
     every_group : bool
-        Whether "within" asks that every group is within, as a gate over groups does.
+        Whether "within" requires that every group is within, as a gate over groups does.
     assumption : "smooth" or None
-        What the upper limit rests on that a gate has not accepted.
+        Assumption of the upper limit that a gate does not accept; None where there is none, or it was accepted.
     warnings : tuple of str
         What to know before quoting the numbers.
 
@@ -648,7 +650,10 @@ class Conclusion(Tabular):
         return f"{names.tendency(self.lens, direction)} by {digits.points(abs(direction))} on average"
 
     def _size(self) -> str:
-        """Write the error and its interval in percentage points."""
+        """Write the error and its interval in percentage points: "at most" the upper limit where the lower one is 0.
+
+        Without limits the error alone.
+        """
         if self.low is None or self.high is None:
             return digits.points(self.value)
         confidence = f"{self.level:.0%} confidence"
@@ -793,7 +798,7 @@ def conclude(
     losses : iterable of LossAt, default ()
         What miscalibration costs at the thresholds that the user acts at: ``tc.decision_loss(...).at(t)``.
     every_group : bool, default False
-        Whether "within" asks that every group is within, as a gate over groups does.
+        Whether "within" requires that every group is within, as a gate over groups does.
     level : float, default 0.95
         Used where the estimate has no interval.
 

@@ -536,12 +536,12 @@ class _Redraws(NamedTuple):
         """Compute the roots of bias-corrected losses, shape (T,)."""
         return np.sqrt(np.maximum(losses - self.bias, 0.0))
 
-    def limits(self, losses: Float64s, reach: float) -> tuple[Float64s, Float64s]:
-        """Compute (root - reach scale)^2, 0 where the difference is negative, and (root + reach scale)^2, shape (T,) each."""
-        roots, width = self.roots(losses), reach * self.scale
-        return np.maximum(roots - width, 0.0) ** 2, (roots + width) ** 2
+    def limits(self, losses: Float64s, critical_value: float) -> tuple[Float64s, Float64s]:
+        """Compute (root -+ critical_value scale)^2, the lower root at least 0, shape (T,) each."""
+        roots, half_width = self.roots(losses), critical_value * self.scale
+        return np.maximum(roots - half_width, 0.0) ** 2, (roots + half_width) ** 2
 
-    def simultaneous_reach(self, level: float) -> float:
+    def simultaneous_critical_value(self, level: float) -> float:
         """Compute the `level` quantile over redraws of the largest |deviation| / scale over thresholds."""
         return float(np.quantile(np.abs(self.deviations / self.scale).max(axis=1), level))
 
@@ -566,14 +566,18 @@ def _losses(
     p_values = (1 + np.count_nonzero(chance >= statistics, axis=0)) / (1 + _REDRAWS)
     loss = np.maximum(cells.losses - redraws[0].bias, 0.0)
 
-    def union(reaches: Sequence[float], significant: Any) -> tuple[Float64s, Float64s]:
-        """Compute the lowest and highest limits over the curves, 0 below where the test is not `significant`."""
-        limits = [draws.limits(cells.losses, reach) for draws, reach in zip(redraws, reaches, strict=True)]
+    def union(critical_values: Sequence[float], significant: Any) -> tuple[Float64s, Float64s]:
+        """Compute the lowest and highest limits over the curves, the lower ones 0 where the test is not `significant`.
+
+        They contain the loss and are in the unit of the costs.
+        """
+        limits = [draws.limits(cells.losses, value) for draws, value in zip(redraws, critical_values, strict=True)]
         lows, highs = (np.array(ends) for ends in zip(*limits, strict=True))
         return unit * np.minimum(lows.min(axis=0) * significant, loss), unit * np.maximum(highs.max(axis=0), loss)
 
     z, curve_level = NormalDist().inv_cdf(0.5 + level / 2), max(1 - _ERRORS_PER_CURVE * (1 - level), 0.0)
-    low, high = union([max(draws.simultaneous_reach(curve_level), z) for draws in redraws], p_value <= 1 - level)
+    critical_values = [max(draws.simultaneous_critical_value(curve_level), z) for draws in redraws]
+    low, high = union(critical_values, p_value <= 1 - level)
     point_low, point_high = union([z] * len(redraws), p_values <= 1 - level)
     cost = cells.values(cells.counts[None], cells.events[None])[1][0]
     error = z * simulations[0][2].std(axis=0)

@@ -126,7 +126,10 @@ class OutputCells:
         return float(max(relative.max(), 1 / relative.min()))
 
     def lower(self, level: float) -> float:
-        """Compute the one-sided lower limit of the squared error: the smallest t under which U is not improbably large."""
+        """Compute the one-sided lower limit of the squared error: the smallest t with P(U >= observed) of 1 - level or more.
+
+        0 where that holds at t = 0.
+        """
         from scipy.optimize import brentq
 
         if self._exceedance(0.0) >= 1 - level:
@@ -209,7 +212,7 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
 # ----------------------------------------------------------------------------------------------------
 # The upper limit, by inverting a test of T
 
-_TAIL = 0.005  # of each Clopper-Pearson limit of a plausible rate; derived: a tenth of the 5 % of a promise
+_TAIL = 0.005  # of each Clopper-Pearson limit of a plausible rate; derived: a tenth of 1 - level at 95 %
 _RARE = 50  # rows below which nulls vary how often an output occurs, too
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of t^2 on the outputs observed
 _PRECISION = 0.01  # of the limit
@@ -503,8 +506,8 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
 
     deviation = np.sqrt(n * p * (1 - p))
     stride = np.maximum(np.floor(deviation / _STEPS), 1.0)
-    reach = float(np.minimum(np.ceil((_REACH * deviation + _REACH) / stride), np.ceil(n / stride)).max())
-    k = np.rint(n * p)[:, None] + stride[:, None] * np.arange(-reach, reach + 1)
+    steps = float(np.minimum(np.ceil((_REACH * deviation + _REACH) / stride), np.ceil(n / stride)).max())
+    k = np.rint(n * p)[:, None] + stride[:, None] * np.arange(-steps, steps + 1)
     n, p = n[:, None], p[:, None]
     inside = (k >= 0) & (k <= n)
     k = np.where(inside, k, 0.0)

@@ -208,10 +208,11 @@ def debiased_pivot(profile: Profile, bins: int) -> Pivot:
     n = profile.size[:, None]
     count = weight * n / profile.total[:, None]
     usable = count >= 2
-    safe, several = positive(weight), np.where(usable, count, 2.0)
-    gap = np.where(usable, (outcome - score) / safe, 0.0)
-    spread = np.maximum((outcome - 2 * product + square) / safe - gap**2, 0.0) / (several - 1)  # of mean(r)
-    chance = np.maximum(score - square, 0.0) / safe / several
+    divisor, bin_rows = positive(weight), np.where(usable, count, 2.0)
+    gap = np.where(usable, (outcome - score) / divisor, 0.0)
+    # variance of mean(r) in each bin: observed, and under calibration
+    spread = np.maximum((outcome - 2 * product + square) / divisor - gap**2, 0.0) / (bin_rows - 1)
+    chance = np.maximum(score - square, 0.0) / divisor / bin_rows
     p = np.where(usable, count, 0.0)
     total = p.sum(axis=1, keepdims=True)
     if not (total > 0).all():
@@ -220,15 +221,15 @@ def debiased_pivot(profile: Profile, bins: int) -> Pivot:
     power, fourth = (p * gap**2).sum(axis=1), (p * gap**4).sum(axis=1)
     floor = 2 * (p**2 * np.maximum(spread, chance) ** 2).sum(axis=1)
     flat = power <= 0
-    divisor = np.where(flat, 1.0, power)
-    noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / divisor)
-    sampled = np.where(flat, 0.0, np.maximum(fourth / divisor**2 - 1, 0.0) / n[:, 0])
+    shape_scale = np.where(flat, 1.0, power)
+    noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / shape_scale)
+    sampled = np.where(flat, 0.0, np.maximum(fourth / shape_scale**2 - 1, 0.0) / n[:, 0])
     center = (p * (gap**2 - spread)).sum(axis=1)
     return Pivot(center, floor, noise, sampled, center)
 
 
 # ----------------------------------------------------------------------------------------------------
-# The inverted test: can we promise that the error is below a threshold?
+# The test of equivalence: whether the error is below a threshold
 
 
 @takes_arrays

@@ -353,7 +353,7 @@ class JudgedSeries:
 
     @cached_property
     def _order(self) -> int:
-        """Number of terms that minimises the risk, as in the rank series."""
+        """Number k of terms, up to `terms`, that minimises the risk PENALTY tr V_k - theta_k, as in the rank series."""
         noise = np.cumsum(self.means.covariance.diagonal())
         return int(np.argmin((PENALTY * noise - self._theta)[: self.terms])) + 1
 

@@ -321,10 +321,10 @@ def _expected_if_calibrated(
     draw = rng.spawn(1)[0]
     plain = with_level(estimator, None) if isinstance(estimator, GeneralizedECE) else estimator
     for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
-        twin = replace(preds, labels=draw_labels(preds.probs, draw))
-        rows = select.mask(twin)
+        redrawn = replace(preds, labels=draw_labels(preds.probs, draw))
+        rows = select.mask(redrawn)
         if rows.any():
-            chosen, shares = twin.take(rows), lens.shares(twin.take(rows))
+            chosen, shares = redrawn.take(rows), lens.shares(redrawn.take(rows))
             if isinstance(plain, VectorEstimator):
                 values.append(float(plain.of_samples(lens.samples(chosen), shares, draw).value))
             else:

@@ -32,7 +32,7 @@ CALIBRATED = "perfectly calibrated"
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Tabular):
-    """Hold the result of a test of a hypothesis.
+    """Result of a test of a hypothesis: statistic and p-value.
 
     Attributes
     ----------
@@ -119,9 +119,9 @@ def spiegelhalter(profile: Profile, *, resamples: int = 999, rng: int | np.rando
     -----
     .. math:: z = \frac{\sum_i (y_i - c_i)(1 - 2 c_i)}{\sqrt{\sum_i (1 - 2 c_i)^2 \, c_i (1 - c_i)}}
 
-    two-sided. Positive: the Brier score is worse than the scores promise. Blind to errors at scores near 1/2, and to errors
-    that cancel in the sum. Outcomes redrawn from the scores give p-values that are right for the skewed scores of a good
-    classifier as well; the textbook distribution is normal.
+    two-sided. Positive: the Brier score is larger than that of a calibrated model. Errors at scores near 1/2, and errors that
+    cancel in the sum, are not detected. Outcomes redrawn from the scores give p-values that are right for the skewed scores of a
+    good classifier as well; the textbook distribution is normal.
 
     References
     ----------

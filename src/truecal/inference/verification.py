@@ -153,10 +153,10 @@ def rows_needed(
 
 
 # ----------------------------------------------------------------------------------------------------
-# Can we promise that the calibration error is below a threshold?
+# Whether the calibration error is below a threshold
 
 Answer = Literal["promised", "supported", "exceeded", "not enough data"]
-_ROWS_PER_OUTPUT = 10  # derived: the rate of so many rows has a standard error of up to 0.16, so limits say something
+_ROWS_PER_OUTPUT = 10  # derived: the rate of so many rows has a standard error of up to 0.16
 _SMOOTH = (
     "the calibration curve is smooth enough for the rank series to follow; errors finer than that are not excluded"
 )
