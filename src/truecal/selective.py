@@ -152,7 +152,7 @@ class ResampledGroups:
     resamples: ConfidenceGroups
 
     def deviations(self, statistic: Callable[[ConfidenceGroups], Float64s]) -> Float64s:
-        """Return the statistic of the resamples less that of their centre."""
+        """Return the statistic of the resamples, (resamples, ...), less that of their centre."""
         return statistic(self.resamples) - statistic(self.centre)
 
 

@@ -34,16 +34,24 @@ class GroupedSketches(Protocol):
     """The part of a Scan used here: sketches of every combination of values of the columns `by`, and their errors."""
 
     @property
-    def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]: ...
+    def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]:
+        """Sketches of every group, one per class that is judged, by the tuple of its values."""
+        ...
 
     @property
-    def by(self) -> tuple[str, ...]: ...
+    def by(self) -> tuple[str, ...]:
+        """The columns that define the groups."""
+        ...
 
-    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate: ...
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
+        """Estimate the error of all rows together."""
+        ...
 
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
-    ) -> Mapping[Any, tc.Estimate]: ...
+    ) -> Mapping[Any, tc.Estimate]:
+        """Estimate the error of every group, by the tuple of its values."""
+        ...
 
 
 def _redraw_count(level: float, groups: int) -> int:

@@ -358,7 +358,7 @@ def audit(
     Notes
     -----
     Every segment is tested as a whole, in halves and quarters of the scores, and for a slope along them, so that errors
-    that cancel in the mean are seen. One joint null distribution (outcomes redrawn from the scores; signs of whole clusters
+    that cancel in the mean are detected. One joint null distribution (outcomes redrawn from the scores; signs of whole clusters
     flipped where there are some) gives family-wise p-values by step-down maximum statistics: the probability that any
     calibrated segment is listed is at most 1 - `level`, however many were searched. Of overlapping segments the strongest is
     listed; its scores are corrected, and the search goes on with what is still significant. Limits hold for all segments at

@@ -58,7 +58,7 @@ _KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])  # of each contrast: whole segment, r
 # Share of the family-wise error for each kind; tuned on 40 datasets with planted pairs. Others that find 1 to 5 points more
 # pairs (150 further datasets) find fewer single values, regions or slopes.
 _SHARE = np.array([0.6, 0.3, 0.1])
-_MIN_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have no variance, and a contrary outcome must still be seen
+_MIN_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have no variance, and a contrary outcome must still count
 _ROUNDING = 1e-4  # derived: sums are in single precision, and u this close to each other are ties
 _REDRAWS_AT_ONCE = 32
 _STORED_MAXIMA = 64  # largest tests of a redraw that are stored for the step down
@@ -406,7 +406,7 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
 
 
 def _root(function: Callable[[float], float], start: float, end: float) -> float:
-    """Find the root of a monotone function between two points; where there is none, the point of the smaller absolute value."""
+    """Find the root of a monotone function between two points; without one, the point at which it is nearer to 0."""
     from scipy.optimize import brentq
 
     first, last = function(start), function(end)
