@@ -331,15 +331,15 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
     if name == "oe":
         se = float(np.arcsinh(width / 2)) / z  # exp(z se) - exp(-z se) = width
         return [(name, _round_up((1 - share) / (share * se**2)))]
-    spread = p * (1 - p)
+    variance = p * (1 - p)
     if name == "intercept":
-        return [(name, _round_up(1 / (spread.mean() * se**2)))]
+        return [(name, _round_up(1 / (variance.mean() * se**2)))]
     if name == "slope":
-        score = logit(p)
-        a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
-        if not a * c - b**2 > 1e-12 * a * c:
+        z_risk = logit(p)
+        i00, i01, i11 = (float((variance * z_risk**power).mean()) for power in (0, 1, 2))
+        if not i00 * i11 - i01**2 > 1e-12 * i00 * i11:
             raise InputError("a slope needs risks that differ; these are all equal")
-        return [(name, _round_up(a / (se**2 * (a * c - b**2))))]
+        return [(name, _round_up(i00 / (se**2 * (i00 * i11 - i01**2))))]
     if name == "c_statistic":
         return [(name, _newcombe(_concordance(np.sort(p)), share, se))]
     if not len(points):

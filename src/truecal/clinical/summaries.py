@@ -75,15 +75,15 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     brier, share = cohort.mean(squares), cohort.prevalence
-    spread = share * (1 - share)
-    ratio = brier / spread
+    reference = share * (1 - share)  # Brier score of the prevalence for everyone
+    ratio = brier / reference
     if ratio == 0:
         bound = brier_score(cohort, level)
-        return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
-    influence = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
-    noise = cohort.spread(influence)
+        return Quantity(1.0, 1 - bound.high / reference, 1.0, level, None, "binomial bound")
+    influence = ratio * (cohort.outcomes - share) ** 2 / reference - squares / reference
+    spread = cohort.spread(influence)
     return skewness_corrected(
-        1 - ratio, noise.se, noise.conditional_df, noise.skewness, level=level, method="influence function, skewness"
+        1 - ratio, spread.se, spread.conditional_df, spread.skewness, level=level, method="influence function, skewness"
     )
 
 

@@ -236,7 +236,7 @@ class Experts:
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """Kind of every expert, in the order of the increments."""
+        """Kind of every expert (a name of SHARES), in the order of their bets, shape (experts,)."""
         sizes = {**_SIZES, "local": len(self.spans) * len(LOCAL)}
         return np.repeat(list(sizes), list(sizes.values()))
 
@@ -300,7 +300,7 @@ class Experts:
         return self._sum_clusters(gains, rows), self._sum_clusters(losses, rows)
 
     def _sum_clusters(self, values: Float64s, rows: UnitRows) -> Float64s:
-        """Sum values (rows, tilts) over clusters for every expert; rows outside an expert's bins count 0."""
+        """Sum values (rows, tilts) over clusters for every expert, (clusters, experts); rows outside an expert's bins count 0."""
         bins, clusters = len(self.cuts) + 1, len(rows.starts)
         sizes = np.diff(np.append(rows.starts, len(rows.scores)))
         code = np.repeat(np.arange(clusters), sizes) * bins + self.bin_of(rows.scores)

@@ -55,7 +55,9 @@ def time_order(text: str) -> tuple[int, Any]:
 
 
 def canonical_time(at: Any, latest: str) -> str:
-    """Return a time as text, one text for equal times; without a time, the number after the latest.
+    """Return a time as text, one text for equal times; for None the number after `latest` (1 where that is "").
+
+    Refuses None after dates and times, and what is neither a date, ISO text nor a whole number.
 
     >>> canonical_time(date(2026, 5, 1), ""), canonical_time("20260501", ""), canonical_time("2026-05-01T12:00", "")
     ('2026-05-01', '2026-05-01', '2026-05-01T12:00')

@@ -52,6 +52,8 @@ _FIRST_SHARE, _LATER_SHARE = (
 def evidence_share(position: int, first: int) -> float:
     """Return the share of one of the `first` groups of the first batch (position 0), or of the position-th later one.
 
+    0.75 / first, or 0.25 / (k (k + 1)) for position k; all shares sum to 1.
+
     >>> first, later = evidence_share(0, 4), [evidence_share(k, 4) for k in range(1, 10_000)]
     >>> first, later[0], round(4 * first + sum(later), 3)
     (0.1875, 0.125, 1.0)
@@ -61,6 +63,8 @@ def evidence_share(position: int, first: int) -> float:
 
 def alarmed_groups(logs: Mapping[Group, float], limit: float) -> set[Group]:
     """Select groups by e-BH, from the logs of share x evidence and the log of the limit for a single group.
+
+    These are the k groups with the largest logs, for the largest k whose k-th log is at least limit - log k.
 
     >>> sorted(alarmed_groups({("a",): 3.5, ("b",): 2.5, ("c",): 0.0}, 3.0))
     [('a',), ('b',)]
