@@ -268,7 +268,10 @@ def _argument(key: str, metavar: str, *, as_tuple: bool = False, **settings: Any
 
 
 def _bundle_params(kind: Any, listed: OptionHelp) -> list[click.Parameter]:
-    """Return the argument of a dataclass, and the options that its docstring and those of its bases list."""
+    """Return the options of a dataclass listed in its docstring or its bases', and the argument `files` if it has a `metavar`.
+
+    `listed` are the options in the docstring of the command, whose words take precedence.
+    """
     bundle: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
         bundle |= _split_docstring(base)[1]

@@ -40,7 +40,7 @@ def _parse_class_names(text: str) -> list[str]:
 
 
 def _read_text(file: str, content: str) -> str:
-    """Read a text file; refuse one that cannot be read, with what it should hold."""
+    """Read a UTF-8 text file; refuse one that cannot be read, where `content` is what it should hold ("class names")."""
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -96,7 +96,7 @@ Norm = Annotated[float, Parsed(_parse_norm, "a number of at least 1, or inf")]
 
 
 def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
-    """Map the text of every class to the class."""
+    """Map the text of every class to the class; indices where classes have no names."""
     return {str(name): name for name in preds.classes or range(preds.class_count)}
 
 
@@ -239,7 +239,7 @@ def make_estimator(
 # ----------------------------------------------------------------------------------------------------
 # Files and columns
 
-# Two labels of which everybody takes the second as positive
+# Pairs of labels whose second is the positive one by convention
 _POSITIVE_LAST = {
     *(("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("0", "1"), ("0.0", "1.0")),
     *(("negative", "positive"), ("neg", "pos"), ("wrong", "correct")),
@@ -423,14 +423,14 @@ def load(source: PlainFile) -> Loaded:
             if "arguments are swapped" in str(error):  # the message names the arguments of Python
                 raise InputError("the label holds fractions and the score labels: swap --label and --score") from error
             raise
-    whole = reading.preds
-    kinds = {name: np.asarray(whole.columns[name]).dtype.kind for name in selected_columns(source.select)}
-    select = parse_selection(source.select, classes_by_word(whole), kinds)
-    preds = whole if select is None else select(whole)
+    all_preds = reading.preds
+    kinds = {name: np.asarray(all_preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
+    select = parse_selection(source.select, classes_by_word(all_preds), kinds)
+    preds = all_preds if select is None else select(all_preds)
     notes = list(reading.notes)
     other_class = ""
-    if source.classes is None and source.pos_label is None and whole.binary and _positive_is_assumed(whole):
-        negative, positive = map(str, whole.classes or ())
+    if source.classes is None and source.pos_label is None and all_preds.binary and _positive_is_assumed(all_preds):
+        negative, positive = map(str, all_preds.classes or ())
         option = f"--pos-label {shlex.quote(negative)}"
         other_class = f" ({option} if the score is that of {negative!r})"
         notes.append(
@@ -439,15 +439,17 @@ def load(source: PlainFile) -> Loaded:
         )
     if not source.quiet:
         rows = "" if select is None else f"; selected {len(preds)} where {select}"
-        note(f"read {len(whole)} rows from {source.name}: {reading.summary}{other_class}{rows}")
-    models = set(map(str, whole.columns["model"].tolist())) if "model" in whole.columns else ()
+        note(f"read {len(all_preds)} rows from {source.name}: {reading.summary}{other_class}{rows}")
+    models = set(map(str, all_preds.columns["model"].tolist())) if "model" in all_preds.columns else ()
     if len(models) > 1 and "model" not in source.by:
         notes.append(f"the rows of {len(models)} models are judged together; --by model gives one answer each")
     if reading.dropped:
         notes.append(f"{reading.dropped} rows with missing values were left out")
-    logits = reading.logits if reading.logits is None or select is None else reading.logits[select.mask(whole)]
-    counts = RowCounts(len(whole) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select))
-    return Loaded(preds, whole, counts, make_lens(source.lens, whole), logits, tuple(notes), select)
+    logits = reading.logits if reading.logits is None or select is None else reading.logits[select.mask(all_preds)]
+    counts = RowCounts(
+        len(all_preds) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select)
+    )
+    return Loaded(preds, all_preds, counts, make_lens(source.lens, all_preds), logits, tuple(notes), select)
 
 
 def _positive_is_assumed(preds: "tc.Predictions") -> bool:

@@ -109,30 +109,34 @@ def measure(
         data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
     )
     columns = [source.by] if combine and source.by else [(column,) for column in source.by]
-    one = len(estimators) == 1
+    is_single = len(estimators) == 1
     with working("measuring"):
-        parts = [part for each in columns for part in _measure_groups(data, each, estimators, options)]
-        overall = _measure_groups(data, (), estimators, options) if not parts or (one and max_error is not None) else []
-        others = (
+        parts = [
+            part for group_columns in columns for part in _measure_groups(data, group_columns, estimators, options)
+        ]
+        overall = (
+            _measure_groups(data, (), estimators, options) if not parts or (is_single and max_error is not None) else []
+        )
+        of_tool = (
             []
             if like is None or not isinstance(data, Loaded)
             else _estimates_of_tool(data, columns, like, options, parts or overall)
         )
     conclusion = None
-    if one and overall and (overall[0].estimate.interval is not None or max_error is not None):
+    if is_single and overall and (overall[0].estimate.interval is not None or max_error is not None):
         conclusion = _conclude(data, overall[0].estimate, max_error, parts)
     content: dict[str, object] = {"source": source.name, "level": options.level}
     if isinstance(data, tc.engines.Scan):
         content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
-    measured = [*(parts or overall), *others]
+    measured = [*(parts or overall), *of_tool]
     text = _estimate_text(measured[0], conclusion) if len(measured) == 1 else _tables_text(measured, data, columns)
     return Reply(
         "measure",
-        {**content, "results": [each.record() for each in measured]},
+        {**content, "results": [part.record() for part in measured]},
         text,
-        [each.statement(source.name, max_error) for each in measured],
+        [part.statement(source.name, max_error) for part in measured],
         conclusion,
-        list(dict.fromkeys(note for each in measured for note in each.estimate.warnings)),
+        list(dict.fromkeys(note for part in measured for note in part.estimate.warnings)),
     )
 
 
@@ -170,9 +174,9 @@ def _measure_groups(
         scan = group_by(data, columns)
         by_estimator = [scan.groups(estimator=estimator, **common) for estimator in estimators]
         return [
-            GroupEstimate(by, ", ".join(map(str, group)), of_group[group])
+            GroupEstimate(by, ", ".join(map(str, group)), estimates_by_group[group])
             for group in by_estimator[0]
-            for of_group in by_estimator
+            for estimates_by_group in by_estimator
         ]
     common |= {"lens": data.lens or default_lens(data.whole), "select": data.select}
     for group, rows in _selected_groups(data, columns).items():
@@ -224,8 +228,8 @@ def _conclude(
 
     For one probability per row, without groups and judges, the region of the largest error is found too.
     """
-    several = len({part.by for part in parts}) > 1
-    groups = [GroupError.of(f"{p.by} = {p.group}" if several else p.group, p.estimate) for p in parts]
+    several_columns = len({part.by for part in parts}) > 1
+    groups = [GroupError.of(f"{p.by} = {p.group}" if several_columns else p.group, p.estimate) for p in parts]
     facts: dict[str, Any] = {"tolerance": max_error, "groups": () if max_error is None else groups, "every_group": True}
     if isinstance(data, tc.engines.Scan):
         return conclude(

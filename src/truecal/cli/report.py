@@ -105,7 +105,9 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
         verdicts.append(f"  {name}\n{fill(text, 100, initial_indent='    ', subsequent_indent='    ')}")
         records.append({"model": name, **conclusion.to_dict()})
     header = ["held-out predictions", "n", "accuracy", "confidence", "error [95% interval]", "p"]
-    every = tc.measure(models[_GOOD], estimator=[named.of(tc.estimators) for named in names.ESTIMATORS.values()])
+    all_estimators = tc.measure(
+        models[_GOOD], estimator=[named.of(tc.estimators) for named in names.ESTIMATORS.values()]
+    )
     page = {"title": f"Calibration of {_POOR}", "source": "scikit-learn digits", "command": "truecal demo"}
     path = Path(tc.report(models[_POOR], out, tolerance=_TOLERANCE, **page)).resolve()
     text = "\n".join(
@@ -113,7 +115,7 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
             f"How far is their confidence from the truth?\n\n{table(header, rows)}",
             "\nWhat to conclude\n",
             *verdicts,
-            f"\nEvery estimator on the same rows, for {_GOOD}\n\n{every}",
+            f"\nEvery estimator on the same rows, for {_GOOD}\n\n{all_estimators}",
             "\nMost of these numbers depend on bins or a bandwidth and are too large when a model is good. Quote the rank series",
             "with its interval; give the others when a reader asks for them.",
             f"\nReport: {path}",

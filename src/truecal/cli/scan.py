@@ -58,9 +58,9 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     files = sources.files_of(list(source.files))
     frame = sources.open_frame(files[:1], source.engine)[0]
     schema, classes = frame.collect_schema(), source.classes
-    columns, other = list(schema), [] if source.weights is None else [source.weights]
+    columns, taken = list(schema), [] if source.weights is None else [source.weights]
     choice = readers.choose_columns(
-        columns, lambda: frame.head(_DETECTION_ROWS).collect(), source.read_request(), other
+        columns, lambda: frame.head(_DETECTION_ROWS).collect(), source.read_request(), taken
     )
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
@@ -126,8 +126,8 @@ def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) ->
     stems = {Path(file).name.partition(".")[0] for file in source.files}
     if len(source.files) < 2 or all(_SHARD.fullmatch(stem) for stem in stems):
         return ()
-    note = f"the rows of {len(source.files)} files are judged together, as those of one model"
-    return (f"{note}; truecal compare judges every file by itself",)
+    pooled = f"the rows of {len(source.files)} files are judged together, as those of one model"
+    return (f"{pooled}; truecal compare judges every file by itself",)
 
 
 def _scan_classes(

@@ -44,7 +44,7 @@ VERBS = {
 
 
 def read_settings(file: Path) -> dict[str, Any]:
-    """Read the settings in a file: all of it, or [tool.truecal] of a pyproject.toml."""
+    """Read a TOML file as settings: all of it, or of a pyproject.toml the table [tool.truecal], {} if it has none."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -103,7 +103,7 @@ def settings_for(file: Path, verb: str, options: Mapping[str, bool]) -> dict[str
 
 
 class LazyGroup(click.Group):
-    """A group that imports the module of a verb when that verb is asked for."""
+    """A group that imports the module of a verb on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)

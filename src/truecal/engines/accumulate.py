@@ -262,7 +262,7 @@ def _subject_text(lens: Lens, preds: tc.Predictions) -> str:
 
 
 def refuse_many(lens: Lens | None) -> None:
-    """Raise for a lens that judges more than one score of a row."""
+    """Refuse a lens that judges more than one score of a row, such as ClassWise; None is accepted."""
     check_lens(lens)
     if lens is not None and lens.pushed_down().kind == "classes":
         raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")

@@ -170,9 +170,10 @@ class Gathered:
 
 
 def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> Gathered:
-    """Reduce the data to sketches in one pass by the engine that holds them (two if rows are invalid).
+    """Reduce a frame of rows to sketches in one pass by the engine that holds it (two if rows are invalid).
 
-    Rows that cannot be counted are refused also where they are not `selected`, as they are in memory.
+    `selected` says whether the frame has a column of selected rows, which alone enter the sketches; invalid rows are counted in
+    `unfit` whether selected or not, as they are refused in memory.
     """
     rows, per_class = judge_rows(frame, columns, lens, selected=selected)
     kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
@@ -187,7 +188,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
     if (key == UNFIT).any():
         counts = _collect(count_failures(rows, **kind))
         unfit = {name: float(counts[name][0]) / classes for name in counts.columns if name not in ("low", "high")}
-        if unfit["score"] and not counts["low"].is_null()[0]:  # of an infinite logit Dask knows no score
+        if unfit["score"] and not counts["low"].is_null()[0]:  # Dask has no score for an infinite logit
             extremes = (float(counts["low"][0]), float(counts["high"][0]))
     groups = _row_groups(table, group_names(columns))
     class_index = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)

@@ -23,7 +23,7 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data
 
-# Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
+# Keys are edges relative to the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
 _ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # key of rows that fall into no cell
 _WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
@@ -145,7 +145,7 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """Which columns of the source are what, checked against its schema."""
+    """The columns of a source with labels, predictions, weights and groups, checked against its schema."""
 
     label: str
     probs: tuple[str, ...]  # one column of P(positive), or one per class
@@ -270,7 +270,10 @@ def arrays_as_lists(frame: Any) -> Any:
 
 
 def text_labels(frame: Any, request: ColumnRequest) -> Any:
-    """Return the distinct labels, lazily, where they are text beside one column of predictions; None where they are not."""
+    """Return the distinct labels as a lazy frame, if they are text beside one column of predictions; else None.
+
+    At most _MAX_LISTED, but for Dask all.
+    """
     schema = frame.collect_schema()
     if request.label not in schema or not isinstance(schema[request.label], (nw.String, nw.Categorical, nw.Enum)):
         return None
@@ -278,7 +281,9 @@ def text_labels(frame: Any, request: ColumnRequest) -> Any:
     if len(outputs) > 1 or schema[outputs[0]].is_nested():
         return None
     labels = frame.select(nw.col(request.label).cast(nw.String)).drop_nulls().unique()
-    return labels if frame.implementation.is_dask() else labels.head(_MAX_LISTED)  # Dask looks at its first part alone
+    return (
+        labels if frame.implementation.is_dask() else labels.head(_MAX_LISTED)
+    )  # Dask's head reads the first part only
 
 
 def _refuse_empty(frame: Any) -> None:
@@ -386,7 +391,7 @@ def _not_inf(z: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Selections pushed down: the rows of an engine as a selection sees them, in expressions that run where the data are
+# Selections pushed down: the rows of an engine as `Rows` of a selection, in expressions that run where the data are
 
 
 @dataclass(frozen=True)
@@ -436,7 +441,7 @@ class _EngineRows:
 
 
 def as_filter(selection: Selection, columns: SourceColumns, schema: Mapping[str, Any]) -> Any:
-    """Return a selection as an expression over the columns of the source; null is not selected."""
+    """Return a selection as a boolean expression over the columns of the source; null counts as not selected."""
     return selection.condition(_EngineRows(columns, schema))
 
 

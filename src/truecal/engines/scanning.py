@@ -73,11 +73,10 @@ def parts_of(
 ) -> list[FilePart]:
     """Split files into parts that are read in order: all Parquet files at once if their columns have the same types.
 
-    A file of text is a part of its own: it is parsed in memory, and let go before the next.
-
-    Every file must have the requested columns; those of `request.by` may stand in the names of its folders instead
-    (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress, up to a hundred parts in any
-    case, except in Spark, which shares out the files itself.
+    A file of text is a part of its own: it is parsed in memory, and released before the next. Every file must have the requested
+    columns; those of `request.by` may stand in the names of its folders instead (day=2026-05-01/...), and files of different values
+    are then read apart. With `apart`, for progress, files of one group are split into up to _MAX_PARTS parts, except in Spark,
+    which distributes the files itself.
     """
     local = not any("://" in file for file in files)
     if is_text(files):
@@ -112,7 +111,7 @@ def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
 
 
 def _schema_of_file(file: str, engine: Engine) -> dict[str, Any]:
-    """Return names and types of the columns of a file, read by polars if it is installed, the fastest to open one."""
+    """Return the types of the columns of a file by name, read by polars if installed (the fastest), else by `engine`."""
     frame, _ = open_frame([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
@@ -140,7 +139,7 @@ def refuse_different_columns(
 
 
 # ----------------------------------------------------------------------------------------------------
-# From sketches to an Estimate: the answer of measure, for data of which only cells were seen
+# From sketches to an Estimate: what `tc.measure` returns, for data reduced to cells
 
 
 def measure_classes(
@@ -190,7 +189,7 @@ def _estimator_at_level(estimator: Estimator | None, level: float) -> Estimator:
 
 @dataclass(frozen=True)
 class Scan:
-    """Hold what one pass over the data left: sketches, from which any estimator can be asked without another pass.
+    """Hold the sketches of one pass over the data, which any estimator can measure without another pass.
 
     Attributes
     ----------
@@ -213,7 +212,7 @@ class Scan:
     selection : str
         Which rows were judged, in words; empty for all.
     notes : tuple of str
-        What else every answer says.
+        Warnings added to every estimate.
 
     See Also
     --------
@@ -420,7 +419,8 @@ def scan(
     if lens is not None:
         lens.pushed_down()  # refuses before anything is read
 
-    def one(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
+    def reduce_frame(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
+        """Reduce a lazy frame to sketches; return also its columns and the lens."""
         gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather_frame
         with engine_errors("the engine could not read the data"):
             frame = arrays_as_lists(frame)
@@ -428,7 +428,11 @@ def scan(
             judge = default_lens(columns.specimen) if lens is None else lens
             return gather_rows(frame, columns, judge, select), columns, judge
 
-    def all_parts(source: Any) -> tuple[Gathered, SourceColumns, Lens, str, int]:
+    def reduce_source(source: Any) -> tuple[Gathered, SourceColumns, Lens, str, int]:
+        """Reduce all parts of a source; return sketches, columns, lens, name of the engine, and number of dropped rows.
+
+        Text labels without classes take a pass of their own, which sets the classes of `request`.
+        """
         nonlocal request
         parts = []
         for lazy, used in _lazy_frames(source, engine, storage_options, request, progress):
@@ -442,7 +446,7 @@ def scan(
                 values = {value for table in tables for value in table.collect()[label].to_list()}
                 if values:
                     request = replace(request, classes=validation.name_two_classes(list(values)))
-            parts.append((*one(lazy), used))
+            parts.append((*reduce_frame(lazy), used))
         if not parts:
             raise InputError("the source has no rows; at least one is needed")
         _, columns, judge, used = parts[0]
@@ -451,9 +455,9 @@ def scan(
 
     with getattr(engine, "as_current", nullcontext)():  # a Dask client that is not the default one
         try:
-            gathered, columns, judge, used, dropped = all_parts(source)
+            gathered, columns, judge, used, dropped = reduce_source(source)
         except InputError as error:
-            raise _name_failing_file(error, source, all_parts) from error
+            raise _name_failing_file(error, source, reduce_source) from error
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")

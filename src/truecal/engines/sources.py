@@ -71,7 +71,7 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
 
 
 def refuse_twice(files: Sequence[str]) -> None:
-    """Refuse a file that is named twice, also by another name: its rows would count twice."""
+    """Refuse a file that is named twice, also by a link to it: its rows would count twice."""
     names: dict[object, str] = {}
     for file in files:
         key: object = file
@@ -79,8 +79,8 @@ def refuse_twice(files: Sequence[str]) -> None:
             status = stat(file)
             key = status.st_dev, status.st_ino
         if key in names:
-            other = "is named twice" if names[key] == file else f"and {names[key]} are the same file"
-            raise FileError(f"{file} {other}, and its rows would count twice; name it once")
+            problem = "is named twice" if names[key] == file else f"and {names[key]} are the same file"
+            raise FileError(f"{file} {problem}, and its rows would count twice; name it once")
         names[key] = file
 
 
@@ -256,9 +256,12 @@ def _scan_dask(files: list[str], engine: Engine) -> Any:
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
     backends = {_pandas_backend(file) for file in files if isfile(file)}
-    further = {"dtype_backend": max(backends)} if any(backends) else {}
+    backend_options = {"dtype_backend": max(backends)} if any(backends) else {}
     return dd.read_parquet(
-        [_escape_pattern(file) for file in files], dataset={"partitioning": None}, storage_options=options, **further
+        [_escape_pattern(file) for file in files],
+        dataset={"partitioning": None},
+        storage_options=options,
+        **backend_options,
     )
 
 

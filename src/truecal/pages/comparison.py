@@ -107,7 +107,7 @@ def gather_comparison(
 def _model_row(
     name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
 ) -> Row:
-    """Return the error of a model, and accuracy, log loss, Brier score and AURC, which are None for a sketch."""
+    """Return name, error with interval, accuracy, log loss, Brier score and AURC of a model; the last four None for a sketch."""
     scores: dict[str, float | None] = dict.fromkeys(("accuracy", "log_loss", "brier", "aurc"))
     if preds is not None and curve is not None:
         scores = {"log_loss": tc.scores.log_loss(preds), "brier": tc.scores.brier(preds)}
@@ -116,7 +116,7 @@ def _model_row(
 
 
 def _measure_tasks(sources: Mapping[str, PageSource]) -> list[Row]:
-    """Measure every model on every value of a column `task`, by task; no rows where a model has no such column."""
+    """Return the error of every model on every value of a column `task`, by task; empty if a model has no such column."""
     if any(source.preds is None or "task" not in source.preds.columns for source in sources.values()):
         return []
     tasks = {name: replace(source, by=("task",)).subgroups()[0] for name, source in sources.items()}

@@ -95,7 +95,7 @@ def write_dossier(
             slope=slope_of(numbers),
             rows=rows,
         )
-        options = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
+        provenance_options = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
         page = {
             "title": title,
             "source": source,
@@ -105,7 +105,7 @@ def write_dossier(
             "clustered": preds.clusters is not None,
             "rows": rows,
             "figures": _figures(numbers, curve),
-            "provenance": Provenance({"data": judged.fingerprint()}, command, options),
+            "provenance": Provenance({"data": judged.fingerprint()}, command, provenance_options),
         }
         return render("dossier.html", page=page)
 

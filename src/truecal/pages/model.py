@@ -50,7 +50,7 @@ _ESTIMATORS: tuple[tuple[str, Estimator], ...] = (
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What a page is asked for besides its data; see `truecal.report`."""
+    """Settings of the page of one model besides its data; see `truecal.report`."""
 
     lens: Lens | None = None
     by: str | Sequence[str] | None = None
@@ -77,7 +77,7 @@ class PageSettings:
 
 
 class ModelPage(Page):
-    """The page of one model. Parts that were not asked for are None; `absent` says why others are."""
+    """The page of one model. Parts not requested are None; `absent` has the reasons of others, by name."""
 
     template = "model.html"
 
@@ -147,8 +147,8 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     classes = per_class(source.preds, level=level) if has_classes and source.preds is not None else []
     parts, absent = _compute_slow_parts(source, setting)
     cells, limits, smooth = cells_of(profile), fitted_limits(profile), thin_curve(trusted.curve)
-    options = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
-    options |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
+    provenance_options = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
+    provenance_options |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
     progress("measuring in context")
     return ModelPage(
         title=setting.title,
@@ -189,7 +189,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
             "smooth": None if smooth is None else with_band(smooth, profile, level),
             "isotonic": thin_curve(other_estimates[-1][1].curve, steps=True),
         },
-        provenance=Provenance({"": source.fingerprint()}, setting.command, options, setting.files or {}),
+        provenance=Provenance({"": source.fingerprint()}, setting.command, provenance_options, setting.files or {}),
         absent=absent,
     )
 
@@ -276,7 +276,9 @@ def with_band(curve: CurveRow, profile: tc.profile.Profile, level: float) -> Cur
 def per_class(preds: tc.Predictions, *, level: float) -> list[dict[str, Any]]:
     """Return `name`, `labels`, `rate` and `estimate` of the classes with the largest errors, largest first.
 
-    The estimate is ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with interval and test.
+    The estimate is ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with interval and test;
+    `labels` is the weight of rows of the class, `rate` its share. At most _MAX_CLASSES classes, with clusters
+    _MAX_CLUSTERED_CLASSES.
     """
     values = np.concatenate([np.atleast_1d(tc.RankSeries()(part).value) for part in tc.ClassWise().profiles(preds)])
     limit = _MAX_CLASSES if preds.clusters is None else _MAX_CLUSTERED_CLASSES

@@ -44,7 +44,7 @@ _SCRIPTS = {  # of the folder assets, by the template that they draw for
 
 
 class Page(SimpleNamespace):
-    """All numbers and words of a page, by name: its template reads them, its scripts draw some of them."""
+    """The contents of a page by name: its template reads all of them, its scripts draw some."""
 
     template: ClassVar[str]
 
@@ -105,7 +105,7 @@ def _environment() -> Any:
 
 
 def rounded(value: float | None, low: float | None = None, high: float | None = None, sign: str = "") -> str:
-    """Write a number with the decimals that its interval allows.
+    """Write a number with the decimals that its interval allows; "" for None and NaN.
 
     >>> rounded(0.03217, 0.021, 0.043), rounded(-0.0001, -0.02, 0.02), rounded(float("inf")), rounded(None)
     ('0.032', '0.000', 'infinite', '')
@@ -114,7 +114,7 @@ def rounded(value: float | None, low: float | None = None, high: float | None = 
 
 
 def interval(low: float | None, high: float | None, sign: str = "", missing: str = "") -> str:
-    """Write two limits with the decimals that their distance allows.
+    """Write two limits with the decimals that their distance allows; `missing` if one is None or NaN.
 
     >>> interval(0.0211, 0.0434), interval(0.2, float("inf")), interval(None, None, missing="too few rows")
     ('0.021 to 0.043', '0.2000 to infinite', 'too few rows')
@@ -145,7 +145,7 @@ def sort_key(value: Any) -> str:
 
 
 def _without_controls(value: Any) -> Any:
-    """Replace control characters; markup is returned unchanged."""
+    """Replace control characters in the text of a value by U+FFFD; markup is returned unchanged."""
     return value if hasattr(value, "__html__") else _FORBIDDEN.sub("\ufffd", str(value))
 
 
@@ -192,7 +192,7 @@ def _digest(script: str) -> str:
 
 @cache
 def charting_bundle() -> str:
-    """Return JavaScript that defines `vegaEmbed`, from the installed vl-convert package: nothing is downloaded."""
+    """Return JavaScript that defines `vegaEmbed`, from the installed vl-convert package, and keep it in the user's cache."""
     vl_convert = extra("vl_convert")
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "truecal"
     cached = folder / f"charting-{version('vl-convert-python')}.js"

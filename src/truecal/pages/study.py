@@ -34,7 +34,7 @@ _SCHEMES = ("mass", "width")
 
 @cache
 def _analysis_texts() -> dict[str, Any]:
-    """Return headings and intros of the analyses, names of metrics, and their order on the page."""
+    """Return the contents of specs/analyses.json: questions, names of metrics, and their order on the page."""
     words: dict[str, Any] = json.loads(asset("specs/analyses.json"))
     return words
 
@@ -128,7 +128,7 @@ class Results:
 
     @property
     def scores(self) -> list[str]:
-        """The proper scores that the results hold."""
+        """Names of the proper scores among the results: nll, brier."""
         return [name for name in _SCORES if name in set(self.frame["metric"])]
 
 
@@ -189,7 +189,7 @@ def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
 
 def _section(name: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
     """Return heading, intro, notes and table of a question, answered for each recalibrator; `effect` names one in the words."""
-    several = len(recalibrators) > 1
+    several_recalibrators = len(recalibrators) > 1
     spec = _analysis_texts()["questions"][question]
     metrics = ", ".join(results.metrics)
     named = {"name": results.name, "Name": _capitalized(results.name), "metrics": metrics, "recalibrator": effect}
@@ -200,18 +200,20 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
         try:
             remarks, answers = _run_analysis(question, results, after)
         except InputError as error:
-            notes.append(f"Not for this study{f', {words}' if several else ''}: {error}.")
+            notes.append(f"Not for this study{f', {words}' if several_recalibrators else ''}: {error}.")
             continue
-        notes += [f"{note} [{words}]" if several else note for note in remarks]
+        notes += [f"{note} [{words}]" if several_recalibrators else note for note in remarks]
         for row in answers:
             cells = [_table_cell(kind, [row[field] for field in fields]) for _, kind, *fields in spec["columns"]]
-            rows.append([*cells, (words, words)] if several else cells)
+            rows.append([*cells, (words, words)] if several_recalibrators else cells)
     listed = rows[:_MAX_ROWS]
     return {
         "id": name,
         **{key: re.sub(r"\{(\w+)\}", lambda match: named[match[1]], spec[key]) for key in ("heading", "intro")},
         "notes": [_capitalized(note) + ("" if note.endswith((".", "?")) else ".") for note in notes],
-        "header": [title for title, *_ in spec["columns"]] + (["Recalibration"] if several else []) if rows else [],
+        "header": [title for title, *_ in spec["columns"]] + (["Recalibration"] if several_recalibrators else [])
+        if rows
+        else [],
         "rows": [[words for words, _ in row] for row in listed],
         "sorts": [[sort for _, sort in row] for row in listed],
         "more": f"The first {_MAX_ROWS} of {len(rows):,} rows." if len(rows) > _MAX_ROWS else "",
@@ -342,7 +344,7 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, 
     used, complete = 0, True
 
     def rank(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
-        """Return what lens, scheme and severity of diagrams are sorted by."""
+        """Return the sort key of (lens, scheme, severity): in the order of _LENSES, _SCHEMES and severity."""
         lens, scheme, severity = group
         lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
         return lens_rank, _SCHEMES.index(scheme) if scheme in _SCHEMES else len(_SCHEMES), severity, lens
@@ -370,8 +372,8 @@ def _pack_diagrams(rows: Any, model_of: dict[str, int], condition_index: dict[tu
         if tuple(place) not in condition_index:  # nothing was judged there
             continue
         lists = drawn.setdefault(f"{condition_index[tuple(place)]}/{model_of[model]}", [[], [], []])
-        whole = (round(score * _DIAGRAM_UNIT), round(outcome * _DIAGRAM_UNIT), round(count, 2))
-        for values, number in zip(lists, whole, strict=True):
+        packed_values = (round(score * _DIAGRAM_UNIT), round(outcome * _DIAGRAM_UNIT), round(count, 2))
+        for values, number in zip(lists, packed_values, strict=True):
             values.append(int(number) if float(number).is_integer() else number)
     for lists in drawn.values():  # bins of equal mass mostly have equal counts: one number says it
         if len(set(lists[2])) == 1:
@@ -467,8 +469,8 @@ def _warnings(frame: Any) -> list[str]:
     kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
     kinds = kinds.sort(["len", "warnings"], descending=[True, False])
     listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
-    more = len(listed) - _MAX_WARNINGS
-    return [*listed[:_MAX_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
+    remaining = len(listed) - _MAX_WARNINGS
+    return [*listed[:_MAX_WARNINGS], *([f"and {remaining} more"] if remaining > 0 else [])]
 
 
 def _first_view(numbers: Mapping[str, Any]) -> dict[str, int]:
@@ -478,7 +480,7 @@ def _first_view(numbers: Mapping[str, Any]) -> dict[str, int]:
     """
 
     def order(index: int) -> tuple[bool, bool, float, float]:
-        """Return what the conditions are sorted by: all rows, clean and not recalibrated, with most rows, come first."""
+        """Return the sort key of a condition: all rows, not recalibrated and of least severity first, then most rows."""
         place = numbers["places"][index]
         recalibrated = place["recalibrator"] != "none"
         return place["selection"] != "all", recalibrated, place["severity"], -(place["n"] or 0)

@@ -91,9 +91,9 @@ class Display(ABC):
         """
         self.figure_, self.ax_ = new_axes(ax, size=self._size())
         self.narrow_ = shrink_ticks(self.ax_)
-        others = self._draw(self.ax_) or ()
+        further_axes = self._draw(self.ax_) or ()
         if self.narrow_:
-            fit_small([self.ax_, *others])
+            fit_small([self.ax_, *further_axes])
         return self
 
     def _size(self) -> tuple[float, float]:

@@ -148,7 +148,7 @@ class StudyFigure:
 
 @dataclass(frozen=True, eq=False)
 class FigureData:
-    """A store with the metric, the recalibrators before and after, and the clean dataset that a figure shows."""
+    """Results of a store and the choice, resolved: the metric, the clean dataset, and the `recalibrators`, "none" first."""
 
     store: Any
     frame: Any
@@ -232,7 +232,7 @@ def _choose_metric(frame: Any, choice: FigureChoice) -> str:
 
 
 def _choose_clean(store: Any, frame: Any, choice: FigureChoice) -> str:
-    """Return the dataset asked for, else the one that is most often a reference, else the first without shift."""
+    """Return the dataset of the choice, else the most frequent reference, else the first dataset of severity 0; refuse none."""
     names = frame.filter(pl.col("severity") == 0)["dataset"].unique(maintain_order=True).to_list()
     if (name := choice.dataset or choice.reference) is not None:
         _refuse_unknown(name, frame["dataset"].unique().to_list(), "dataset")
@@ -279,7 +279,7 @@ def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external
 
 
 def families(data: FigureData) -> StudyFigure:
-    """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
+    """Return Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
     points = data.models(data.clean, "none")
     table = _rows_unshifted(points.frame(), data.clean)
     diagrams = _diagram_panels(data, table)
@@ -319,12 +319,12 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
 
 
 def recalibration(data: FigureData) -> StudyFigure:
-    """Figure 2: calibration against error, before and after recalibration side by side."""
+    """Return Figure 2: calibration against error, before and after recalibration side by side."""
     return _cloud_figure(data, "recalibration", [data.clean], side_by_side=True)
 
 
 def natural(data: FigureData) -> StudyFigure:
-    """Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
+    """Return Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
     return _cloud_figure(data, "natural", data.natural_datasets(), side_by_side=False)
 
 
@@ -344,7 +344,10 @@ def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_s
 
 
 def covariate(data: FigureData) -> StudyFigure:
-    """Figures 3 and 10: error and calibration, coloured by a covariate (pretraining data, steps, size), before and after."""
+    """Return Figures 3 and 10: error and calibration coloured by a covariate (pretraining data, steps, size), before and after.
+
+    Refuses a covariate of which no model on the clean dataset has a value.
+    """
     name = data.choice.covariate or "size"
     parts = []
     for after in data.recalibrators:
@@ -406,7 +409,7 @@ def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, An
 
 
 def severities(data: FigureData) -> StudyFigure:
-    """Figure 4: error and calibration of every family at every severity, mean over types of corruption; before and after."""
+    """Return Figure 4: error and calibration by family and severity, means over types of corruption, before and after."""
     parts = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     table, notes = _concat_tables(parts)
     levels = table["severity"].unique().sort().to_list()
@@ -436,7 +439,7 @@ def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[fl
 
 
 def sizes(data: FigureData) -> StudyFigure:
-    """Figure 5: error and calibration error of every model minus those of the largest of its family, over severities."""
+    """Return Figure 5: error and metric of every model minus those of the largest of its family, over severities."""
     results = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     sized = pl.col("value_beside_largest").is_not_null()
     parts = [(after, means, table.filter(sized)) for after, means, table in results]
@@ -464,7 +467,7 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
 
 
 def costs(data: FigureData) -> StudyFigure:
-    """Figure 7: where one model is cheaper than another, for the most accurate model of every family, before and after."""
+    """Return Figure 7: where one model is cheaper than another, for the most accurate model of every family, before and after."""
     models = list(data.choice.models) or _best_models(data)
     rows, tables = [], []
     for after in data.recalibrators:
@@ -499,7 +502,7 @@ def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: 
 
 
 def residuals(data: FigureData) -> StudyFigure:
-    """Figure 8: calibration error, log loss and Brier score, and the residuals of the scores given the error, by dataset."""
+    """Return Figure 8: metric, log loss and Brier score by dataset, and residuals of the scores given the error."""
     scores = [name for name in ("brier", "nll") if name in set(data.frame["metric"])]
     if not scores:
         raise InputError("the store holds neither nll nor brier")
@@ -527,7 +530,7 @@ def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, a
 
 
 def bins(data: FigureData) -> StudyFigure:
-    """Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
+    """Return Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
     parts, rows = [], []
     for after in data.recalibrators:
         trend = tc.study.bin_trend(data.frame, **data.options(after, dataset=data.clean))
@@ -561,7 +564,7 @@ def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
 
 
 def loglog(data: FigureData) -> StudyFigure:
-    """Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
+    """Return Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
     fits = [
         (after, tc.study.log_fits(data.results, **data.options(after, metric=data.metric)))
         for after in data.recalibrators
@@ -572,7 +575,7 @@ def loglog(data: FigureData) -> StudyFigure:
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
-    """Draw models and the fitted line of every family on logarithmic axes."""
+    """Draw models and the fitted line value = 10^intercept * error^slope of every family on logarithmic axes."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     for family, style in data.styles.items():
@@ -594,7 +597,7 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
 
 
 def temperatures(data: FigureData) -> StudyFigure:
-    """Appendix D: the fitted temperature of every model; above 1 the model was overconfident."""
+    """Return the figure of appendix D: the fitted temperature of every model; above 1 the model was overconfident."""
     covariates = data.frame.select("model", "family", "size").unique("model", keep="first")
     table = data.store.fits().filter((pl.col("dataset") == data.clean) & pl.col("temperature").is_not_null())
     if table.height:
@@ -611,7 +614,7 @@ def temperatures(data: FigureData) -> StudyFigure:
 
 
 def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
-    """Draw the fitted temperatures by family."""
+    """Draw the fitted temperatures in a column per family, spread out in rising order."""
     for i, (family, style) in enumerate(data.styles.items()):
         part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family).sort("temperature")
         spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else np.zeros(part.height)
@@ -623,7 +626,7 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
 
 
 def agreement(data: FigureData) -> StudyFigure:
-    """Appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
+    """Return the figure of appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
     coefficients = tc.study.rank_agreement(data.frame, **data.options("none", dataset=data.clean))
     table = coefficients.frame().filter(pl.col("severity") == 0)
 

@@ -74,7 +74,7 @@ def _histogram_frame(profile: tc.profile.Profile, edges: Float64s) -> Frame:
 
 @dataclass(frozen=True)
 class ReliabilityNumbers:
-    """The numbers of a reliability diagram: one frame per part, and the estimate in its title."""
+    """The numbers of a reliability diagram: a frame per part, and the rank-series estimate in its title."""
 
     bins: Frame  # score, outcome, low, high, count
     smooth: Frame  # score, outcome, low, high

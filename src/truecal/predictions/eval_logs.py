@@ -112,7 +112,7 @@ def first_of(keys: Sequence[str], *mappings: Any) -> Any:
 def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **origin: Any) -> LoggedAnswer:
     """Build an answer from verdicts by the name of their source: a name that begins with "human" is a person.
 
-    `correct` is True if all other verdicts are, and None if there are none or one is neither right nor wrong (`truth_of`). The
+    `correct` is whether all other verdicts are right, None if there are none or one is neither right nor wrong (`truth_of`). The
     confidence is the first value in `metadata` under one of CONFIDENCE_KEYS; the verdict of a person is the first in `verdicts`,
     else in `metadata` under one of HUMAN_KEYS.
     """

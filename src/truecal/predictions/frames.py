@@ -437,10 +437,11 @@ def class_names(
     *,
     numeric: bool,
 ) -> Sequence[object] | None:
-    """Return the classes of the columns, as given or from their names; refuse names that contradict each other.
+    """Return the classes of the columns: `classes` if given, else `events`, but None for numeric labels.
 
-    `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
-    columns, so that numbered columns must begin at 0 unless classes are given.
+    `events` are the classes that the columns are named after, None where they are numbered. With `numeric` labels, which are
+    positions of columns, numbered columns must begin at 0, and named ones must be in alphabetical order, unless classes are given.
+    Refuses classes that contradict the columns.
     """
     numbers = [int(star) for star in _match_stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:

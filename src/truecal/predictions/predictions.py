@@ -638,8 +638,8 @@ class Predictions:
         )
 
     def __repr__(self) -> str:
-        many = f"{self.class_count} {'labels per row' if self.multilabel else 'classes'}"
-        kind = "binary" if self.binary else many
+        columns_text = f"{self.class_count} {'labels per row' if self.multilabel else 'classes'}"
+        kind = "binary" if self.binary else columns_text
         if self.judge is not None:
             kind += f", {np.count_nonzero(self.labels >= 0)} trusted labels and {self.judge.shape[1]} judge(s)"
         extra = "".join(

@@ -180,7 +180,10 @@ def read(
 
 
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
-    """Read predictions from an npz file, an evaluation log or a table, with a summary of the columns read."""
+    """Read predictions from an npz file, an evaluation log or a table, by kind and content of the file.
+
+    Refuses unknown presets and files without rows.
+    """
     file = existing_file(path)
     if kind_of(file) == "npz":
         return _read_npz(file, request)
@@ -218,10 +221,10 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     table = frames.as_table(frame)
     if request.multilabel:
         return _read_multilabel(table, request)
-    other = [name for name in (request.weights, request.clusters) if name is not None]
+    taken = [name for name in (request.weights, request.clusters) if name is not None]
     judges = [] if request.judge is None else frames.matching(table.columns, request.judge, "judge")[0]
-    other += judges
-    choice = choose_columns(table.columns, lambda: table, request, other)
+    taken += judges
+    choice = choose_columns(table.columns, lambda: table, request, taken)
     if request.classes is None and _are_class_names(table, choice.label, choice.outputs):
         request = replace(request, classes=list(choice.outputs))
     if request.by:
@@ -266,9 +269,9 @@ def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Readin
         if unmatched:
             raise InputError(f"{probs!r} and {label!r} name different labels: {unmatched[0]!r} is in one of them only")
         labels = [labels[label_stars.index(star)] for star in stars]
-    further = [name for name in (request.weights, request.clusters) if name is not None]
-    frames.matching(table.columns, [*names, *further, *request.by], "weights, clusters and groups")
-    used = [*names, *labels, *further]
+    singles = [name for name in (request.weights, request.clusters) if name is not None]
+    frames.matching(table.columns, [*names, *singles, *request.by], "weights, clusters and groups")
+    used = [*names, *labels, *singles]
     table, dropped = _without_missing(table, used) if request.drop_null else (table, 0)
     preds = Predictions.from_multilabel(
         frames.outputs_of(table, names)[0],

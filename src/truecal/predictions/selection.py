@@ -132,7 +132,7 @@ class Selection:
         return self._join(other, "or", operator.or_)
 
     def _join(self, other: Selection, word: str, join: Callable[[Any, Any], Any]) -> Selection:
-        """Combine two selections by `and` or `or`."""
+        """Combine two selections by `join`, the operator of the `word` "and" or "or"; refuse what is no selection."""
         if not isinstance(other, Selection):
             raise InputError(f"only selections combine with & and |, not {other!r}")
         words = f" {word} ".join(f"({part})" if part.joined else str(part) for part in (self, other))
@@ -346,7 +346,7 @@ class RowGroups:
         return cls(tuple(names), np.bincount(member, minlength=len(names)), member)
 
     def rows(self) -> list[Indices]:
-        """Return the row numbers of every group, ascending."""
+        """Return the row numbers of every group, ascending, in the order of `names`."""
         # numpy sorts 16 bits by radix
         short = self.member.astype(np.uint16) if len(self.names) <= 1 << 16 else self.member
         return np.split(np.argsort(short, kind="stable"), np.cumsum(self.counts)[:-1])
@@ -409,8 +409,8 @@ def by_column(
         raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
     for value in values:
         # Nothing equals NaN, and neither a list, an array, a module nor a function equals a single value.
-        several = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
-        if several or (value is not None and validation.is_missing(value)):
+        is_container = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
+        if is_container or (value is not None and validation.is_missing(value)):
             raise InputError(
                 f"column {name!r}: rows are selected by numbers or text, one after the other (by_column({name!r}, 1, 2)), not by "
                 f"{validation.shown(value)}; for missing values say where=lambda column: column != column"

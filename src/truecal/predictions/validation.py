@@ -189,13 +189,13 @@ def _first_true(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def refuse_outside_unit(values: Floats, what: str) -> None:
-    """Raise for NaN, infinities and numbers outside [0, 1], naming the first."""
+    """Refuse NaN, infinities and numbers outside [0, 1], naming the first, how many there are, and a remedy."""
     if values.size == 0:
         return
-    # Bits of a larger number are a larger number; those of NaN and of -1 are larger still
+    # as integers, the bits of floats >= 0 are in their order, and those of NaN and of negative floats are larger than those of 1
     if values.flags.c_contiguous:
-        kind, one = _BITS[values.itemsize]
-        if values.view(kind).max() <= one:
+        bits_type, bits_of_one = _BITS[values.itemsize]
+        if values.view(bits_type).max() <= bits_of_one:
             return
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:  # false as well when either is NaN
@@ -204,12 +204,12 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     index = _first_true(wrong)
     value = values[index]
     count = np.count_nonzero(wrong)
-    others = f" (and {count - 1} more)" if count > 1 else ""
+    more_text = f" (and {count - 1} more)" if count > 1 else ""
     if not np.isfinite(value):
-        raise InputError(f"{what}: {where(index)} is {value}{others}; remove or repair such rows before measuring")
+        raise InputError(f"{what}: {where(index)} is {value}{more_text}; remove or repair such rows before measuring")
     remedy = outside_unit_remedy(low, high)
     options = "--percent" if "(--percent)" in remedy else ""
-    raise InputError(f"{what} must lie in [0, 1]: {where(index)} is {value}{others}; {remedy}", options=options)
+    raise InputError(f"{what} must lie in [0, 1]: {where(index)} is {value}{more_text}; {remedy}", options=options)
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
@@ -257,7 +257,10 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "out
 
 
 def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
-    """Check weights of a shape: finite, not negative, and not all zero in any dataset; return them as float64."""
+    """Return weights of the given shape, (n,) or (datasets, n), as float64.
+
+    Refuses negative and infinite ones, a dataset of zeros only, and ranges that sums cannot hold (`refuse_weight_range`).
+    """
     w = as_floats(weights, "weights").astype(np.float64)
     if w.shape != shape:
         raise InputError(f"weights have shape {w.shape} but there are {shape[-1]} rows; give one weight per row")
@@ -275,9 +278,9 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
 
 
 def refuse_weight_range(lightest: float, heaviest: float, total: float, subject: str = "the smallest is") -> None:
-    """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest.
+    """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest or 1e-100.
 
-    `lightest` is the smallest positive weight, and `subject` how the message begins to name it.
+    `lightest` is the smallest positive weight.
     """
     if total > _LARGEST_TOTAL:
         raise InputError(
@@ -376,7 +379,7 @@ def _hashable(value: object) -> bool:
 
 
 def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object, ...] | None:
-    """Check class names: one per column, and all different, also as text; return them as a tuple."""
+    """Return class names as a tuple, None for None; refuse another number than `count` and names that are equal or read alike."""
     if classes is None:
         return None
     if isinstance(classes, (set, frozenset, Mapping, str, bytes)):
@@ -654,8 +657,8 @@ def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike, remedy: str) -> None:
     if labels.dtype.kind != "f" or not ((labels > 0) & (labels < 1)).any():
         return
     two_d_first = labels.ndim == 2 and labels.shape[1] > 1 and probs.ndim == 1
-    whole = probs.ndim == 1 and bool((probs == np.floor(probs)).all())
-    if two_d_first or (labels.ndim == 1 and whole):
+    whole_numbers = probs.ndim == 1 and bool((probs == np.floor(probs)).all())
+    if two_d_first or (labels.ndim == 1 and whole_numbers):
         raise InputError(
             f"the labels are fractions and the probabilities whole numbers: the arguments are swapped; {remedy}"
         )

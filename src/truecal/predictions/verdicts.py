@@ -25,7 +25,10 @@ def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.gene
 
 
 def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
-    """Check verdicts and turn them into features, shape (rows, judges): 0 and 1 into -1 and 1, probabilities into log odds."""
+    """Return verdicts as features, shape (rows, judges): columns of 0 and 1 as -1 and 1, columns of probabilities as log odds.
+
+    Refuses another number of rows, and values that are missing or outside [0, 1].
+    """
     verdicts = np.asarray(as_floats(judge, "judge"), np.float64)
     columns = verdicts[:, None] if verdicts.ndim == 1 else verdicts
     if columns.ndim != 2 or len(columns) != rows or not columns.shape[1]:
