@@ -568,9 +568,9 @@ def resample_rows(
     for all bins would vary less than the bias it removes, because the bias near gaps of zero moves against the estimate.
     `p_value` is that of a test of calibration; None computes it from 199 datasets with redrawn outcomes.
     """
-    in_bins = estimator if isinstance(estimator, FixedBinsEstimator) and method != "bca" else None
-    bin_cut = None if in_bins is None else in_bins.fixed_cut(profile)
-    folds = in_bins is not None and bin_cut is not None and in_bins.averages_absolute_gaps
+    binned_estimator = estimator if isinstance(estimator, FixedBinsEstimator) and method != "bca" else None
+    bin_cut = None if binned_estimator is None else binned_estimator.fixed_cut(profile)
+    absolute_gaps = binned_estimator is not None and bin_cut is not None and binned_estimator.averages_absolute_gaps
     cut = cell_cut(estimator, profile) if bin_cut is None else bin_cut
     cells = collapse_at(profile, cut.below[0]) if bin_cut is None else None
     rows = RowSums(profile, cut)
@@ -578,11 +578,11 @@ def resample_rows(
     for batch in rows.draw(resamples, rng):
         drawn = evaluate(estimator, batch, cells)
         blocks.append(drawn.power)
-        if folds and drawn.bins is not None:
+        if absolute_gaps and drawn.bins is not None:
             corrected_blocks.append(mean_usable(drawn.bins, debiased_gaps(drawn.bins, 1), 1)[0])
     power, powers, signs = float(estimator.estimate(profile).power[0]), np.concatenate(blocks), None
     observed = evaluate(estimator, rows.observed, cells)
-    if folds and observed.bins is not None:
+    if absolute_gaps and observed.bins is not None:
         corrected = np.concatenate(corrected_blocks)
         debiased = mean_usable(observed.bins, debiased_gaps(observed.bins, 1), 1)[0]
         deviations = corrected - corrected.mean() + power - debiased[0]

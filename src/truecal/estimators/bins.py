@@ -132,6 +132,7 @@ class Bins(Tabular):
         return f"{self._headline()}\n{self.frame()!r}"
 
     def _headline(self) -> str:
+        """Write the number of bins and of predictions, or of datasets of a batch, in one line."""
         if not self.single:
             return f"the bins of {len(self.weight)} datasets"
         return f"{self.filled} bins of {self.count.sum():g} predictions"

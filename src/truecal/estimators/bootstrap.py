@@ -164,8 +164,8 @@ def resample_units(
     """
     weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
-    folds = isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
-    bias = _FoldedBias(counts.shape[1]) if folds else None
+    absolute_gaps = isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
+    bias = _FoldedBias(counts.shape[1]) if absolute_gaps else None
     powers, unselected, centres, redrawn, observed, values = [], [], [], [], [], []
     first = 0
     for part in parts:

@@ -175,6 +175,7 @@ class Estimate(Tabular):
         interval = self.interval
 
         def per_dataset(numbers: Number | None) -> list[float | None]:
+            """Repeat a number for every dataset, None for None."""
             return [None] * len(values) if numbers is None else np.broadcast_to(numbers, values.shape).tolist()
 
         return Frame(

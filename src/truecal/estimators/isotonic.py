@@ -1,4 +1,4 @@
-"""The isotonic (CORP) calibration error, and the isotonic fit behind it."""
+"""The isotonic (CORP) calibration error, and its isotonic fit."""
 
 from dataclasses import dataclass
 

@@ -654,8 +654,8 @@ class KernelError(PairEstimator):
         """Compute the normal interval of the squared error; return its root, limited to [0, 1]."""
         from statistics import NormalDist
 
-        reach = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation
-        low, high = (float(np.sqrt(max(end, 0.0))) for end in (power - reach, power + reach))
+        half_width = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation
+        low, high = (float(np.sqrt(max(end, 0.0))) for end in (power - half_width, power + half_width))
         return Interval(low, min(high, 1.0), self.level, "U-statistic")
 
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:

@@ -21,7 +21,7 @@ from truecal.types import Float64s
 _FEW = 5  # derived: a mean of fewer outcomes has a standard error of at least 0.22 at rate 1/2
 _MAX_ROWS = 65_536  # derived: cells of equal mass, each 1.5e-5 of the data, far less than any window
 _STRIPES = 500  # derived: stripes as narrow as the region that the paper picks on CIFAR-10, [0.998, 1]
-_DENSE = 8.0  # times the uniform mass of a stripe; tuned on the paper's worlds: mean bias -0.12 %, as by eye
+_DENSE = 8.0  # times the uniform mass of a stripe; tuned on the paper's worlds: mean bias -0.12 %, as with regions chosen by eye
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,12 @@ def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
     weight, open_weight = bins.weight[0], sum_open(weights)
     residual = np.abs(bins.outcome_sum[0] - bins.score_sum[0])
     absolute_residuals = weights * (rates + scores - 2 * cells.products[0, cell])  # sum of |y - c| over the cell
-    reach = sum_open(absolute_residuals) + cells.rounding * total
+    open_residual = sum_open(absolute_residuals) + cells.rounding * total
     return BinRanges(
         np.maximum(weight - open_weight, 0.0),
         np.minimum(weight + open_weight, total),
-        np.maximum(residual - reach, 0.0),
-        np.minimum(residual + reach, total),
+        np.maximum(residual - open_residual, 0.0),
+        np.minimum(residual + open_residual, total),
         total,
     )
 
@@ -146,8 +146,8 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
     else:
         changed_power = (ranges.weight_high * shift**norm + open_weight).sum() / ranges.total
         change = float(root(changed_power, norm))
-    reach = float((cells.high - cells.low).max()) + change + cells.rounding
-    low, high = max(value - reach, 0.0), min(value + reach, 1.0)
+    max_change = float((cells.high - cells.low).max()) + change + cells.rounding
+    low, high = max(value - max_change, 0.0), min(value + max_change, 1.0)
     return (low, high) if norm == np.inf else (low**norm, high**norm)
 
 

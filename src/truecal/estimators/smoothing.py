@@ -27,7 +27,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # Smoothing on [0, 1] with reflection at both ends, on a regular grid
 
-_SILENT = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0, so higher frequencies are skipped
+_UNDERFLOW = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows to 0, so higher frequencies are skipped
 
 
 def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Float64s]:
@@ -62,7 +62,7 @@ def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
     `sigma`, shape (batch,), is the standard deviation on [0, 1]. Where the factor underflows for all datasets it is 0.
     """
     response = np.zeros((len(sigma), cells))
-    terms = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
+    terms = min(cells, int(_UNDERFLOW / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
     response[:, :terms] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(terms))) ** 2)
     return response
 

@@ -104,7 +104,7 @@ class SweepECE(Estimator):
         return Findings(power, single_bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        if not (cells.low < cells.high).any():  # every cell is one score: nothing is open
+        if not (cells.low < cells.high).any():  # every cell holds one score: no cut runs through it
             power = float(estimate.power)
             return SketchBound(power - cells.rounding, power + cells.rounding)
         return SketchBound(0.0, 1.0)

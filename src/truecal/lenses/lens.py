@@ -45,7 +45,7 @@ class Sample:
     implied : int or None, default 1
         Position of the one event whose probability is 1 minus the others; None when all are explicit.
     event : int, default 0
-        The event that a one-dimensional binning or an interval distance looks at when there are only two.
+        The event that a one-dimensional binning or an interval distance is about when there are only two.
 
     See Also
     --------
@@ -96,7 +96,7 @@ class Sample:
         implied : int or None, default 1
             Position of the event whose probability is 1 minus the others.
         event : int, default 0
-            The event that one-dimensional binning looks at.
+            The event whose probability one-dimensional binning cuts.
 
         Returns
         -------

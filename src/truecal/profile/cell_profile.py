@@ -63,7 +63,7 @@ class CellProfile(Profile):
 
     @property
     def size(self) -> Float64s:
-        """Sample size of the rows behind the cells."""
+        """Sample size of all rows of the sketch, shape (1,): their weight, or Kish's effective size."""
         return self._size
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:

@@ -153,7 +153,7 @@ class Profile(SortedRows):
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
         tables: Any = (self.scores, self.outcomes, self.weights, self.squares, self.products)
         part = Profile(*(a if a is None or len(a) != self.batch else a[chosen] for a in tables))
-        part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
+        part.counted = self.counted  # of the whole batch: weights have one meaning in all its datasets
         return part
 
     def coarsen(self, cells: int, *, moments: bool = True) -> Profile:

@@ -280,6 +280,7 @@ class Unsorted:
         position = _below(width_bins.count.sum(axis=2)).astype(np.intp)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
+            """Return the sums below the edges; see `SumsBelow`."""
             return _width_sums(name, self._width_bins(bins, closed, squares=name == "cc"))
 
         return Cut(position, position, sums=sums)
@@ -312,6 +313,7 @@ class Unsorted:
         tie_fraction = (ranks - first) / np.maximum(last - first, 1)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
+            """Return the sums below the cuts; see `SumsBelow`."""
             if name == "w":
                 below, above = first.astype(np.float64), last.astype(np.float64)
             else:
@@ -333,6 +335,7 @@ class Unsorted:
         counted = next(iter(self._width.values()), None)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
+            """Return the sums over all rows, shape (batch, 1), from the sums of bins where these are known."""
             if name == "w":
                 return ends.astype(np.float64)
             if counted is not None and (name != "cc" or counted.square is not None):

@@ -263,11 +263,11 @@ class Sketch:
         for other in others:
             if not isinstance(other, Sketch):
                 raise InputError(f"what is merged into a sketch must be a Sketch, not {type(other).__name__}")
-        theirs = [state for state in (other.__getstate__() for other in others) if len(state["edges"])]
-        if not theirs:
+        added = [state for state in (other.__getstate__() for other in others) if len(state["edges"])]
+        if not added:
             return self
         with self._lock:
-            states = [vars(self), *theirs] if self.cells else theirs
+            states = [vars(self), *added] if self.cells else added
             merged = Sketch.from_cells(
                 np.concatenate([s["edges"] for s in states]),
                 {name: np.concatenate([s["sums"][name] for s in states]) for name in SUMS},

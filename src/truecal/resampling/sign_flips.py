@@ -56,6 +56,7 @@ def sign_flip_test(
     scores, weights = cells.scores.astype(np.float64), cells.weights
 
     def draw(flips: int, rng: np.random.Generator) -> Float64s:
+        """Compute the statistic for random signs, shape (flips,)."""
         rates: Float64s = scores + flip_sums(sums, flips, rng) / weights
         return statistic(Counted(cells.scores, rates, weights))
 

@@ -157,37 +157,37 @@ class CommonNoise:
     curvature_correlation: float = 0.0  # of H in (21)
 
     @classmethod
-    def of_pair(cls, one: UnitNoise, other: UnitNoise) -> "CommonNoise":
+    def of_pair(cls, first: UnitNoise, second: UnitNoise) -> "CommonNoise":
         """Compute the correlations from the noise of the same units in both models."""
-        joint, terms = _joint_covariance(one, other, paired=True), len(one.coefficients)
+        joint, terms = _joint_covariance(first, second, paired=True), len(first.coefficients)
         blocks = joint[:terms, :terms], joint[terms:, terms:], joint[:terms, terms:]
         squares = [float((block**2).sum()) for block in blocks]
         null = squares[2] / np.sqrt(squares[0] * squares[1]) if min(squares[:2]) > 0 else 0.0
-        length = np.sqrt(float((one.squares**2).sum() * (other.squares**2).sum()))
-        curvature = float((one.squares * other.squares).sum()) / length if length > 0 else 0.0
-        return cls(float(null), _linear_variance(one, other, joint), min(max(curvature, -1.0), 1.0))
+        length = np.sqrt(float((first.squares**2).sum() * (second.squares**2).sum()))
+        curvature = float((first.squares * second.squares).sum()) / length if length > 0 else 0.0
+        return cls(float(null), _linear_variance(first, second, joint), min(max(curvature, -1.0), 1.0))
 
 
-def _joint_covariance(one: UnitNoise, other: UnitNoise, *, paired: bool) -> Float64s:
+def _joint_covariance(first: UnitNoise, second: UnitNoise, *, paired: bool) -> Float64s:
     """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2); not `paired`: blocks of zeros."""
-    cross = one.sums.T @ other.sums if paired else np.zeros((len(one.coefficients), len(other.coefficients)))
-    return np.block([[one.sums.T @ one.sums, cross], [cross.T, other.sums.T @ other.sums]])
+    cross = first.sums.T @ second.sums if paired else np.zeros((len(first.coefficients), len(second.coefficients)))
+    return np.block([[first.sums.T @ first.sums, cross], [cross.T, second.sums.T @ second.sums]])
 
 
-def _linear_variance(one: UnitNoise, other: UnitNoise, joint: Float64s) -> float:
+def _linear_variance(first: UnitNoise, second: UnitNoise, joint: Float64s) -> float:
     """Estimate the variance D of the linear part of X_1 - X_2 from the coefficients of both models; not below 0.
 
     It has all terms of their difference, and the chosen terms of their mean. `joint` is the covariance of the coefficients.
     """
-    counts = len(one.coefficients), len(other.coefficients)
+    counts = len(first.coefficients), len(second.coefficients)
     signs = np.repeat([1.0, -1.0], counts)
     contrast = joint * np.outer(signs, signs)
     # The mean of both coefficients is removed from terms that both models have and neither curve uses.
-    unused = np.arange(max(one.order, other.order), min(counts))
+    unused = np.arange(max(first.order, second.order), min(counts))
     pairs = np.zeros((len(unused), len(joint)))
     pairs[np.arange(len(unused)), unused] = pairs[np.arange(len(unused)), counts[0] + unused] = 1.0
     projection = np.eye(len(joint)) - pairs.T @ pairs / 2
-    coefficients = projection @ np.concatenate([one.coefficients, other.coefficients])
+    coefficients = projection @ np.concatenate([first.coefficients, second.coefficients])
     null = contrast @ projection @ joint @ projection
     form = float(coefficients @ contrast @ coefficients - null.trace())
     null_variance = 2 * max(float((null * null.T).sum()), 0.0)
@@ -197,26 +197,26 @@ def _linear_variance(one: UnitNoise, other: UnitNoise, joint: Float64s) -> float
 class JointDistribution:
     """The distribution (21) of the estimates X of two models at any pair of true errors, by 2000 fixed draws."""
 
-    def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
-        self._pivots = one.pivot, other.pivot
+    def __init__(self, first: Side, second: Side, *, paired: bool) -> None:
+        self._pivots = first.pivot, second.pivot
         self._null_variances = [float(p.null_variance[0]) for p in self._pivots]
         self._curvatures = [max(float(p.curvature[0]), 0.0) for p in self._pivots]
-        centers = float(one.pivot.center[0]), float(other.pivot.center[0])
-        upper_centers = float(one.pivot.upper_center[0]), float(other.pivot.upper_center[0])
+        centers = float(first.pivot.center[0]), float(second.pivot.center[0])
+        upper_centers = float(first.pivot.upper_center[0]), float(second.pivot.upper_center[0])
         # Estimates of windows are used for both models: curves on the same rows jump at the same scores.
         self._observed = [centers] if upper_centers == centers else [centers, upper_centers]
-        self._common = CommonNoise.of_pair(one.noise, other.noise) if paired else CommonNoise()
+        self._common = CommonNoise.of_pair(first.noise, second.noise) if paired else CommonNoise()
         # Standard L and H, R of variance 1, and one Student scale for all noise of a draw
         rng = np.random.default_rng(_SEED)
         mirrored = np.repeat([1.0, -1.0], _DRAWS)
         self._linear = mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2)
         self._curved = mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2)
-        clusters = [side.clusters for side in (one, other) if side.clusters is not None]
+        clusters = [side.clusters for side in (first, second) if side.clusters is not None]
         self._scale: Float64s | float = 1.0
         if clusters:
             degrees = min(clusters) - 1
             self._scale = np.tile(np.sqrt(degrees / rng.chisquare(degrees, _DRAWS)), 2)
-        joint, terms = _joint_covariance(one.noise, other.noise, paired=paired), len(one.noise.coefficients)
+        joint, terms = _joint_covariance(first.noise, second.noise, paired=paired), len(first.noise.coefficients)
         draws = rng.standard_normal((_DRAWS, len(joint))) @ symmetric_root(joint)
         self._remainders = []
         for model in (slice(0, terms), slice(terms, None)):
@@ -243,10 +243,10 @@ class JointDistribution:
     def limit(self, end: float, tail: float) -> float:
         """Find the last difference, from that of the estimates towards `end` (-1 or 1), whose `tail` is not below the given one."""
         # Start where T_d of (22) is zero
-        one, other = self._observed[0]
-        accepted = float(np.sqrt(max(one, 0.0)) - np.sqrt(max(other, 0.0)))
-        if min(one, other) < 0:
-            accepted = float(np.copysign(np.sqrt(abs(one - other)), one - other))
+        first, second = self._observed[0]
+        accepted = float(np.sqrt(max(first, 0.0)) - np.sqrt(max(second, 0.0)))
+        if min(first, second) < 0:
+            accepted = float(np.copysign(np.sqrt(abs(first - second)), first - second))
         bound = end
         spacing = np.linspace(0.0, 1.0, _GRID) ** 3
         for _ in range(_ROUNDS):
@@ -344,10 +344,10 @@ def _correlate(standard: Float64s, correlation: Float64s) -> tuple[Float64s, Flo
     return standard[:1], correlation * standard[0] + np.sqrt(1 - correlation**2) * standard[1]
 
 
-def _statistic(difference: Float64s, one: Float64s | float, other: Float64s | float) -> Float64s:
+def _statistic(difference: Float64s, first: Float64s | float, second: Float64s | float) -> Float64s:
     """Compute T_d of (22) for estimates of two squared errors; 0 where the estimates have the difference d of their roots."""
-    error_sum = np.sqrt(np.maximum(2 * (one + other) - difference**2, 0.0))
-    return np.asarray(one - other - difference * np.maximum(error_sum, np.abs(difference)))
+    error_sum = np.sqrt(np.maximum(2 * (first + second) - difference**2, 0.0))
+    return np.asarray(first - second - difference * np.maximum(error_sum, np.abs(difference)))
 
 
 def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:

@@ -65,9 +65,9 @@ class UnexpectedOutcomes(NamedTuple):
         """Compute the binomial probability of at most `observed` of `rows` at the rate expected / rows + error, shape (m,)."""
         from scipy.special import betaincc
 
-        others = np.maximum(self.rows - self.observed, 0.0)
+        not_observed = np.maximum(self.rows - self.observed, 0.0)
         rate = np.minimum(self.expected / self.rows + error, 1.0)
-        return np.where(others > 0, betaincc(self.observed + 1, positive(others), rate), 1.0)
+        return np.where(not_observed > 0, betaincc(self.observed + 1, positive(not_observed), rate), 1.0)
 
 
 def predicted_outcome(scores: Float64s) -> Float64s:
