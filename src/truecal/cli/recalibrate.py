@@ -176,12 +176,13 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     classes_of_fit = [] if of_labels else [str(name) for name in fitted.classes_]
     probs: Any = columns.probabilities
     if probs is None and columns.logits is None and classes_of_fit and set(classes_of_fit) <= set(available):
-        probs = classes_of_fit
+        probs = classes_of_fit  # columns named after the classes need no option
     probs, logits = frames.choose_predictions(available, probs=probs, logits=columns.logits)
     kind, pattern = ("logits", str(logits)) if probs is None else ("probs", probs)
     if fitted.input != kind:
         raise InputError(f"the recalibrator was fitted on {fitted.input}, but {pattern!r} are {kind}")
     output_names, stars = frames.matching(available, pattern, "predictions")
+    # class names, by which predict_named brings the columns into the order of the fit
     stars = output_names if sorted(output_names) == sorted(classes_of_fit) else stars
     classes = None if stars is None else list(map(str, stars))
     values = table[output_names[0]] if from_arrays else table.select(output_names).to_numpy()

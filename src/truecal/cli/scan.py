@@ -65,7 +65,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
     if classes is None and not numeric and not isinstance(choice.outputs, str):
-        classes = list(choice.outputs)
+        classes = list(choice.outputs)  # text labels are the names of listed columns
     outputs, stars = frames.match_outputs(columns, choice.outputs, classes)
     frames.class_names(outputs, choice.outputs, stars, classes, numeric=numeric)
     mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
@@ -73,6 +73,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     kind = "logits" if choice.logits is not None else "score" if single_column else "probs"
     scan_classes, by_word = _scan_classes(classes, source.lens, numeric)
     dtypes = {name: schema[name] for name in selected_columns(source.select) if name in schema}
+    # as the numpy kinds that `parse_selection` expects
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
     with working(f"scanning {source.name}") as show:

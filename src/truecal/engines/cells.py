@@ -100,6 +100,7 @@ def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_nam
     order = range(len(probs))[::-1] if columns.binary else range(len(probs))
     frame = frame.with_columns(nw.max_horizontal(*probs).alias(C))
     class_count = float(len(probs))
+    # position of the first class with the largest probability: the least k of those equal to it, class_count for others
     rank = nw.min_horizontal(
         *(class_count - number(probs[i] == nw.col(C)) * (class_count - k) for k, i in enumerate(order))
     )

@@ -29,7 +29,7 @@ UNFIT = 2.0  # key of rows that fall into no cell
 _WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
 _MAX_LISTED = 8  # labels of a column that is text; more than two are refused
 
-# SourceColumns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them apart from the user's.
+# Columns of a judged frame (see `judge_rows`), and those made of them here; the prefix keeps them apart from the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
 _UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
     f"_tc_{name}" for name in ("upper", "v", "z", "width", "edge", "key", "r", "wy", "wr")
@@ -132,6 +132,7 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
     )
     frame = frame.with_columns((nw.col(_WR) * r).alias("_tc_rr"), (nw.col(_WR) * y).alias("_tc_ry"))
     fraction = nw.col("_tc_beyond")
+    # distance to the nearest whole number: whether weights are counts
     frame = frame.with_columns(nw.when(fraction <= 0.5).then(fraction).otherwise(1.0 - fraction).alias("_tc_fraction"))
     named = {"y": _WY, "r": _WR, "rr": "_tc_rr", "ry": "_tc_ry", "w": W, "ww": "_tc_ww"}
     sums = [nw.len().alias("n"), *(nw.col(column).sum().alias(name) for name, column in named.items())]

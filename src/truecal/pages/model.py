@@ -258,7 +258,7 @@ def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
         by_rank = np.searchsorted(np.cumsum(curve.weight), np.linspace(0, curve.weight.sum(), _CURVE_POINTS // 2))
         by_score = np.searchsorted(curve.score, np.linspace(curve.score[0], curve.score[-1], _CURVE_POINTS // 2))
         index = np.unique(np.clip(np.concatenate([by_rank, by_score, [0, count - 1]]), 0, count - 1))
-    if steps:
+    if steps:  # points 2k and 2k + 1 are the ends of step k
         index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
     return {"score": curve.score[index].tolist(), "outcome": curve.outcome[index].tolist()}
 

@@ -62,6 +62,7 @@ def cells_of(profile: tc.profile.Profile) -> Cells:
     sweep = _cut_positions(profile.mass_cut(sweep_bins)) if sweep_bins <= _MAX_SWEEP_BINS else None
     values = _cut_positions(distinct_cut(profile)) if tc.inference.stated_values(profile) else None
     edges = np.unique(np.concatenate([*width, *mass, *(part for part in (sweep, values) if part is not None)]))
+    # an edge inside a cell of a sketch lies between two rows: its fraction says how much of the cell is below
     row, next_row = np.floor(edges).astype(np.intp), np.ceil(edges).astype(np.intp)
     cut = Cut(row[None, :], next_row[None, :], (edges - row)[None, :])
     weight, score, outcome = (profile.sums(name, cut)[0] for name in ("w", "c", "y"))

@@ -429,6 +429,7 @@ def gather_study(study: Any, *, title: str | None, megabytes: float, command: st
     sections = analyses(study, frame)
     cells = sum(len(row) for part in sections for row in part["rows"])
     tables = len(json.dumps(sections)) + _CELL * cells
+    # bytes for numbers and diagrams, beside what every page holds
     room = round(megabytes * 1e6) - len(charting_bundle()) - _REST_OF_PAGE - tables
     if room < 50_000:
         raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")

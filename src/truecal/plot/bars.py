@@ -21,6 +21,7 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 
 def _bar_style(index: int) -> dict[str, Any]:
     """Return colour, hatch and edge colour of a bar by its index; 49 indices in a row give different pairs."""
+    # hatches move on by one in every cycle of colours
     cycle, count = index // len(_COLOURS), len(_COLOURS)
     return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + cycle) % count], "edgecolor": "white"}
 

@@ -223,8 +223,9 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     """
     text = _as_utf8(file, data).lstrip(b"\r\n")
     if b"\n" not in text:
-        text = text.replace(b"\r", b"\n")
+        text = text.replace(b"\r", b"\n")  # lines that end in a carriage return alone
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    # separators inside quotes do not count
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
     decimal_commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
     duplicates = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]

@@ -331,6 +331,7 @@ class RowGroups:
 
         `categories`: for each column its values as text and the position of each row's value. Names are the values joined by ", ".
         """
+        # a number per combination, in mixed radix: np.unravel_index takes it apart again
         code = categories[0][1]
         for words, index in categories[1:]:
             code = code * len(words) + index

@@ -280,7 +280,7 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
 def refuse_weight_range(lightest: float, heaviest: float, total: float, subject: str = "the smallest is") -> None:
     """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest or 1e-100.
 
-    `lightest` is the smallest positive weight.
+    `lightest` is the smallest positive weight, which `subject` names in the message.
     """
     if total > _LARGEST_TOTAL:
         raise InputError(
