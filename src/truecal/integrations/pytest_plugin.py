@@ -3,7 +3,7 @@
     def test_the_model_is_calibrated(calibration):
         calibration.check(y_true, y_prob, max_error=0.05)
 
-Options `--calibration-max-error` and `--calibration-level` stand for what a check does not say.
+Options `--calibration-max-error` and `--calibration-level` are the tolerance and level of checks that give none.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -390,7 +390,7 @@ class SamplesNeeded:
     high : int
         Upper limit of n at level 95 %.
     target : float
-        The power wanted.
+        The power to reach.
     error : float
         The true calibration error to detect.
     tried : dict of int to Detection
@@ -453,7 +453,7 @@ def samples_needed(
         Gives the scores and the shape of the miscalibration, scaled to `error`; None is uniform scores with the curve
         c^d.
     target : float, default 0.8
-        Power wanted.
+        Power to reach.
     alpha : float, default 0.05
         Type I error.
     m : int, default 400

@@ -173,7 +173,7 @@ def leaderboard(
     Notes
     -----
     Coverage is that of the estimator's own interval, for those that have one. SmoothECE measures another quantity than the l1
-    error it is compared with here (a smoothed one, at most as large): its rank says how far it is from that.
+    error it is compared with here (a smoothed one, at most as large): its |bias| is the distance between the two.
 
     Examples
     --------

@@ -285,7 +285,7 @@ class World:
         Parameters
         ----------
         error : float
-            True error wanted, in [0, 1).
+            True error to reach, in [0, 1).
         norm : float, default 2
             The exponent of the error.
 
@@ -340,6 +340,7 @@ def _refuse_outside_unit_interval(curve: ScoreCurve, name: str) -> Callable[[Arr
     """Wrap a curve as a function of (c, 1 - c) that refuses values outside [0, 1] by more than rounding."""
 
     def checked(c: Array, rest: Array) -> Array:
+        """Evaluate the curve at scores c; refuse the first value outside [0, 1]."""
         values = curve.at(c, rest)
         bad = ~((values >= -1e-12) & (values <= 1.0 + 1e-12))
         if bad.any():

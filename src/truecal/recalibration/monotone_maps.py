@@ -117,7 +117,7 @@ def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -
 
 
 def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge runs of rising scores less than 1e-15 above the first of the run, which stands for them; sum weights and ones."""
+    """Merge runs of rising scores less than 1e-15 above the first of the run into that one; sum weights and ones."""
     if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
         return x, w, ones
     start, first = [0], x[0]
@@ -372,7 +372,7 @@ class VennAbers(ScoreRecalibrator):
         with_one = fit_with_added_one(w, ones)
         # adding a 0 is adding a 1 to the mirrored data
         with_zero = 1 - fit_with_added_one(w[::-1], (w - ones)[::-1])[::-1]
-        # a 1 between two scores joins the higher one, a 0 the lower one; beyond all scores they stand alone
+        # a 1 between two scores joins the higher one, a 0 the lower one; beyond all scores either is a block of its own
         p0 = _drop_constant_edges(x, np.append(0.0, with_zero))
         return VennAbersMap(p0, _drop_constant_edges(np.nextafter(x, np.inf), np.append(with_one, 1.0)))
 

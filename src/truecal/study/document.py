@@ -64,7 +64,7 @@ class Document:
                 self._remove(extra_path)
 
     def _remove(self, path: Where) -> None:
-        """Remove the value at a path: a key of an object goes, an item of a list becomes None, the whole file becomes {}."""
+        """Remove the value at a path: a key of an object goes, an item of a list becomes None, a file that is no object {}."""
         if not path:
             self.value = self.value if isinstance(self.value, dict) else {}
             return

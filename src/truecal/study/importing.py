@@ -316,11 +316,11 @@ def read_public_diagrams(table: Any, rows: Any) -> Any:
         bin=pl.lit(list(range(count))),
     )
     table = table.join(jobs, on=["raw_model", "raw_dataset"], maintain_order="left").explode("bin", *_BINS)
-    job, nth = ["job", "recalibrator", "scheme"], pl.col("bin")
-    table = table.unique([*job, "bin"], keep="first", maintain_order=True)
+    keys, k = ["job", "recalibrator", "scheme"], pl.col("bin")
+    table = table.unique([*keys, "bin"], keep="first", maintain_order=True)
     bins = table.with_columns(
-        low=pl.col("high").cum_max().forward_fill().shift(1, fill_value=0.0).over(job).fill_null(nth / max(count, 1)),
-        high=pl.col("high").fill_null((nth + 1) / max(count, 1)),
+        low=pl.col("high").cum_max().forward_fill().shift(1, fill_value=0.0).over(keys).fill_null(k / max(count, 1)),
+        high=pl.col("high").fill_null((k + 1) / max(count, 1)),
         lens=pl.lit("top-label"),
         selection=pl.lit("all"),
     )

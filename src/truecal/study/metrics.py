@@ -370,11 +370,11 @@ class SharedDraws:
         cell = np.repeat(np.arange(len(counts)), np.rint(counts).astype(np.intp))
         residuals = profile.outcomes[0] - profile.scores[0].astype(np.float64)
         variances = (functions**2 @ np.bincount(cell, residuals**2, len(counts)) / n - fit.coefficients[0] ** 2) / n
-        code = cell * self.units.count + self.units.of_row[sample.order]
-        sums = np.bincount(code, residuals, len(counts) * self.units.count).reshape(len(counts), -1)
-        times = self.counts[:-2].astype(np.float64)
-        rows = np.bincount(self.units.of_row, minlength=self.units.count) @ times
-        coefficients = (functions @ sums) @ times / rows  # (terms, resamples)
+        cell_and_unit = cell * self.units.count + self.units.of_row[sample.order]
+        sums = np.bincount(cell_and_unit, residuals, len(counts) * self.units.count).reshape(len(counts), -1)
+        unit_counts = self.counts[:-2].astype(np.float64)
+        row_counts = np.bincount(self.units.of_row, minlength=self.units.count) @ unit_counts
+        coefficients = (functions @ sums) @ unit_counts / row_counts  # (terms, resamples)
         theta = np.cumsum(coefficients**2 - variances[:, None], axis=0)
         order = (rank_series.PENALTY * np.cumsum(variances)[:, None] - theta).argmin(axis=0)
         if fit.cells.few_scores[0]:  # a term for each score

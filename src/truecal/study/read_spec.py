@@ -22,7 +22,7 @@ from truecal.study.store import RESULTS
 # Columns of a store, and of what is made from it.
 _RESERVED = {*RESULTS, "file", "files", "clean", "by", "error", "bin", "count", "outcome", "seeds"}
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
-_PARTS = {"seed": "[0-9]+", "severity": _NUMBER, "size": _NUMBER}  # what a part of a path looks like; others "[^/]+"
+_PARTS = {"seed": "[0-9]+", "severity": _NUMBER, "size": _NUMBER}  # patterns of the parts of a path; of others "[^/]+"
 _MARK = re.compile(r"\{([^{}]*)\}|(\*+)")
 
 
@@ -160,10 +160,10 @@ def _match_pattern(
     document: Document, line: int, pattern: str, folder: Path, constants: dict[str, Any], names: Sequence[str]
 ) -> list[tuple[Path, dict[str, str]]]:
     """Find the files of a pattern, in the order of their names, each with the text matched by every {name} of the pattern."""
-    wild, regex, last = "", "", 0
+    glob_pattern, regex, end = "", "", 0
     for mark in _MARK.finditer(pattern):
-        text, name = pattern[last : mark.start()], mark[1]
-        last = mark.end()
+        text, name = pattern[end : mark.start()], mark[1]
+        end = mark.end()
         if name is not None and name not in names:
             document.add(line, f"a pattern has no part {{{name}}}; known are {', '.join(names)}")
             return []
@@ -171,13 +171,13 @@ def _match_pattern(
             document.add(line, f"{name!r} is given and also a part of the pattern; leave one out")
             return []
         if name is None:
-            star, group = ("**", ".*") if len(mark[2]) > 1 else ("*", "[^/]*")
+            wildcard, group = ("**", ".*") if len(mark[2]) > 1 else ("*", "[^/]*")
         else:
             repeated = f"(?P<{name}>" in regex
-            star, group = "*", f"(?P={name})" if repeated else f"(?P<{name}>{_PARTS.get(name, '[^/]+')})"
-        wild, regex = wild + glob.escape(text) + star, regex + re.escape(text) + group
-    wild, regex = wild + glob.escape(pattern[last:]), regex + re.escape(pattern[last:])
-    paths = glob.glob(wild, root_dir=None if Path(pattern).anchor else folder, recursive=True)
+            wildcard, group = "*", f"(?P={name})" if repeated else f"(?P<{name}>{_PARTS.get(name, '[^/]+')})"
+        glob_pattern, regex = glob_pattern + glob.escape(text) + wildcard, regex + re.escape(text) + group
+    glob_pattern, regex = glob_pattern + glob.escape(pattern[end:]), regex + re.escape(pattern[end:])
+    paths = glob.glob(glob_pattern, root_dir=None if Path(pattern).anchor else folder, recursive=True)
     matches = [(folder / name, match.groupdict()) for name in sorted(paths) if (match := re.fullmatch(regex, name))]
     if not matches:
         document.add(line, f"no file matches {pattern!r} in {folder}")
@@ -201,7 +201,7 @@ def _describe_models(document: Document, sources: list[PredictionFile]) -> list[
 
 
 # ----------------------------------------------------------------------------------------------------
-# Everything else the file says
+# The other sections of the study file
 
 
 def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options | None:

@@ -256,10 +256,8 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
             continue
         groups.setdefault(source.rows_key, []).append(_Header(source, rows, labels_digest(rows.labels)))
         _check_columns(document, groups[source.rows_key][-1], options)
-    typical, agreeing = (
-        [],
-        [],
-    )  # a file of every group with the shape that most of its files have; all files of that shape
+    # typical: of every group one file of the most frequent shape; agreeing: all files of that shape
+    typical, agreeing = [], []
     for group in groups.values():
         ((shape, _),) = Counter(header.shape for header in group).most_common(1)
         typical.append(next(header for header in group if header.shape == shape))

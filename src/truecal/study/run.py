@@ -159,7 +159,7 @@ class Study:
 class Fit:
     """A recalibrator fitted on the clean split of one model.
 
-    `map` is its JSON, None where it could not be fitted (`notes` say why). A `temperature` above 1 means that the model was
+    `map` is its JSON, None where it could not be fitted (`notes` give the reason). A `temperature` above 1 means that the model was
     overconfident; `confidence` and `accuracy` are those of the rows of the fit.
     """
 
@@ -427,7 +427,7 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a store says about its jobs, and the predictions behind its numbers
+# The content of study.json, and the predictions behind the numbers of a store
 
 
 def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _PAIRS |= dict.fromkeys(("difference", "low", "high", "p_value", "adjusted_p"), 
 def read_draws(source: Any, **choice: Any) -> Any:
     """Read the resamples of a store, with model, condition and seed of each, as a table sorted by model and seed.
 
-    `choice` names the wanted metric, recalibrator and lens (default "top-label"; scores come with any). None for a frame
+    `choice` selects metric, recalibrator and lens (default "top-label"; scores are there under any). None for a frame
     instead of a store, for another selection than "all", and where the store has no resamples.
     """
     draws = source.draws() if isinstance(source, Store) and choice.pop("selection", "all") == "all" else pl.DataFrame()
@@ -107,7 +107,7 @@ def group_models(models: Sequence[str], pairs: Any) -> list[tuple[str, ...]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Models of a store side by side: ranked by a metric, with what the intervals say about that ranking
+# Models of a store ranked by a metric, with the groups of models that do not differ significantly
 
 
 def rank(

@@ -44,8 +44,8 @@ _KEY = ("lens", "selection", "metric")
 def summarize(results: Any) -> Any:
     """Summarise every number over its seeds: mean, standard deviation, and the mean difference to the base model of the same seed.
 
-    The limits of the difference are Student's, at 95 %, over the seeds: they say what another training would give, not what other
-    test rows would. Null where fewer than two seeds gave a finite number. `verdict` is "lower" or "higher" than the base model, or
+    The limits of the difference are Student's, at 95 %, over the seeds: they allow for other trainings, not for other test
+    rows. Null where fewer than two seeds gave a finite number. `verdict` is "lower" or "higher" than the base model, or
     "" (undecided).
     """
     from scipy.special import stdtrit
@@ -244,7 +244,10 @@ class InterventionComparison:
 
 
 def _tabulate(result: InterventionComparison, column: Any) -> Frame:
-    """Make a table with a row per intervention and a column per name that the expression gives."""
+    """Make a table with a row per intervention and a column per value of an expression of the summary; "-" without a number.
+
+    A last row "if calibrated", where there are such values, holds those of the base model.
+    """
     table = result.summary.with_columns(column=column).filter(pl.col("column").is_not_null())
     names = table["column"].unique(maintain_order=True).to_list()
     scale = list(result.plan.lenses.likert)

@@ -18,7 +18,10 @@ from truecal.study.interventions.plan import LensPlan
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a model: `lens` and `selection` say what was judged, `metric` how; `n` is the number of rows."""
+    """One number of a model: the value of `metric` under `lens` on the n rows of `selection` ("all", or "label NAME").
+
+    `if_calibrated` is its value for labels drawn from the outputs, None where labels do not matter.
+    """
 
     lens: str
     selection: str
@@ -29,7 +32,7 @@ class Number:
 
 
 def judge(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
-    """Compute every number of one model, and its value for labels drawn from the probabilities with `seed`."""
+    """Compute every number of one model, with its value for labels drawn from the probabilities (generator of `seed`)."""
     drawn = replace(preds, labels=draw_labels(preds.probs, np.random.default_rng(seed)))
     if_calibrated = {
         (number.lens, number.selection, number.metric): number.value

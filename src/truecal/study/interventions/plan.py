@@ -80,7 +80,7 @@ class LensPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Hold a comparison of interventions, as its file says. Made by :meth:`read`.
+    """Hold the settings of a comparison of interventions. Made by :meth:`read`.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ class Plan:
         schema = load_schema("interventions/interventions.schema.json")
         document.check(schema)
         values = document.value
-        usual = schema["properties"]["interventions"]  # defaults: interventions, and strengths of each
-        interventions = values.get("interventions", dict.fromkeys(usual["default"]))
+        defaults = schema["properties"]["interventions"]  # defaults: interventions, and strengths of each
+        interventions = values.get("interventions", dict.fromkeys(defaults["default"]))
         plan = cls(
             name=str(values.get("name", file.stem)),
             data=_read_data(document, file.parent),
@@ -158,7 +158,7 @@ class Plan:
             lenses=_read_lenses(document),
             seeds=tuple(values.get("seeds", range(5))),
             interventions={
-                name: tuple(strengths or usual["properties"][name]["default"])
+                name: tuple(strengths or defaults["properties"][name]["default"])
                 for name, strengths in interventions.items()
             },
             accuracy_loss=values.get("accuracy_loss", 0.05),
@@ -169,7 +169,7 @@ class Plan:
 
 
 def _read_data(document: Document, folder: Path) -> DataPlan:
-    """Read the section `data`; problems are added to the document."""
+    """Read the section `data`, with paths relative to `folder`; missing files and shares of 1 or more in sum are problems."""
     values = {"set": DataPlan.source, **document.value.get("data", {})}
     for name in ("file", "logits"):
         path = folder / str(values.get(name, ""))
@@ -186,7 +186,7 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 
 def _read_lenses(document: Document) -> LensPlan:
-    """Read the section `lenses`; problems are added to the document."""
+    """Read the section `lenses`; a Likert scale that is refused is left out and added to the document as a problem."""
     values: dict[str, Any] = {
         name: tuple(value) if name in ("top_k", "labels") else value
         for name, value in document.value.get("lenses", {}).items()
