@@ -113,14 +113,14 @@ def censoring_weights(
         steps, survival = _uncensored(times[rows], happened[rows])
         until = np.minimum(times[rows], horizon)
         last_step = np.searchsorted(steps, until, "left") - 1  # the last censoring strictly before
-        chance = np.concatenate([[1.0], survival])[last_step + 1]
-        bad = is_known[rows] & (chance <= 0)
-        if bad.any():
+        uncensored = np.concatenate([[1.0], survival])[last_step + 1]  # G(t-) of the notes
+        without_weight = np.flatnonzero(is_known[rows] & (uncensored <= 0))
+        if len(without_weight):
             raise InputError(
-                f"all rows {name}are censored before some observed outcomes (first at row {rows[np.flatnonzero(bad)[0]]}); "
+                f"all rows {name}are censored before some observed outcomes (first at row {rows[without_weight[0]]}); "
                 "choose an earlier horizon or larger groups"
             )
-        weights[rows] = np.where(is_known[rows], 1 / positive(chance), 0.0)
+        weights[rows] = np.where(is_known[rows], 1 / positive(uncensored), 0.0)
     unknown = int(np.count_nonzero(~is_known))
     return ObservedOutcomes(is_known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 

@@ -269,8 +269,8 @@ class Clinical(Tabular):
             number = getattr(self, name)
             lines.append(f"{title:<22}{number!s:<26}{_finding(name, number) or meaning}")
         notes = [f"warning: {note}" for note in self.warnings]
-        more = [] if self.sites is None else ["", str(self.sites)]
-        return "\n".join([head, *lines, *notes, *more])
+        sites = [] if self.sites is None else ["", str(self.sites)]
+        return "\n".join([head, *lines, *notes, *sites])
 
 
 def _finding(name: str, number: Quantity) -> str:
@@ -450,9 +450,9 @@ def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]
     if cohort.units is not None and cohort.patients < _FEW_PATIENTS:
         notes.append(f"only {cohort.patients} patients (clusters); intervals from fewer than {_FEW_PATIENTS} are rough")
     if left_out:
-        wrong = f", {impossible:,} of them contradicted by the outcome" if impossible else ""
+        contradicted = f", {impossible:,} of them contradicted by the outcome" if impossible else ""
         notes.append(
-            f"{left_out:,} rows have a score of exactly 0 or 1, which has no log odds{wrong}; "
+            f"{left_out:,} rows have a score of exactly 0 or 1, which has no log odds{contradicted}; "
             "intercept and slope exclude them, all other numbers include them"
         )
     return tuple(notes)

@@ -132,13 +132,13 @@ class LikertReport(Tabular):
     def gate(self) -> str:
         """Last line of a gate: PASS or FAIL, the number that decides, and what would change it."""
         if self.passed:
-            open_words = sum(category.holds is None for category in self.categories)
-            more = (
-                f"; {open_words} of {len(self.categories)} are not certain, and more rows would decide"
-                if open_words
+            undecided = sum(category.holds is None for category in self.categories)
+            undecided_note = (
+                f"; {undecided} of {len(self.categories)} are not certain, and more rows would decide"
+                if undecided
                 else ""
             )
-            return f"PASS: at {self.level:.0%} no word is shown to be wrong{more}"
+            return f"PASS: at {self.level:.0%} no word is shown to be wrong{undecided_note}"
         broken = next(c for c in self.categories if c.holds is False or c.outcome_low != c.outcome_low)
         rate = f"{digits.percent(broken.outcome_low or 0.0)} to {digits.percent(broken.outcome_high or 0.0)}"
         return (
@@ -155,7 +155,7 @@ class LikertReport(Tabular):
         lines = [
             f"{'category':<14}{'interval':<15}{'count':>8}  {'observed':<26}{'error outside the interval':<26}  holds"
         ]
-        words = {True: "yes", False: "no", None: "not certain"}
+        verdicts = {True: "yes", False: "no", None: "not certain"}
         for c in self.categories:
             start = f"{c.name:<14}{f'{c.low:g} to {c.high:g}':<15}{c.count:>8}"
             if c.inter_interval is None or c.inter_interval.interval is None or c.mean_outcome is None:
@@ -164,7 +164,7 @@ class LikertReport(Tabular):
             observed = f"{c.mean_outcome:.3f} [{c.outcome_low:.3f}, {c.outcome_high:.3f}]"
             limits = c.inter_interval.interval
             error = digits.with_interval(float(c.inter_interval.value), float(limits.low), float(limits.high))
-            lines.append(f"{start}  {observed:<26}{error:<26}  {words[c.holds]}")
+            lines.append(f"{start}  {observed:<26}{error:<26}  {verdicts[c.holds]}")
         return "\n".join(lines)
 
 

@@ -112,8 +112,8 @@ class Segment:
     @property
     def name(self) -> str:
         """The levels in words that are safe to print, however columns and values are named."""
-        words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
-        levels = (f"{_shorten(level.column)}{words[level.kind]}{_shorten(level.text)}" for level in self.levels)
+        relations = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
+        levels = (f"{_shorten(level.column)}{relations[level.kind]}{_shorten(level.text)}" for level in self.levels)
         return ", ".join(levels) or "all rows"
 
     @property

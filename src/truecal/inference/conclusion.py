@@ -535,11 +535,11 @@ class Conclusion(Tabular):
                 "no such assumption"
             )
         if worst is not None and self._groups_outside() and (self.every_group or self.verdict == "groups differ"):
-            more = len(self._undecided_groups())
-            others = f"; it may be in {more} more" if more else ""
+            undecided = len(self._undecided_groups())
+            undecided_note = f"; it may be in {undecided} more" if undecided else ""
             return (
                 f"FAIL: {start} is above {limit} in {self._count_outside()}, most in {worst.name} "
-                f"(at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){others}; recalibrate by group"
+                f"(at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){undecided_note}; recalibrate by group"
             )
         if self.verdict == "outside":
             low = digits.beside_limit(self.low, self.tolerance, places)
@@ -564,9 +564,10 @@ class Conclusion(Tabular):
         -------
         str
         """
-        words = {"within": "miscalibrated, within tolerance", "outside": "outside tolerance"}
+        findings = {"within": "miscalibrated, within tolerance", "outside": "outside tolerance"}
         group = next((group for group in self._miscalibrated_groups() if group.name == name), None)
-        return "" if group is None else words.get(str(_verdict(group, self.tolerance)), "miscalibrated, size uncertain")
+        uncertain = "miscalibrated, size uncertain"
+        return "" if group is None else findings.get(str(_verdict(group, self.tolerance)), uncertain)
 
     # ------------------------------------------------------------------ renderings
 
@@ -577,13 +578,13 @@ class Conclusion(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
-        words = ("headline", "sentence", "reading", "additions", "gate", "passed", "further")
+        properties = ("headline", "sentence", "reading", "additions", "gate", "passed", "further")
         worst = self.worst_group
         return {
             **super().to_dict(),
             "worst_group": None if worst is None else worst.name,
             "groups_outside": [group.name for group in self._groups_outside()],
-            **{word: plain(getattr(self, word)) for word in words},
+            **{name: plain(getattr(self, name)) for name in properties},
         }
 
     def __str__(self) -> str:
@@ -674,8 +675,9 @@ class Conclusion(Tabular):
         if outside:
             value = digits.points_within(worst.value, worst.low, worst.high)
             size = f"{value}, {digits.points_between(worst.low, worst.high, 'to')}"
-            verb, more = "is" if len(outside) == 1 else "are", f"; {len(undecided)} more may be" if undecided else ""
-            return f"{self._count_outside()} {verb} outside it, most in {worst.name} ({size}){more}."
+            verb = "is" if len(outside) == 1 else "are"
+            undecided_note = f"; {len(undecided)} more may be" if undecided else ""
+            return f"{self._count_outside()} {verb} outside it, most in {worst.name} ({size}){undecided_note}."
         if undecided:
             count = f"{len(undecided)} of {len(self.groups)} groups {'has' if len(undecided) == 1 else 'have'}"
             return f"{count} too few rows to tell; the upper limit is highest in {worst.name}."

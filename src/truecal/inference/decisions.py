@@ -480,8 +480,8 @@ def decision_loss(
         check_predictions(model)
         model_lens = default_lens(model) if lens is None else lens
         samples.append(model_lens.sample(model))
-        words = model_lens.describe(model)
-        losses[name] = _losses(samples[-1], grid, unit, level, generator.spawn(1)[0], words, name)
+        lens_name = model_lens.describe(model)
+        losses[name] = _losses(samples[-1], grid, unit, level, generator.spawn(1)[0], lens_name, name)
     if not isinstance(preds, Mapping):
         return losses["model"]
     for a, b in pairwise(samples):

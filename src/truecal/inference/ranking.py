@@ -72,9 +72,9 @@ class RankingConclusion(Tabular):
                 return f"{best}, but no other model is significantly worse ({self.level:.0%})."
             return f"{best}. Significantly worse ({self.level:.0%}, adjusted for all pairs): {', '.join(self.worse)}."
         groups = {"significantly worse": self.worse, "significantly better": self.better}
-        words = "; ".join(f"{word}: {', '.join(models)}" for word, models in groups.items() if models)
-        words = words or "no model differs significantly"
-        return f"{best}. Compared with {self.reference} ({self.level:.0%}, adjusted for all pairs), {words}."
+        findings = "; ".join(f"{finding}: {', '.join(models)}" for finding, models in groups.items() if models)
+        findings = findings or "no model differs significantly"
+        return f"{best}. Compared with {self.reference} ({self.level:.0%}, adjusted for all pairs), {findings}."
 
     @property
     def worst(self) -> Comparison | None:
@@ -136,9 +136,9 @@ class RankingConclusion(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
         facts = ("ranking", "worse", "better", "level", "reference", "max_increase")
-        words = ("headline", "sentence", "gate", "passed")
+        properties = ("headline", "sentence", "gate", "passed")
         worst = None if self.worst is None else self.worst.a
-        return {**{name: plain(getattr(self, name)) for name in (*facts, *words)}, "worst": worst}
+        return {**{name: plain(getattr(self, name)) for name in (*facts, *properties)}, "worst": worst}
 
     def __str__(self) -> str:
         return "\n".join(line for line in (f"{self.headline}. {self.sentence}", self.gate) if line)

@@ -59,8 +59,8 @@ class Verdict(Tabular):
     def frame(self) -> Frame:
         """Tabulate the test: one row per dataset."""
         p = np.atleast_1d(self.p_value)
-        words = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
-        return Frame({**words, "statistic": np.atleast_1d(self.statistic), "p_value": p})
+        texts = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
+        return Frame({**texts, "statistic": np.atleast_1d(self.statistic), "p_value": p})
 
     def __str__(self) -> str:
         if np.ndim(self.p_value):

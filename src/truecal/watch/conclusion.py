@@ -96,9 +96,9 @@ class WatchConclusion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict, its sentences and settings as plain values, as `--json` prints them under "conclusion"."""
-        words = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
+        names = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
         affected = [group.name for group in self.affected]
-        return {**{word: plain(getattr(self, word)) for word in words}, "affected": affected}
+        return {**{name: plain(getattr(self, name)) for name in names}, "affected": affected}
 
 
 def conclude_watch(watch: Watch) -> WatchConclusion:

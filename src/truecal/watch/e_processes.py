@@ -322,8 +322,8 @@ class Experts:
         losses, upwards, factor = [], tilt > 0, np.expm1(tilt)
         for score in (low, high):
             down, up = self._band(score)
-            right, wrong = np.where(upwards, up, down), np.where(upwards, down, up)
-            losses.append(np.log1p(right * factor) - np.log1p(wrong * factor))
+            near_edge, opposite_edge = np.where(upwards, up, down), np.where(upwards, down, up)
+            losses.append(np.log1p(near_edge * factor) - np.log1p(opposite_edge * factor))
         loss = np.minimum(*losses)
         return np.minimum(loss, loss[:, _MIRROR])
 
@@ -434,8 +434,8 @@ class Evidence:
 
 def _round_down(values: Float64s) -> Float64s:
     """Return each value as the largest float32 number that is not above it (as float64)."""
-    near = values.astype(np.float32)
-    return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
+    nearest = values.astype(np.float32)
+    return np.where(nearest > values, np.nextafter(nearest, np.float32(-np.inf)), nearest).astype(np.float64)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -489,9 +489,9 @@ class Watch:
         """
         if other.settings != self.settings or other.lens != self.lens:
             raise InputError(f"only watches with the same settings merge: {self.settings} and {other.settings}")
-        both = sorted(set(self._groups) & set(other._groups))
-        if both:
-            raise InputError(f"both watches hold the group {', '.join(both[0])!r}; merge states of disjoint groups")
+        shared = sorted(set(self._groups) & set(other._groups))
+        if shared:
+            raise InputError(f"both watches hold the group {', '.join(shared[0])!r}; merge states of disjoint groups")
         if self._target is not None and other._target is not None:
             self._target.refuse_other(other._target)
         self._target = self._target or other._target
