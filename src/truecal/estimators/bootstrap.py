@@ -95,7 +95,7 @@ def all_label_sums(
 ) -> DatasetSums:
     """Sum all probabilities of a matrix, pooled as one dataset, by group of rows and by bin, or by cell if `binning` is None.
 
-    `profile` holds the same probabilities sorted; the estimate is its.
+    `profile` holds the same probabilities sorted, from which the estimate is.
     """
     probs, labels, power = preds.probs, preds.labels, estimator.estimate(profile).power
     edges = cell_edges(probs, estimator.max_cells)

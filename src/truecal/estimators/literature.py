@@ -86,7 +86,7 @@ class PairEstimator(VectorEstimator):
         """
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
-        """Build the Estimate of a sample from its power, with the bandwidth as a setting."""
+        """Build the Estimate of a sample from its power, which may be negative, with the bandwidth as a setting."""
         value = min(float(root(power, self.norm)), 1.0)
         estimate = sample_estimate(self, sample, value, power)
         return estimate.replace(interval=interval, settings={"bandwidth": np.array([bandwidth])})
@@ -651,7 +651,7 @@ class KernelError(PairEstimator):
         return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=float(p))
 
     def _interval(self, power: float, deviation: float) -> Interval:
-        """Compute the normal interval of the squared error; return its root, limited to [0, 1]."""
+        """Compute the normal interval of the squared error `power` with its standard error; return its root, limited to [0, 1]."""
         from statistics import NormalDist
 
         half_width = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation

@@ -106,7 +106,7 @@ def binned_range(ranges: BinRanges, norm: float) -> tuple[float, float]:
 
 
 def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Float64s) -> tuple[float, float]:
-    """Bound the debiased power of norm 1, 2 or 3, given the debiased terms of the bins of the cells, shape (bins,).
+    """Bound the debiased power of norm 1, 2 or 3, (low, high), given the debiased terms of the bins of the cells, shape (bins,).
 
     With gap g and any noise, g^p <= E|g + noise|^p, which grows with the variance of the noise, and that is at most 1 / (n - 1)
     in a bin of n rows: the term of a bin that a cut leaves open lies between 2 g^p - E|g + noise|^p and g^p. Where a bin may have
@@ -133,7 +133,7 @@ def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Flo
 
 
 def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value: float) -> tuple[float, float]:
-    """Bound the label-binned power by the triangle inequality, given the value of the cells.
+    """Bound the label-binned power, (low, high), by the triangle inequality, given the error `value` of the cells.
 
     A score differs from the mean of its cell by the width of the cell at most; a rate changes by twice the open share of its
     bin at most, and by 1 for rows that may lie in another bin.

@@ -323,7 +323,7 @@ def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
     cosines = dct(residual, type=2, axis=1)
 
     def smoothed(sigma: Float64s, rows: Indices | slice = slice(None)) -> Float64s:
-        """Compute the error of some datasets smoothed with bandwidths sigma."""
+        """Compute the error smoothed with bandwidths sigma of the datasets `rows`, shape (datasets,)."""
         return np.abs(idct(cosines[rows] * gaussian_response(_CELLS_SMOOTH, sigma), type=2, axis=1)).sum(axis=1)
 
     # The excess over sigma falls from low to high; false position with halving (Illinois) keeps the root between them.

@@ -112,7 +112,7 @@ class SweepECE(Estimator):
     def _resampled_interval(
         self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
     ) -> Interval:
-        """Bootstrap rows; widen the interval to that of the rank series where outcomes visibly fall with the scores."""
+        """Bootstrap rows; widen the interval to contain that of the rank series where outcomes fall with the scores (`_falls`)."""
         interval = super()._resampled_interval(profile, level, rng, p_value)
         if not _falls(profile):
             return interval

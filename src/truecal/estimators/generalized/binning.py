@@ -264,7 +264,7 @@ def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
 
 
 def weighted(values: Floats, weights: Float64s | None) -> Floats:
-    """Multiply values by the weights of their rows; return them unchanged without weights."""
+    """Multiply values (..., n) by the weights of their rows (n,); return them unchanged without weights."""
     return values if weights is None else weights * values
 
 

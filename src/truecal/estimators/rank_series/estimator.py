@@ -185,7 +185,7 @@ def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
 
 
 def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:
-    """Return warnings for few rows and for a single distinct score."""
+    """Return warnings for fewer than 50 rows, and for a single distinct score if `one_score`."""
     notes = []
     if profile.size.min() < _FEW_ROWS:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")

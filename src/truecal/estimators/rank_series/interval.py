@@ -144,7 +144,7 @@ class Pivot:
         return (self.upper_center - theta) / np.maximum(np.sqrt(variance), np.finfo(float).tiny)
 
     def p_value(self, error: float) -> Float64s:
-        """Test the hypothesis that the root of theta is at least `error`; never exactly 0."""
+        """Compute the one-sided p-value of the hypothesis that the root of theta is at least `error`, shape (m,); above 0."""
         from scipy.special import ndtr
 
         p = np.maximum(ndtr(self.z_score(error)), np.finfo(float).tiny)
@@ -233,7 +233,7 @@ def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indi
 
 
 def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
-    """Compute the limits of E|m| for every dataset, without regard to the point estimate.
+    """Compute the limits of E|m| for every dataset, shape (m,) each; they need not contain the point estimate.
 
     All terms are used: leave-one-out signs give a lower bound only if row i is also excluded from the choice of terms.
     """
