@@ -182,7 +182,7 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     if fitted.input != kind:
         raise InputError(f"the recalibrator was fitted on {fitted.input}, but {pattern!r} are {kind}")
     output_names, stars = frames.matching(available, pattern, "predictions")
-    # class names, by which predict_named brings the columns into the order of the fit
+    # class names, by which predict_named matches columns to those of the fit
     stars = output_names if sorted(output_names) == sorted(classes_of_fit) else stars
     classes = None if stars is None else list(map(str, stars))
     values = table[output_names[0]] if from_arrays else table.select(output_names).to_numpy()
