@@ -26,6 +26,14 @@ def animals(tmp_path):
     return path, probs, labels
 
 
+@pytest.mark.parametrize("probs", [Y.astype(float), np.eye(2)[Y]], ids=["one column", "two columns"])
+def test_labels_given_as_scores_are_warned_of(probs):
+    assert "labels were given as scores" in " ".join(tc.calibration_error(Y, probs).warnings)
+    wrong = Y.copy()
+    wrong[150] = 1 - wrong[150]
+    assert "labels were given" not in " ".join(tc.calibration_error(wrong, probs).warnings)
+
+
 def test_one_column_as_label_and_score_is_refused(tmp_path):
     frame = pl.DataFrame({"y": Y, "p": P})
     frame.write_csv(tmp_path / "a.csv")

@@ -607,8 +607,15 @@ def _combined_estimate(
 
 
 def _notes(preds: Predictions) -> list[str]:
-    """Return warnings about predictions: labels that are only 0 and 1 of many classes, and weights that are whole numbers."""
+    """Return warnings: labels only 0 and 1 of many classes, scores that are the labels, weights that are whole numbers."""
     notes = []
+    for rows in (100, len(preds)):  # where one of a few labels is not certain, the others need not be read
+        probs, labels = preds.probs[:rows], preds.labels[:rows]
+        certain = probs == labels if preds.multilabel or probs.ndim == 1 else probs[np.arange(len(labels)), labels] == 1
+        if not certain.all():
+            break
+    else:
+        notes.append("every label has probability 1; if labels were given as scores, pass the predicted probabilities")
     if not preds.multilabel and preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
         notes.append(
             f"labels are only ever 0 and 1 of {preds.class_count} classes; if they mark whether the prediction was correct, "
