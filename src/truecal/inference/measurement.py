@@ -609,7 +609,7 @@ def _combined_estimate(
 def _notes(preds: Predictions) -> list[str]:
     """Return warnings: labels only 0 and 1 of many classes, scores that are the labels, weights that are whole numbers."""
     notes = []
-    for rows in (100, len(preds)):  # where one of a few labels is not certain, the others need not be read
+    for rows in (100, len(preds.labels)):  # where one of a few labels is not certain, the others need not be read
         probs, labels = preds.probs[:rows], preds.labels[:rows]
         certain = probs == labels if preds.multilabel or probs.ndim == 1 else probs[np.arange(len(labels)), labels] == 1
         if not certain.all():
